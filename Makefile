@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs reference unicode format check-model-signing check-ray lake \
+  test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-roots check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs docs-site reference unicode format check-model-signing check-ray lake \
   format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
 
@@ -64,10 +64,11 @@ check-long: setup-check ## what does not fit, before a release: fuzzing for long
 	@$(STAGE) "the browser: core with and without vectors, npm package and page" $(MAKE) --no-print-directory test-web
 	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
+	@$(STAGE) "the package and the wheels on clean systems" $(MAKE) --no-print-directory check-roots
 	@$(STAGE) "GGUF beside llama.cpp" $(MAKE) --no-print-directory check-llama
 	@$(STAGE) "properties with other random cases" $(MAKE) --no-print-directory test-properties
 	@$(STAGE) "manifests beside model-signing" $(MAKE) --no-print-directory check-model-signing
-	@$(STAGE) "100,000 malformed files of each format" $(MAKE) --no-print-directory test-malformed
+	@$(STAGE) "100,000 malformed files of each format, and the corpus changed and cut everywhere" $(MAKE) --no-print-directory test-malformed
 	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
 	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
 
@@ -119,6 +120,9 @@ test-pythons: wheel ## the same with each of Python 3.10 to 3.13 that is here; a
 wheels: ## build the released wheels by the package ziglang (glibc 2.17, x86-64 and aarch64): build/wheels/released
 	@tools/install-packages.sh wheels
 	@tools/make-wheels.sh
+
+check-roots: test-packages wheels ## install the Debian package and the released wheels on clean Debian 12, Debian 13 and Ubuntu 24.04; needs root
+	python3 tests/package/roots.py build/release build/wheels/released
 
 check-llama: ## what needs llama.cpp, which is compiled for it: files, blocks, splits, texts and greedy ids beside it
 	cmake --preset release
@@ -176,8 +180,9 @@ test-properties: ## check properties of conversions with 200 random cases each t
 
 test-malformed:
 	cmake --preset release
-	cmake --build build/release -j $(JOBS) --target corpus_malformed
+	cmake --build build/release -j $(JOBS) --target corpus_malformed corpus_test
 	build/release/tests/corpus/corpus_malformed 100000
+	WEIGHBRIDGE_THOROUGH=1 build/release/tests/corpus/corpus_test --gtest_brief=1
 
 fuzz: setup-check ## fuzz for long: make fuzz FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory test-fuzz
@@ -206,7 +211,6 @@ reference: ## make the reference of the C++ API: build/reference/index.html
 	@WEIGHBRIDGE_VERSION=$$(sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
 	@echo "build/reference/index.html"
 
-.PHONY: docs-site
 docs-site: ## make the documentation a site with search, with the C++ reference if `make reference` made it: build/site/index.html
 	@tools/install-packages.sh docs-site
 	@tools/python-environments.sh docs/site/requirements.txt build/venv-docs

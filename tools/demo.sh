@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cat <<'TEXT'
-This builds weighbridge in build/, and shows it with small models: about 16 minutes of CPU time. It installs nothing outside this folder but
-Debian packages that are missing:
+This builds weighbridge in build/, and shows it with small models: about 14 minutes of CPU time. It installs nothing outside this folder but
+Debian packages that are missing.
 TEXT
 tools/install-packages.sh --say demo
 cat <<'TEXT'

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <stdexcept>
 #include <string>
@@ -24,8 +26,10 @@ namespace {
 // Large cases are sampled, so that one run stays within a minute, even with sanitizers, which are ten times slower: at
 // most this many places of a case, and this many bytes that are read for all of them, since a check reads the whole
 // file.
-constexpr std::size_t kPlaces = test::kSanitized ? 60 : 1500;
-constexpr std::size_t kBytes = std::size_t{1} << (test::kSanitized ? 17 : 20);
+// WEIGHBRIDGE_THOROUGH=1 is for those who have longer: make check-long.
+const bool kThorough = std::getenv("WEIGHBRIDGE_THOROUGH") != nullptr;
+const std::size_t kPlaces = kThorough || !test::kSanitized ? 1500 : 60;
+const std::size_t kBytes = kThorough ? SIZE_MAX : std::size_t{1} << (test::kSanitized ? 17 : 20);
 
 // A source over the bytes of the case, which must outlive it.
 std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
@@ -59,7 +63,7 @@ std::vector<std::size_t> places_of(const std::string& text) {
     const bool padding = zeros > kApart && at + kApart < text.size() && text.find_first_not_of('\0', at) > at + kApart;
     if (!padding || at % kInPadding == 0) out.push_back(at);
   }
-  const std::size_t most = std::min(kPlaces, kBytes / std::max<std::size_t>(1, text.size()) + 1);
+  const std::size_t most = std::min(kPlaces, kBytes / std::max<std::size_t>(2, text.size()) + 1);
   const std::size_t step = (out.size() + most - 1) / most;
   std::vector<std::size_t> sampled;
   for (std::size_t i = 0; i < out.size(); i += step) sampled.push_back(out[i]);
