@@ -22,10 +22,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/coverage"
-LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "convert"]
-TESTS = ["base", "io", "wire", "codecs", "core", "safetensors", "gguf", "ztensor1", "ztensor0", "stb", "embd", "slm", "slm_adapter",
-         "llama2c", "registry", "huggingface", "convert", "corpus"]
-REPLAYS = ["json", "cbor", "open", "verify", "folder"]
+LAYERS = ["base", "io", "wire", "codecs", "core", "formats", "registry", "convert", "tokenizers", "diff", "doctor", "manifest", "edit"]
 # The command's tests, including those of failing disks, but not those that kill the program, which then writes no counts.
 PYTEST = ["tests/cli", "tests/interop", "tests/robustness/test_kill.py", "tests/robustness/test_bounds.py",
           "tests/robustness/test_turns.py", "-n", str(os.cpu_count()), "-k", "not killed and not system_call"]
@@ -39,9 +36,8 @@ def tool(name):
 def run_tests():
     """Builds the programs, runs each of their tests, and merges the counts."""
     subprocess.run(["cmake", "--preset", "coverage"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    targets = [f"{name}_test" for name in TESTS] + [f"replay_{name}" for name in REPLAYS]
-    subprocess.run(["cmake", "--build", BUILD, "-j", str(os.cpu_count()), "--target", "weighbridge", "sample_model", "sample_encoder",
-                    "parse_dump", *targets], check=True, env=os.environ | {"LLVM_PROFILE_FILE": "/dev/null"})
+    subprocess.run(["cmake", "--build", BUILD, "-j", str(os.cpu_count())], check=True,
+                   env=os.environ | {"LLVM_PROFILE_FILE": "/dev/null"})
     profiles = BUILD / "profiles"
     subprocess.run(["rm", "-rf", profiles], check=True)
     environment = os.environ | {"LLVM_PROFILE_FILE": str(profiles / "%4m.profraw")}  # programs add their counts in place
@@ -63,15 +59,16 @@ def run_tests():
 
 
 def programs():
-    wanted = {f"{name}_test" for name in TESTS} | {f"replay_{name}" for name in REPLAYS}
-    wanted.add("weighbridge")
+    """The command, and every program of tests and of seeds."""
     # llvm-cov uses the first record of a header's function, even of a program that never calls it. Replays call least, so they go last.
-    found = [path for path in BUILD.rglob("*") if path.name in wanted and path.is_file() and os.access(path, os.X_OK)]
+    found = [path for path in BUILD.rglob("*") if re.fullmatch("weighbridge|replay_.*|.*_test", path.name) and path.is_file()
+             and os.access(path, os.X_OK)]
     return sorted(found, key=lambda path: (path.name.startswith("replay_"), path))
 
 
 def seeds(name):
-    return [ROOT / "corpus"] if name in ("open", "verify") else [ROOT / "fuzz/seeds" / name]
+    own = ROOT / "fuzz/seeds" / name
+    return [own if own.is_dir() else ROOT / "corpus"]
 
 
 def counts():
