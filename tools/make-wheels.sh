@@ -19,7 +19,7 @@ for machine in "${machines[@]}"; do
   built=build/zig-$machine
   toolchain=(-DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/zig.cmake" -DWEIGHBRIDGE_ZIG="$zig" -DWEIGHBRIDGE_ZIG_MACHINE="$machine"
              -DWEIGHBRIDGE_BUNDLED=ON)
-  [ -f "$built/build.ninja" ] || cmake --preset release -B "$built" -DWEIGHBRIDGE_TESTS=OFF "${toolchain[@]}"
+  [ -f "$built/build.ninja" ] || cmake --preset release -B "$built" -DWEIGHBRIDGE_TESTS=OFF -DWEIGHBRIDGE_PCH=OFF "${toolchain[@]}"
   cmake --build "$built" -j "${JOBS:-$(nproc)}" --target weighbridge weighbridge_library
   made=build/wheels/zig-$machine
   rm -rf "$made"
