@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the references of Markdown pages exist: relative links and their anchors, `paths` of the tree, targets of make, presets
 of CMake; that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself); and that the site of
-`make docs-site` has every page of docs/ in its navigation.
+`make docs-site` has every page of docs/, and that of every format, in its navigation.
 
 Checks itself in the same run: planted faults must be reported. Usage: pages.py [ROOT]
 """
@@ -81,7 +81,7 @@ def wrong_site(root, config, pages):
     named = re.findall(r"^ +- .*: ([\w./-]+\.md)$", config.split("\nnav:\n")[1], re.M)
     made = {"docs/schemas/README.md"}  # by tools/docs_site.py
     for page in pages:
-        if page.startswith("docs/") and named.count(page) != 1:
+        if page.startswith(("docs/", "src/formats/")) and named.count(page) != 1:
             yield f"mkdocs.yml names {page} {named.count(page)} times"
     for page in named:
         if page not in made and not (root / page).is_file():
@@ -90,6 +90,7 @@ def wrong_site(root, config, pages):
 
 PLANTED_SITE = {
     "names docs/README.md 0 times": "a: b\nnav:\n  - Home: README.md\n",
+    "names src/formats/stb/README.md 0 times": "a: b\nnav:\n  - Home: docs/README.md\n",
     "names docs/README.md 2 times": "a: b\nnav:\n  - Home: docs/README.md\n  - Jobs: docs/README.md\n",
     "which is not there": "a: b\nnav:\n  - Home: docs/README.md\n  - Jobs: docs/nowhere.md\n",
 }
@@ -118,7 +119,9 @@ def main():
         print(wrong)
     unreported = [words for words, text in PLANTED.items()
                   if not any(words in wrong for wrong in check_page(root, "README.md", text, targets, presets))]
-    unreported += [words for words, text in PLANTED_SITE.items() if not any(words in wrong for wrong in wrong_site(root, text, ["docs/README.md"]))]
+    planted_pages = ["docs/README.md", "src/formats/stb/README.md"]
+    unreported += [words for words, text in PLANTED_SITE.items()
+                   if not any(words in wrong for wrong in wrong_site(root, text, planted_pages))]
     for words in unreported:
         print(f"pages.py did not report what was planted for '{words}'")
     planted = len(PLANTED) + len(PLANTED_SITE)

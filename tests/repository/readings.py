@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every cited reading has an item in docs/readings.md: "reading M8" and "readings S6 and S11" in text, and the column
-`from` of each rules.def; and that no item occurs twice.
+"""Checks that every cited reading has an item in docs/readings.md, or a row in the README of a format: "reading M8" and "readings S6 and
+S11" in text, and the column `from` of each rules.def; and that no item occurs twice.
 
 Checks itself in the same run: planted faults must be reported. Usage: readings.py [ROOT]
 """
@@ -11,9 +11,9 @@ import subprocess
 import sys
 
 PAGE = "docs/readings.md"
-LETTERS = "GTUSZYEMNOHP"
-ONE = rf"[{LETTERS}]\d{{1,2}}\b"
+ONE = r"[A-Z]\d{1,2}\b"
 ITEM = re.compile(rf"^- \*\*({ONE})\.\*\* ", re.M)
+ROW = re.compile(rf"^\| ({ONE}) \| ", re.M)  # of a README
 # A list may continue on the next line of a comment; "S5 to S12" includes those between.
 AND = r"(?:,?\s+(?:///?\s+)?(?:and|or|to)\s+(?:///?\s+)?|,\s+(?:///?\s+)?)"
 CITED = re.compile(rf"\b[Rr]eadings?\s+(?:///?\s+)?({ONE}(?:{AND}{ONE})*)")
@@ -25,7 +25,7 @@ def cited(path, text):
     for match in CITED.finditer(text):
         words = match[1]
         names = set(re.findall(ONE, words))
-        for letter, first, last in re.findall(rf"([{LETTERS}])(\d+)\s+to\s+\1(\d+)", words):
+        for letter, first, last in re.findall(r"([A-Z])(\d+)\s+to\s+\1(\d+)", words):
             names |= {f"{letter}{number}" for number in range(int(first), int(last) + 1)}
         yield from ((name, text.count("\n", 0, match.start()) + 1) for name in sorted(names))
     if path.endswith("rules.def"):
@@ -36,6 +36,7 @@ def check(page, files):
     items = ITEM.findall(page)
     for name in sorted({name for name in items if items.count(name) > 1}):
         yield f"{PAGE} has {name} twice"
+    items += [name for path, text in files if path.endswith("/README.md") for name in ROW.findall(text)]
     for path, text in files:
         for name, line in cited(path, text):
             if name not in items:
@@ -48,6 +49,7 @@ PLANTED = [
     ("docs/a.md", "one\n(readings M4, S97 and S98)\n", "a.md:2 cites the reading S98,"),
     ("include/a.h", "/// readings M4,\n/// Z96\n", "a.h:1 cites the reading Z96,"),
     ("src/a.md", "Readings G98 to G99 hold.\n", "a.md:1 cites the reading G99,"),
+    ("src/README.md", "| Q1 | a question |\nReadings Q1 and Q2 hold.\n", "README.md:2 cites the reading Q2,"),
     ("src/rules.def", '\nWB_RULE(kBool, "zt/bool", tensor, error, "Y95",\n        "a bool")\n', "rules.def:2 cites the reading Y95,"),
 ]
 
