@@ -14,6 +14,14 @@ endif()
 add_library(wb_test_options INTERFACE)
 target_compile_options(wb_test_options INTERFACE ${level} $<$<BOOL:${WEIGHBRIDGE_FUZZ}>:-fno-sanitize=fuzzer-no-link>)
 
+# weighbridge_long_tests(source...): tests that run so long that it pays to optimize them for the sanitizers too. Name them first among
+# the sources of their program, which has that file's copies of templates.
+function(weighbridge_long_tests)
+  if(WEIGHBRIDGE_SANITIZE)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
+  endif()
+endfunction()
+
 # All test programs that start threads, for the thread sanitizer.
 add_custom_target(tests_with_threads)
 
