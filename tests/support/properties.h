@@ -18,6 +18,7 @@
 #include "core/compare.h"
 #include "support/convert_testing.h"
 #include "support/items.h"
+#include "support/sanitized.h"
 #include "support/temporary_folder.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
@@ -28,13 +29,14 @@ namespace weighbridge::test {
 
 using convert::testing::pattern;
 
-// Whether a property holds for this many random cases: the same ones in every run, so that only a change can break a
-// test, not chance. RC_PARAMS ("max_success=500") asks for others (`make test-properties`).
+// Whether a property holds for this many random cases, a quarter of them under the sanitizers: the same ones in every
+// run, so that only a change can break a test, not chance. RC_PARAMS ("max_success=500") asks for others
+// (`make test-properties`).
 template <class Property> bool holds(Property property, int cases = 100) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (std::getenv("RC_PARAMS") == nullptr) {
     params.seed = 1;
-    params.maxSuccess = cases;
+    params.maxSuccess = kSanitized ? cases / 4 : cases;
   }
   const auto result = rc::detail::checkTestable(std::move(property), rc::detail::TestMetadata{}, params);
   if (result.template is<rc::detail::SuccessResult>()) return true;
