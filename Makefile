@@ -11,7 +11,7 @@ STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
 .PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
-  test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-roots check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs docs-site reference unicode format check-model-signing check-ray lake \
+  test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-roots check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs docs-site reference unicode format check-model-signing check-ray lake soak \
   format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
 
@@ -153,6 +153,9 @@ lake: wheel ## make a lake of a thousand model files, and what an audit of it ha
 	@rm -rf build/lake build/lake-site
 	@build/venv-python/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target build/lake-site "$$(ls -t build/wheels/weighbridge-*-linux_*.whl | head -1)"
 	@PYTHONPATH=build/lake-site build/venv-python/bin/python tools/make_lake.py build/lake
+
+soak: lake ## go over that lake for MINUTES (30) in one process: memory and open files may not grow
+	@PYTHONPATH=build/lake-site build/venv-python/bin/python tools/soak.py build/lake --minutes $(or $(MINUTES),30)
 
 test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
 	@tools/test-web.sh

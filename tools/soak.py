@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One process that goes over a lake of model files for minutes (`make lake` makes one): opens, verifies, hashes, converts and compares what it meets,
+sound or broken, in random order. Its memory and its open files must not grow: the last third is compared with the first after a warm-up.
+
+usage: soak.py LAKE [--minutes 30] [--seed 1]      needs the package weighbridge
+
+Prints a line a minute. Exits with 1 if memory or files have grown, or if an error was none of the package's own."""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import statistics
+import sys
+import tempfile
+import time
+
+import weighbridge as wb
+
+TARGETS = {"safetensors": "safetensors", "zt": "zt", "gguf": "gguf", "npz": "npz", "pt": "pytorch"}  # by extension
+LOSSES = ["attribute", "attribute-type", "extra", "tokenizer", "name", "shape", "layout", "dtype", "precision", "alias", "unsupported", "overflow"]
+GROWTH = 1.1  # of the median memory
+
+
+def resident():
+    """MiB of this process in memory."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def inspect(path, _):
+    with wb.open(path) as model:
+        return [(name, model[name].shape) for name in model]
+
+
+def verify(path, _):
+    return wb.verify(path).valid
+
+
+def hashed(path, _):
+    return wb.hash(path)
+
+
+def convert(path, chance):
+    extension, name = chance.choice(sorted(TARGETS.items()))
+    with tempfile.TemporaryDirectory() as folder:
+        wb.convert(path, os.path.join(folder, f"out.{extension}"), format=name, allow=LOSSES)
+
+
+def compare(path, chance):
+    return wb.diff(path, chance.choice(PATHS)).equal
+
+
+def diagnose(path, _):
+    return wb.doctor(path).condition
+
+
+PATHS = []
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lake", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    o = parser.parse_args()
+    PATHS.extend(sorted(str(path) for path in o.lake.rglob("*") if path.is_file()))
+    chance = random.Random(o.seed)
+    jobs = [inspect, verify, hashed, convert, compare, diagnose]
+    done, refused, strange = collections.Counter(), collections.Counter(), []
+    samples = []
+    begin = told = time.monotonic()
+    while (now := time.monotonic()) - begin < 60 * o.minutes:
+        job, path = chance.choice(jobs), chance.choice(PATHS)
+        try:
+            job(path, chance)
+            done[job.__name__] += 1
+        except wb.Error:
+            refused[job.__name__] += 1
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            strange.append(f"{job.__name__} {path}: {type(error).__name__}: {error}")
+        if now - told >= 60:
+            told = now
+            samples.append((resident(), len(os.listdir("/proc/self/fd"))))
+            print(f"{(now - begin) / 60:3.0f} min: {sum(done.values()):,} done, {sum(refused.values()):,} refused, "
+                  f"{samples[-1][0]:.1f} MiB, {samples[-1][1]} open files", flush=True)
+    print("done", dict(sorted(done.items())), "refused", dict(sorted(refused.items())))
+    faults = sorted(set(strange))
+    third = max(1, len(samples) // 3)
+    if len(samples) >= 3:
+        for i, what in enumerate(("memory", "open files")):
+            first, last = (statistics.median(sample[i] for sample in part) for part in (samples[:third], samples[-third:]))
+            print(f"{what}: {first:.1f} in the first third, {last:.1f} in the last")
+            if last > first * GROWTH:
+                faults.append(f"{what} grew")
+    print("\n".join(faults) or "nothing grew, and every error was the package's own")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
