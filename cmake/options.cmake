@@ -90,6 +90,11 @@ endif()
 if(WEIGHBRIDGE_SANITIZE)
   add_compile_options(-fsanitize=${WEIGHBRIDGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEIGHBRIDGE_SANITIZE})
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=lld WEIGHBRIDGE_HAS_LLD)
+  if(WEIGHBRIDGE_HAS_LLD)  # a quarter of the time for programs of 70 MB
+    add_link_options(-fuse-ld=lld)
+  endif()
   set(WEIGHBRIDGE_STATIC OFF)  # the sanitizers' runtimes need the dynamic C library
 endif()
 if(WEIGHBRIDGE_COVERAGE)

@@ -18,7 +18,7 @@ declare -A reason=(
   [libgtest-dev]="the unit tests" [librapidcheck-dev]="tests with random cases" [nlohmann-json3-dev]="tests of JSON" [git]="lists the files to check"
   [python3-pytest]="the tests of the command" [python3-pytest-xdist]="runs them side by side" [python3-jsonschema]="checks what --json prints"
   [python3-numpy]="compares arrays in tests" [unicode-data]="tables of Unicode in tests" [clang-16]="sanitizers and fuzzing"
-  [libclang-rt-16-dev]="sanitizers and fuzzing" [llvm-16]="coverage" [strace]="watches system calls in tests" [mandoc]="checks the manual"
+  [libclang-rt-16-dev]="sanitizers and fuzzing" [lld-16]="links their programs in a quarter of the time" [llvm-16]="coverage" [strace]="watches system calls in tests" [mandoc]="checks the manual"
   [mmdebstrap]="a clean system to install packages in" [doxygen]="the C++ reference" [clang-tidy-16]="more warnings" [emscripten]="compiles for browsers"
   [node-acorn]="the optimizer of Emscripten" [chromium]="tests of the page" [nodejs]="runs the npm package" [npm]="fetches what builds the page"
   [libbenchmark-dev]="times functions" [qemu-user]="runs programs of other processors"
@@ -34,7 +34,7 @@ demo=("${python[@]}")
 # The packages for a first run, and those for the other checks.
 test=("${python[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
       python3-jsonschema python3-numpy unicode-data)
-check=("${test[@]}" clang-16 libclang-rt-16-dev llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
+check=("${test[@]}" clang-16 libclang-rt-16-dev lld-16 llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
 tidy=("${test[@]}" clang-16 clang-tidy-16)
 # Emscripten's optimizer needs Debian's acorn; node and npm may come from elsewhere, and are installed only if missing.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
