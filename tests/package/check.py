@@ -229,13 +229,21 @@ def manual(a):
         raise Skip("the pages are complete; needs groff or mandoc to read them")
 
 
+def remove_root(root):
+    """Removes a system's folder. What a killed run left mounted in it belongs to this system, and must not be removed with it."""
+    mounted = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+    for place in sorted((place for place in mounted if place.startswith(f"{root}/")), reverse=True):
+        run("umount", "--lazy", place)
+    if root.exists():
+        shutil.rmtree(root)
+
+
 def clean_root(a):
     """Installs the package in a system with only the essential packages, and removes it without a trace."""
     if not shutil.which("mmdebstrap") or os.geteuid() != 0:
         raise Skip("needs mmdebstrap and root")
     root = a.work / "root"
-    if root.exists():
-        shutil.rmtree(root)
+    remove_root(root)
     release = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
     suite = release.get("VERSION_CODENAME", "stable").strip('"')
     made = subprocess.run(["mmdebstrap", "--variant=essential", "--mode=root", suite, str(root)], capture_output=True, text=True,
@@ -255,7 +263,7 @@ def clean_root(a):
         after = {name for name in files_below(root) if not name.startswith(("var/log/", "var/lib/dpkg/", "proc/", "job/"))}
         assert after == before, f"left behind or taken away: {sorted(after ^ before)}"
     finally:
-        shutil.rmtree(root)
+        remove_root(root)
 
 
 def main():

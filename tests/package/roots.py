@@ -15,7 +15,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from check import files_below, main_job, run, sample, the_only  # noqa: E402
+from check import files_below, main_job, remove_root, run, sample, the_only  # noqa: E402
 
 DEBIAN, UBUNTU = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 SUITES = {"bookworm": ("Debian 12", DEBIAN), "trixie": ("Debian 13", DEBIAN), "noble": ("Ubuntu 24.04", UBUNTU)}
@@ -87,7 +87,10 @@ def main():
         sys.exit("roots.py needs mmdebstrap, and root")
     for suite in sys.argv[3:] or SUITES:
         with tempfile.TemporaryDirectory() as folder:
-            try_suite(suite, build.joinpath("tests", "package", "work", "packages"), wheels, pathlib.Path(folder))
+            try:
+                try_suite(suite, build.joinpath("tests", "package", "work", "packages"), wheels, pathlib.Path(folder))
+            finally:
+                remove_root(pathlib.Path(folder) / "root")
 
 
 if __name__ == "__main__":
