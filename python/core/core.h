@@ -24,55 +24,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "gil.h"
 #include "weighbridge/weighbridge.h"
 
 namespace weighbridge::python {
 
 namespace nb = nanobind;
-
-// A thread that asks for the GIL while the interpreter ends is ended by it, in the middle of functions that may not be
-// left: so it stays here instead, as threads do since Python 3.14.
-void stay_if_ending() noexcept;
-[[noreturn]] void stay() noexcept;
-// Lets other threads of Python run.
-class WithoutGil {
- public:
-  WithoutGil() noexcept : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() {
-    stay_if_ending();
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (...) {  // the interpreter began to end while this thread waited
-      stay();
-    }
-  }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-// The GIL in any thread.
-class WithGil {
- public:
-  WithGil() noexcept {
-    stay_if_ending();
-    try {
-      state_ = PyGILState_Ensure();
-    } catch (...) {  // as above
-      stay();
-    }
-  }
-  ~WithGil() {
-    stay_if_ending();  // it was ended inside a call of Python
-    PyGILState_Release(state_);
-  }
-  WithGil(const WithGil&) = delete;
-  WithGil& operator=(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 // One function for each file, called by module.cc.
 void define_arrow(nb::module_&);
