@@ -238,8 +238,30 @@ def remove_root(root):
         shutil.rmtree(root)
 
 
+def files_of_system(root):
+    return {name for name in files_below(root) if not name.startswith(("var/log/", "var/lib/dpkg/", "proc/", "job/"))}
+
+
+def inside(root):
+    """The beginning of a command that runs in that system, with an empty environment."""
+    return ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "chroot", root]
+
+
+def try_package(root, package, version):
+    """Installs the Debian package in a system, lets it do the main job in /job, and removes it without a trace."""
+    (root / "job").mkdir()
+    shutil.copy(package, root / "job/weighbridge.deb")
+    before = files_of_system(root)
+    run(*inside(root), "dpkg", "--install", "/job/weighbridge.deb")
+    main_job([*inside(root), "sh", "-c", 'cd /job && exec weighbridge "$@"', "sh"], root / "job", version)
+    run(*inside(root), "dpkg", "--purge", "weighbridge")
+    run(*inside(root), "test", "!", "-e", "/usr/bin/weighbridge")
+    after = files_of_system(root)
+    assert after == before, f"left behind or taken away: {sorted(after ^ before)}"
+
+
 def clean_root(a):
-    """Installs the package in a system with only the essential packages, and removes it without a trace."""
+    """Tries the package in a system with only the essential packages."""
     if not shutil.which("mmdebstrap") or os.geteuid() != 0:
         raise Skip("needs mmdebstrap and root")
     root = a.work / "root"
@@ -252,16 +274,7 @@ def clean_root(a):
         last = made.stderr.strip().splitlines()[-1:]
         raise Skip(f"mmdebstrap could not make a root (no network?): {' '.join(last)}")
     try:
-        (root / "job").mkdir()
-        shutil.copy(the_only("weighbridge_*.deb", a.packages), root / "job/weighbridge.deb")
-        before = {name for name in files_below(root) if not name.startswith(("var/log/", "var/lib/dpkg/", "proc/", "job/"))}
-        inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "chroot", root]
-        run(*inside, "dpkg", "--install", "/job/weighbridge.deb")
-        main_job([*inside, "sh", "-c", 'cd /job && exec weighbridge "$@"', "sh"], root / "job", a.version)
-        run(*inside, "dpkg", "--purge", "weighbridge")
-        run(*inside, "test", "!", "-e", "/usr/bin/weighbridge")
-        after = {name for name in files_below(root) if not name.startswith(("var/log/", "var/lib/dpkg/", "proc/", "job/"))}
-        assert after == before, f"left behind or taken away: {sorted(after ^ before)}"
+        try_package(root, the_only("weighbridge_*.deb", a.packages), a.version)
     finally:
         remove_root(root)
 

@@ -15,7 +15,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from check import files_below, main_job, remove_root, run, the_only  # noqa: E402
+from check import inside, main_job, remove_root, run, the_only, try_package  # noqa: E402
 
 DEBIAN, UBUNTU = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 SUITES = {"bookworm": ("Debian 12", DEBIAN), "trixie": ("Debian 13", DEBIAN), "noble": ("Ubuntu 24.04", UBUNTU)}
@@ -49,26 +49,16 @@ def make_root(suite, mirror, folder):
     return folder / "root"
 
 
-def kept(root):
-    return {name for name in files_below(root) if not name.startswith(("var/log/", "var/lib/dpkg/", "proc/", "job/"))}
-
-
 def try_suite(suite, packages, wheels, folder):
     name, mirror = SUITES[suite]
     root = make_root(suite, mirror, folder)
-    job = root / "job"
-    job.mkdir()
-    inside = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "chroot", root]
-    there = [*inside, "sh", "-c", 'cd /job && exec "$@"', "sh"]
-    before = kept(root)
-    shutil.copy(the_only("weighbridge_*.deb", packages), job / "weighbridge.deb")
-    run(*inside, "dpkg", "--install", "/job/weighbridge.deb")
-    version = run(*inside, "weighbridge", "--version").split()[1]
-    main_job([*there, "weighbridge"], job, version)
-    run(*inside, "dpkg", "--purge", "weighbridge")
-    assert kept(root) == before, f"left behind or taken away: {sorted(kept(root) ^ before)}"
+    package = the_only("weighbridge_*.deb", packages)
+    version = run("dpkg-deb", "--field", package, "Version").strip().split("-")[0]
+    try_package(root, package, version)
 
-    python = run(*inside, "python3", "-c", "import sys; print('3.%d' % sys.version_info[1])").strip()
+    job = root / "job"
+    there = [*inside(root), "sh", "-c", 'cd /job && exec "$@"', "sh"]
+    python = run(*inside(root), "python3", "-c", "import sys; print('3.%d' % sys.version_info[1])").strip()
     shutil.copytree(wheels, job / "wheels")
     run(*there, "python3", "-m", "venv", "venv")
     run(*there, "venv/bin/pip", "install", "--quiet", "--no-index", "--find-links", "wheels", f"weighbridge=={version}")
