@@ -78,10 +78,8 @@ void part(JsonWriter& out, const Part& p) {
 }
 
 void histogram_members(JsonWriter& out, const Histogram& histogram) {
-  out.key("from");
-  out.number(histogram.from);
-  out.key("to");
-  out.number(histogram.to);
+  results::number(out, "from", histogram.from);
+  results::number(out, "to", histogram.to);
   list(out, "counts", histogram.counts, [&](std::uint64_t count) { out.u64(count); });
 }
 
@@ -98,8 +96,7 @@ void stats(JsonWriter& out, const Stats& s) {
   out.key("mean");
   s.min.kind() == Value::Kind::null ? out.null() : out.number(s.mean);
   if (!s.histogram.counts.empty()) {
-    out.key("std");
-    out.number(s.std);
+    results::number(out, "std", s.std);
     out.key("histogram");
     out.begin_object();
     histogram_members(out, s.histogram);
@@ -205,8 +202,7 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
     member(out, "values", cast.values);
     member(out, "overflowed", cast.overflowed);
     member(out, "flushed", cast.flushed);
-    out.key("largest_error");
-    out.number(cast.largest_error);
+    results::number(out, "largest_error", cast.largest_error);
     out.end_object();
   });
 }

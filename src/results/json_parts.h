@@ -18,6 +18,10 @@ inline void text_or_null(JsonWriter& out, std::string_view key, std::string_view
   out.key(key);
   text.empty() ? out.null() : out.string(text);
 }
+template <class Number> void number(JsonWriter& out, std::string_view key, Number value) {
+  out.key(key);
+  out.number(value);
+}
 inline void number_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& number) {
   out.key(key);
   number ? out.u64(*number) : out.null();

@@ -45,8 +45,7 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
   results::list(out, "results", results, [&](const Scored& result) {
     out.begin_object();
     out.member("index", result.index);
-    out.key("score");
-    out.number(result.score);
+    results::number(out, "score", result.score);
     out.member("text", result.text);
     if (result.line > 0) {
       out.member("file", result.file);
@@ -61,13 +60,10 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
 std::string to_json(std::string_view path, const Correlation& c) {
   JsonWriter out(JsonWriter::Style::shown);
   results::begin(out, path);
-  out.key("spearman");
-  out.number(c.spearman);
-  out.key("pearson");
-  out.number(c.pearson);
+  results::number(out, "spearman", c.spearman);
+  results::number(out, "pearson", c.pearson);
   out.member("pairs", c.pairs);
-  out.key("seconds");
-  out.number(c.seconds);
+  results::number(out, "seconds", c.seconds);
   out.end_object();
   return out.take();
 }
@@ -81,8 +77,7 @@ std::string to_json(const GeneratedText& text) {
   out.member("text", text.text);
   out.member("stopped", text.stopped);
   out.member("precision", text.precision);
-  out.key("tokens_per_second");
-  out.number(text.tokens_per_second);
+  results::number(out, "tokens_per_second", text.tokens_per_second);
   out.end_object();
   return out.take();
 }
@@ -91,13 +86,10 @@ std::string to_json(std::string_view path, const Likelihood& likelihood) {
   JsonWriter out(JsonWriter::Style::shown);
   results::begin(out, path);
   out.member("tokens", likelihood.tokens);
-  out.key("mean_nll");
-  out.number(likelihood.mean_nll);
-  out.key("perplexity");
-  out.number(likelihood.perplexity);
+  results::number(out, "mean_nll", likelihood.mean_nll);
+  results::number(out, "perplexity", likelihood.perplexity);
   out.member("precision", likelihood.precision);
-  out.key("seconds");
-  out.number(likelihood.seconds);
+  results::number(out, "seconds", likelihood.seconds);
   out.end_object();
   return out.take();
 }
