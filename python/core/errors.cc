@@ -1,30 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the library as exceptions of weighbridge._errors, and jobs that a signal can stop.
-#include <atomic>
-
 #include "core.h"
 
-// The first is of Python 3.13 and later, the second of earlier versions.
-extern "C" {
-__attribute__((weak)) int Py_IsFinalizing(void);
-__attribute__((weak)) int _Py_IsFinalizing(void);
-}
-
 namespace weighbridge::python {
-
-namespace {
-std::atomic<std::thread::id> ending{};  // the thread that ends the interpreter, once it does
-}  // namespace
-
-void stay() noexcept {
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
-void stay_if_ending() noexcept {
-  const auto asked = &Py_IsFinalizing != nullptr ? &Py_IsFinalizing : &_Py_IsFinalizing;
-  if (asked == nullptr || asked() == 0 || ending.load() == std::this_thread::get_id()) return;
-  stay();
-}
 
 nb::str text(std::string_view bytes) {
   PyObject* const out = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
@@ -165,7 +143,7 @@ Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
 }
 
 void define_errors(nb::module_&) {
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { ending = std::this_thread::get_id(); }));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&note_ending));
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -6,8 +6,8 @@
 
 namespace weighbridge::python {
 
+void note_ending() noexcept;  // this thread ends the interpreter, and goes on
 void stay_if_ending() noexcept;
-[[noreturn]] void stay() noexcept;
 // PyEval_RestoreThread and PyGILState_Ensure, which do not return if the interpreter begins to end while they wait.
 void take_gil(PyThreadState*) noexcept;
 PyGILState_STATE take_gil() noexcept;
