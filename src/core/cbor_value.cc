@@ -2,12 +2,11 @@
 // CBOR items to Values and back.
 #include "core/cbor_value.h"
 
-#include <bit>
 #include <span>
 #include <utility>
 
-#include "base/endian.h"
 #include "base/utf8.h"
+#include "core/values.h"
 #include "wire/half.h"
 #include "wire/keys.h"
 
@@ -148,29 +147,6 @@ void write_real(wire::CborWriter& out, double value, DType width, Floats floats)
     out.float32(static_cast<float>(value));
   else
     out.float64(value);
-}
-
-// One element of a Value of kind numbers, as a Value of its width; nullopt for dtypes that Value does not support.
-std::optional<Value> number_at(DType type, const std::byte* from) {
-  switch (type) {
-    case DType::boolean: return Value::boolean(*from != std::byte{0});
-    case DType::u8: return Value::integer(std::uint64_t{base::load_le<std::uint8_t>(from)}, type);
-    case DType::u16: return Value::integer(std::uint64_t{base::load_le<std::uint16_t>(from)}, type);
-    case DType::u32: return Value::integer(std::uint64_t{base::load_le<std::uint32_t>(from)}, type);
-    case DType::u64: return Value::integer(base::load_le<std::uint64_t>(from), type);
-    case DType::i8:
-      return Value::integer(std::int64_t{static_cast<std::int8_t>(base::load_le<std::uint8_t>(from))}, type);
-    case DType::i16:
-      return Value::integer(std::int64_t{static_cast<std::int16_t>(base::load_le<std::uint16_t>(from))}, type);
-    case DType::i32:
-      return Value::integer(std::int64_t{static_cast<std::int32_t>(base::load_le<std::uint32_t>(from))}, type);
-    case DType::i64: return Value::integer(static_cast<std::int64_t>(base::load_le<std::uint64_t>(from)), type);
-    case DType::f16: return Value::real(wire::half_to_double(base::load_le<std::uint16_t>(from)), type);
-    case DType::f32:
-      return Value::real(static_cast<double>(std::bit_cast<float>(base::load_le<std::uint32_t>(from))), type);
-    case DType::f64: return Value::real(std::bit_cast<double>(base::load_le<std::uint64_t>(from)), type);
-    default: return std::nullopt;
-  }
 }
 
 }  // namespace

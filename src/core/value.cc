@@ -14,8 +14,9 @@
 
 #include "base/endian.h"
 #include "base/fail.h"
-#include "core/value_json.h"
+#include "core/values.h"
 #include "wire/base64.h"
+#include "wire/half.h"
 
 namespace weighbridge {
 
@@ -304,6 +305,28 @@ void write_numbers(wire::JsonWriter& out, DType type, std::span<const std::byte>
 }
 
 }  // namespace
+
+std::optional<Value> number_at(DType type, const std::byte* from) {
+  switch (type) {
+    case DType::boolean: return Value::boolean(*from != std::byte{0});
+    case DType::u8: return Value::integer(std::uint64_t{base::load_le<std::uint8_t>(from)}, type);
+    case DType::u16: return Value::integer(std::uint64_t{base::load_le<std::uint16_t>(from)}, type);
+    case DType::u32: return Value::integer(std::uint64_t{base::load_le<std::uint32_t>(from)}, type);
+    case DType::u64: return Value::integer(base::load_le<std::uint64_t>(from), type);
+    case DType::i8:
+      return Value::integer(std::int64_t{static_cast<std::int8_t>(base::load_le<std::uint8_t>(from))}, type);
+    case DType::i16:
+      return Value::integer(std::int64_t{static_cast<std::int16_t>(base::load_le<std::uint16_t>(from))}, type);
+    case DType::i32:
+      return Value::integer(std::int64_t{static_cast<std::int32_t>(base::load_le<std::uint32_t>(from))}, type);
+    case DType::i64: return Value::integer(static_cast<std::int64_t>(base::load_le<std::uint64_t>(from)), type);
+    case DType::f16: return Value::real(wire::half_to_double(base::load_le<std::uint16_t>(from)), type);
+    case DType::f32:
+      return Value::real(static_cast<double>(std::bit_cast<float>(base::load_le<std::uint32_t>(from))), type);
+    case DType::f64: return Value::real(std::bit_cast<double>(base::load_le<std::uint64_t>(from)), type);
+    default: return std::nullopt;
+  }
+}
 
 // The parsers' depth limit bounds the recursion: values nest no deeper than their file.
 void write_value(wire::JsonWriter& out, const Value& value) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/value_json.h"
+#include "core/values.h"
 #include "results/json_parts.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/version.h"

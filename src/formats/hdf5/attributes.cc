@@ -4,17 +4,16 @@
 #include "formats/hdf5/attributes.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/utf8.h"
+#include "core/values.h"
 #include "core/words.h"
 #include "formats/hdf5/heap.h"
 #include "formats/hdf5/tree.h"
 #include "formats/hdf5/types.h"
-#include "wire/half.h"
 
 namespace weighbridge::hdf5 {
 namespace {
@@ -88,7 +87,7 @@ class Reader {
     std::vector<std::byte> little(data.begin(), data.end());
     if (type_.order == Order::big) base::swap_units(little, info(type_.dtype).swap_bytes);
     if (space_.shape.empty())
-      if (auto scalar = number(little)) return *std::move(scalar);
+      if (auto scalar = core::number_at(type_.dtype, little.data())) return *std::move(scalar);  // not a complex number
     if (type_.dtype == DType::boolean) {
       std::vector<Value> all;
       file_.keep(little.size() * sizeof(Value));
@@ -96,27 +95,6 @@ class Reader {
       return shaped(Value::list(std::move(all)));
     }
     return shaped(Value::numbers(type_.dtype, std::move(little)));
-  }
-
-  std::optional<Value> number(const std::vector<std::byte>& little) const {
-    std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, little.size()); ++i)
-      bits |= std::to_integer<std::uint64_t>(little[i]) << (8 * i);
-    switch (info(type_.dtype).kind) {
-      case DTypeKind::boolean: return Value::boolean(bits != 0);
-      case DTypeKind::unsigned_integer: return Value::integer(bits, type_.dtype);
-      case DTypeKind::signed_integer: {
-        const unsigned unused = 64 - 8 * static_cast<unsigned>(little.size());
-        return Value::integer(static_cast<std::int64_t>(bits << unused) >> unused, type_.dtype);
-      }
-      default: break;
-    }
-    if (type_.dtype == DType::f64) return Value::real(std::bit_cast<double>(bits), DType::f64);
-    if (type_.dtype == DType::f32)
-      return Value::real(std::bit_cast<float>(static_cast<std::uint32_t>(bits)), DType::f32);
-    if (type_.dtype == DType::f16)
-      return Value::real(wire::half_to_double(static_cast<std::uint16_t>(bits)), DType::f16);
-    return std::nullopt;  // a complex number is an array of one
   }
 
   // The characters of a text of fixed size.

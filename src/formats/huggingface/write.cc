@@ -16,7 +16,7 @@
 #include "core/canonical.h"
 #include "core/plan_items.h"
 #include "core/tokenizer_rules.h"
-#include "core/value_json.h"
+#include "core/values.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"

@@ -4,13 +4,12 @@
 #include "formats/pytorch/write_pickle.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 
-#include "base/endian.h"
 #include "base/utf8.h"
 #include "core/plan_text.h"
+#include "core/values.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::pytorch {
@@ -20,21 +19,6 @@ using core::indexed;
 
 // Items between two marks, as Python's pickler divides them.
 constexpr std::size_t kBatch = 1000;
-
-Value number_at(DType type, const std::byte* from) {
-  const auto element = info(type);
-  std::uint64_t bits = 0;
-  for (std::uint32_t i = element.bits / 8; i-- > 0;) bits = bits << 8U | std::to_integer<std::uint64_t>(from[i]);
-  if (element.kind == DTypeKind::boolean) return Value::boolean(bits != 0);
-  if (element.kind == DTypeKind::unsigned_integer) return Value::integer(bits, type);
-  if (element.kind == DTypeKind::signed_integer) {
-    const unsigned unused = 64 - element.bits;
-    return Value::integer(static_cast<std::int64_t>(bits << unused) >> unused, type);
-  }
-  if (type == DType::f32)
-    return Value::real(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))), type);
-  return Value::real(std::bit_cast<double>(bits), DType::f64);
-}
 
 // Whether the elements of an array can be numbers of Python.
 bool has_numbers(DType type) noexcept {
@@ -50,7 +34,7 @@ template <class Visit> void for_each_item(const Value& value, Visit visit) {
   } else if (value.kind() == Value::Kind::numbers) {
     const std::size_t width = info(value.type()).bits / 8;
     for (std::size_t at = 0; at + width <= value.bytes().size(); at += width)
-      visit(number_at(value.type(), value.bytes().data() + at));
+      visit(*core::number_at(value.type(), value.bytes().data() + at));
   } else {
     for (const Value& each : value.list()) visit(each);
   }

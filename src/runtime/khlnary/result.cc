@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/endian.h"
-#include "core/value_json.h"
+#include "core/values.h"
 #include "runtime/khlnary/words.h"
 #include "weighbridge/khlnary.h"
 #include "wire/json_writer.h"
