@@ -34,11 +34,8 @@ class SparsePass {
   SparsePass(const Model& model, const SparseRules& rules, const Context& context, Progress& progress,
              std::vector<Finding>& out)
       : rules_(rules), context_(context), quiet_(progress.inner()), progress_(progress), out_(out) {
-    for (const Tensor& tensor : model) {
-      const Layout layout = tensor.layout();
-      if ((layout == Layout::sparse_csr || layout == Layout::sparse_coo) && !tensor.unsupported())
-        tensors_.push_back(tensor);
-    }
+    for (const Tensor& tensor : model)
+      if (is_sparse(tensor)) tensors_.push_back(tensor);
   }
 
   void run() {
@@ -146,6 +143,10 @@ class SparsePass {
 };
 
 }  // namespace
+
+bool is_sparse(const Tensor& tensor) noexcept {
+  return !tensor.unsupported() && (tensor.layout() == Layout::sparse_csr || tensor.layout() == Layout::sparse_coo);
+}
 
 void check_sparse(const Model& model, const SparseRules& rules, const Context& context, Progress& progress,
                   std::vector<Finding>& out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules of sparse tensors, for every container that has some.
+// Which tensors are sparse, and the content rules for them, for every container that has some.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -14,6 +14,9 @@ namespace weighbridge::core {
 
 // The roles of their parts. The values come first.
 inline constexpr std::string_view kValues = "values", kIndices = "indices", kIndptr = "indptr", kCoords = "coords";
+
+// Whether this build reads it as a sparse tensor, whose dense form may be far larger than the file.
+bool is_sparse(const Tensor&) noexcept;
 
 // The container's own rules.
 struct SparseRules {

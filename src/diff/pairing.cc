@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "core/buffers.h"
 #include "core/logical.h"
+#include "core/sparse_content.h"
 
 namespace weighbridge::comparison {
 namespace {
@@ -159,7 +160,7 @@ class Job {
 }  // namespace
 
 bool same_form(const Tensor& a, const Tensor& b) {
-  const bool sparse = is_sparse(a) && a.layout() == b.layout() && a.dtype() == b.dtype();
+  const bool sparse = core::is_sparse(a) && a.layout() == b.layout() && a.dtype() == b.dtype();
   const bool blocks = a.block_type() && a.block_type() == b.block_type();
   if (!(sparse || blocks) || a.part_count() != b.part_count() || !std::ranges::equal(a.shape(), b.shape()))
     return false;

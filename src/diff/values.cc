@@ -22,6 +22,7 @@
 #include "core/draft.h"
 #include "core/logical.h"
 #include "core/progress.h"
+#include "core/sparse_content.h"
 
 namespace weighbridge::comparison {
 namespace {
@@ -212,17 +213,13 @@ Elements elements_of(const Tensor& tensor) {
   return out;
 }
 
-bool is_sparse(const Tensor& tensor) noexcept {
-  return tensor.layout() == Layout::sparse_csr || tensor.layout() == Layout::sparse_coo;
-}
-
 bool is_too_sparse(const Elements& of, const Limits& limits) noexcept {
-  return is_sparse(of.tensor) && of.stream.size > limits.memory;
+  return core::is_sparse(of.tensor) && of.stream.size > limits.memory;
 }
 
 void add_work(core::Work& work, const Elements& of) {
   for (const Part& part : of.tensor.parts()) work.add(part);
-  if (is_sparse(of.tensor)) work.add(of.tensor.main(), of.stream.size);
+  if (core::is_sparse(of.tensor)) work.add(of.tensor.main(), of.stream.size);
 }
 
 bool same_bytes(const Stream& a, const Stream& b, const Context& context) {

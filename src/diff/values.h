@@ -37,7 +37,6 @@ struct Elements {
 };
 // Of a tensor without unsupported().
 Elements elements_of(const Tensor&);
-bool is_sparse(const Tensor&) noexcept;
 // Empty without a shape.
 std::vector<std::uint64_t> shape_of(const Tensor&);
 // Whether it is sparse and its dense form, which is held to be compared, takes more than Limits::memory.

@@ -57,7 +57,6 @@ bool is_html(std::string_view head) {
          starts_with_ignoring_case(head, "<head");
 }
 
-// The rest of the line that starts with `key`, or empty if there is none.
 // What servers send in place of a file, as its whole text.
 bool is_error_text(std::string_view head, std::uint64_t size) {
   constexpr std::uint64_t kLongest = 1024;
@@ -87,17 +86,6 @@ bool is_error_text(std::string_view head, std::uint64_t size) {
                              [&](std::string_view beginning) { return starts_with_ignoring_case(head, beginning); });
 }
 
-std::string_view line_of(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with(key)) return line.substr(key.size());
-    at = end + 1;
-  }
-  return {};
-}
-
 std::optional<Finding> git_lfs_pointer(std::string_view head) {
   if (!head.starts_with("version https://git-lfs.github.com/spec/")) return std::nullopt;
   const std::string_view oid = line_of(head, "oid "), size = line_of(head, "size ");
@@ -111,6 +99,17 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+std::string_view line_of(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(key)) return line.substr(key.size());
+    at = end + 1;
+  }
+  return {};
+}
 
 std::optional<Finding> recognize(const core::Glance& glance) {
   const std::string_view head = as_text(glance.head);

@@ -21,6 +21,7 @@
 #include "core/dense.h"
 #include "core/extents.h"
 #include "core/progress.h"
+#include "core/sparse_content.h"
 #include "core/work.h"
 
 namespace weighbridge {
@@ -42,10 +43,6 @@ std::uint64_t elements_of(const Tensor& t) {
 }
 
 bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
-// Whose dense form may be far larger than the file.
-bool is_sparse(const Tensor& tensor) {
-  return !tensor.unsupported() && (tensor.layout() == Layout::sparse_csr || tensor.layout() == Layout::sparse_coo);
-}
 
 // The nearest double, as for the elements themselves.
 double number_of(const Value& value) {
@@ -63,7 +60,7 @@ Stats statistics(const Tensor& tensor, const Context& context) {
     accumulator.update(piece);
     return true;
   };
-  if (is_sparse(tensor)) {
+  if (core::is_sparse(tensor)) {
     const std::uint64_t parts = is_complex(dtype) ? 2 : 1;
     accumulator.zeros(core::stream_stored(tensor, context, take) * parts);
   } else {
@@ -116,7 +113,7 @@ template <class Each> std::uint64_t for_each_double(const Tensor& tensor, const 
     }
     return true;
   };
-  if (is_sparse(tensor)) return core::stream_stored(tensor, context, as_doubles(tensor, take));
+  if (core::is_sparse(tensor)) return core::stream_stored(tensor, context, as_doubles(tensor, take));
   tensor.stream_dense(DType::f64, context, take);
   return 0;
 }
@@ -131,7 +128,7 @@ void distribute(const Tensor& tensor, std::uint32_t bins, const Context& context
   std::uint64_t finite = 0;
   const Shape shape = tensor.shape();
   // There are elements. Those of a sparse tensor do not come by rows.
-  const std::uint64_t row = shape.size() < 2 || is_sparse(tensor) ? 0 : elements_of(tensor) / shape[0];
+  const std::uint64_t row = shape.size() < 2 || core::is_sparse(tensor) ? 0 : elements_of(tensor) / shape[0];
   std::uint64_t left = row;
   bool dead = true;
   const auto add = [&](double value, std::uint64_t times) {
