@@ -56,16 +56,21 @@ ViewOptions view_of(Session& session) {
 std::string target_format(const Arguments& args, const std::string& out) {
   if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
   if (out.ends_with('/')) return std::string(kFolder);
-  std::string extension = std::filesystem::path(out).extension().string();
+  std::string extension = extension_of(out);
   if (!extension.empty()) extension.erase(0, 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
   if (extension == kOnnx && args.has(FlagId::into)) return std::string(kOnnx);
   if (extension == kOnnx) throw Misuse("an ONNX output needs a graph: give the ONNX model to copy with --into");
-  std::string sentence = "the name " + quote(out) + " does not show the output format: end it in";
   for (const FormatInfo& format : formats())
-    if (format.writes && !format.extensions.empty()) sentence += " ." + std::string(format.extensions[0]) + ",";
+    if (!format.writes && extension != "bin" &&
+        std::ranges::find(format.extensions, extension) != format.extensions.end())
+      return std::string(format.name);  // which plan() refuses by its name
+  std::string sentence = "the name " + quote(out) + " does not show the output format";
+  if (extension == "bin") sentence += " (--to pytorch writes what PyTorch calls .bin)";
+  sentence += ": end it in";
+  for (const FormatInfo& format : formats())
+    if (format.writes)
+      for (const std::string_view each : format.extensions) sentence += " ." + std::string(each) + ",";
   sentence += " or / (a Hugging Face folder), or use --to with one of";
   for (const std::string_view word : words(flag(FlagId::to))) sentence += " " + std::string(word);
   throw Misuse(sentence);
@@ -129,7 +134,7 @@ std::string file_name(const Item& item) {
 
 // Groups items of one kind with the same new value. Unless `names_each`, tensors that also have the same old value are
 // counted, as are those of a cast. Of another group, prints the first few, and the number of the others. If there are
-// too many groups (names that become hashes), each kind is one group. Files are all named, in one line for each reason.
+// too many groups (names that become hashes), each kind is one group. Files are named in one line for each reason.
 void print_items(Output& out, std::string_view word, Tone tone, const std::vector<Item>& items, bool names_each,
                  std::span<const Cast> casts = {}) {
   std::map<LossKind, std::map<std::string_view, std::vector<const Item*>>> kinds;
@@ -168,8 +173,11 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     }
     for (const auto& [becomes, alike] : groups) {
       if (kind == LossKind::file) {
+        constexpr std::size_t kMostNames = 24;
         std::string names;
-        for (const Item* item : alike) names += (names.empty() ? "" : ", ") + file_name(*item);
+        for (const Item* item : std::span(alike).first(std::min(alike.size(), kMostNames)))
+          names += (names.empty() ? "" : ", ") + file_name(*item);
+        if (alike.size() > kMostNames) names += " and " + grouped(alike.size() - kMostNames) + " more";
         print_folded(out, word, tone, std::string(name(kind)) + ": " + names + ": " + fitted(becomes, kLongestReason));
         continue;
       }
@@ -381,7 +389,11 @@ Status run_convert(Session& session) {
     if (session.args.has(FlagId::into))
       options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
     refuse_input_as_output(session.args, inputs, output);
-    refuse_existing(output, format, session.args);
+    // An input that is missing comes first: the operands may be swapped, and then --force would be the wrong advice.
+    std::error_code unknown;
+    const bool all_there = std::ranges::all_of(
+        inputs, [&](const std::string& each) { return each == "-" || std::filesystem::exists(each, unknown); });
+    if (all_there) refuse_existing(output, format, session.args);
     ViewOptions taken = view_of(session);
     std::shared_ptr<const Source> tokenizer;
     if (session.args.has(FlagId::tokenizer))

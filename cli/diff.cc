@@ -17,7 +17,6 @@
 
 #include "session.h"
 #include "weighbridge/json.h"
-#include "weighbridge/output.h"
 #include "weighbridge/picture.h"
 
 namespace weighbridge::cli {
@@ -271,16 +270,10 @@ void print_summary(Session& session, const Diff& found) {
 // Writes the picture, if one is asked for.
 void draw(Session& session, const Comparison& comparison) {
   if (!session.args.has(FlagId::plot)) return;
-  const std::string path(session.args.value(FlagId::plot));
   std::vector<std::shared_ptr<const Source>> inputs;
   for (const Model* model : {&comparison.a, &comparison.b})
     for (const auto& source : model->sources()) inputs.push_back(source);
-  in_file(path, [&] {
-    OutputFile out(path, session.args.has(FlagId::force), inputs);
-    const std::string svg = to_svg(comparison);
-    out.write(std::as_bytes(std::span(svg)));
-    out.publish();
-  });
+  write_picture(session, to_svg(comparison), inputs);
 }
 
 }  // namespace
@@ -288,6 +281,7 @@ void draw(Session& session, const Comparison& comparison) {
 Status run_diff(Session& session) {
   const std::string &path_a = session.args.operands[0], &path_b = session.args.operands[1];
   const DiffOptions options = options_of(session);
+  check_picture(session.args);
   const Input a = open_input(session, path_a);
   if (!a.model) return trouble(a.status);
   const Input b = open_input(session, path_b);

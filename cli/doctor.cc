@@ -2,6 +2,7 @@
 // doctor: says what a file is, what is wrong with it and what to do, and writes what can be saved.
 #include "weighbridge/doctor.h"
 
+#include <filesystem>
 #include <string>
 
 #include "session.h"
@@ -31,9 +32,13 @@ std::string salvaged(const std::string& path, std::string_view format) {
   return without_extension(path) + ".salvaged." + std::string(own ? info->extensions[0] : "safetensors");
 }
 
+// A name that no file has, since the shell would replace the file.
 std::string decompressed(const std::string& path) {
+  std::error_code unknown;
   for (const std::string_view end : {".gz", ".zst", ".xz", ".bz2", ".lz4"})
-    if (path.ends_with(end) && path.size() > end.size()) return path.substr(0, path.size() - end.size());
+    if (path.ends_with(end) && path.size() > end.size())
+      if (std::string out = path.substr(0, path.size() - end.size()); !std::filesystem::exists(out, unknown))
+        return out;
   const std::string stem = without_extension(path);
   return stem + ".decompressed" + path.substr(stem.size());
 }
@@ -78,12 +83,15 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
       break;
     case What::rename:
       line("give it the extension of its format",
-           "mv " + file + " " + file_word(without_extension(path) + "." + advice.name));
+           "mv -n " + file + " " + file_word(without_extension(path) + "." + advice.name));
       break;
     case What::decompress:
       // Through a pipe: the programs refuse a file without their extension.
       line("decompress it", (advice.name == "7-Zip" ? "7z e -so " : advice.name + " -dc < ") + file + " > " +
                                 file_word(decompressed(path)));
+      break;
+    case What::distrust:
+      line("do not load it with Python; ask its publisher for a file without code, such as safetensors", "");
       break;
     case What::compare:
       line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
@@ -230,7 +238,10 @@ Status examine(Session& session, const std::string& path) {
     if (session.args.has(FlagId::resume_from)) {
       for (const Advice& advice : diagnosis.advice)
         if (advice.what == What::fetch_rest) {
-          session.out.text(range_of(advice) + "\n");
+          if (session.json)
+            session.object(to_json(path, diagnosis));
+          else
+            session.out.text(range_of(advice) + "\n");
           return Status::done;
         }
       complain(shown(path) + ": " +

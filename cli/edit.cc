@@ -27,15 +27,7 @@ EditOptions options_of(Session& session) {
     in_file(path, [&] { out.add_json(*session.source(path), session.context().limits); });
   }
   add_rename_file(session, out.rename);
-  if (args.has(FlagId::reserve)) {
-    Options size;
-    try {
-      size.set("reserve", args.value(FlagId::reserve));
-    } catch (const Error& error) {
-      throw Misuse("--reserve: " + shown(error.what()));
-    }
-    out.reserve = size.header.reserve;
-  }
+  if (args.has(FlagId::reserve)) out.reserve = size_of("reserve", args.value(FlagId::reserve));
   out.output = args.value(FlagId::output);
   out.replace = args.has(FlagId::force);
   return out;
@@ -182,8 +174,13 @@ void suggest_conversion(const Session& session, const std::string& path, const E
   const bool folder = std::filesystem::is_directory(given, unknown);
   // A shard alone is not the model; the first part of a split GGUF or an index is.
   const std::filesystem::path model = !folder && rule == "misuse/shard" ? given.parent_path() : given;
+  // Without a config.json, a folder of Hugging Face cannot be made of it; shards with an index can.
+  const bool has_config = std::filesystem::exists((folder ? given : given.parent_path()) / "config.json", unknown);
   remark("  to do: weighbridge convert " + shell_word(model.empty() ? "." : model.string()) +
-         (given.extension() == ".gguf" ? " NEW.gguf" : " NEW/") + changes);
+         (given.extension() == ".gguf" ? " NEW.gguf"
+          : has_config                 ? " NEW/"
+                                       : " NEW/ --to safetensors --max-shard-size 5GB") +
+         changes);
 }
 
 }  // namespace

@@ -84,6 +84,12 @@ class Vectors {
     for (const auto& [name, form] : kForms)
       if (named == name || (named.empty() && form != Form::jsonl && path.ends_with("." + std::string(name))))
         return form;
+    constexpr std::string_view kOthers[] = {".csv",     ".tsv",     ".txt", ".npz",
+                                            ".parquet", ".feather", ".pt",  ".safetensors"};
+    if (const std::string extension = extension_of(path);
+        named.empty() && std::ranges::find(kOthers, extension) != std::end(kOthers))
+      throw Misuse("embed writes lines of JSON, NumPy, bare floats and Arrow, not " + extension +
+                   ": name the output .jsonl, .npy, .f32 or .arrow, or give --output-format");
     return Form::jsonl;
   }
   std::string schema(const Model& model, const Embedder& embedder) const {

@@ -133,6 +133,8 @@ Status run_explain(Session& session) {
       asked.length = place.length;
       asked.whole = place.whole;
     } catch (const Error& error) {
+      if (where.find_first_not_of("0123456789-+") == std::string::npos)
+        throw Misuse("there is no tensor " + quote(where) + "; a byte of the file is written @" + where);
       return session.fail(path, error);
     }
     asked.path = asked.source->name();

@@ -58,9 +58,7 @@ bool is_npy(std::string_view path) { return path.ends_with(".npy"); }
 void require_fitting_name(const std::string& output) {
   constexpr std::string_view kOthers[] = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".npz", ".parquet",
                                           ".pt",  ".pth", ".pkl", ".h5",   ".gguf",  ".onnx"};
-  std::string extension = std::filesystem::path(output).extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string extension = extension_of(output);
   if (std::ranges::find(kOthers, extension) != std::end(kOthers))
     throw Misuse("extract writes NumPy files and bare bytes, not " + extension +
                  ": name the output .npy or .bin, or give --raw to write bare bytes under this name");

@@ -13,7 +13,6 @@
 #include "session.h"
 #include "table.h"
 #include "weighbridge/json.h"
-#include "weighbridge/output.h"
 #include "weighbridge/picture.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
@@ -142,15 +141,8 @@ void draw(Session& session, const Inspection& given) {
     stats.push_back(given.stats[i]);
   }
   const Inspection inspection{given.path, given.model, tensors, stats, given.report};
-  const std::string path(session.args.value(FlagId::plot));
   const auto all = inspection.model.sources();
-  const std::vector<std::shared_ptr<const Source>> inputs(all.begin(), all.end());
-  in_file(path, [&] {
-    OutputFile out(path, session.args.has(FlagId::force), inputs);
-    const std::string svg = to_svg(inspection);
-    out.write(std::as_bytes(std::span(svg)));
-    out.publish();
-  });
+  write_picture(session, to_svg(inspection), std::vector<std::shared_ptr<const Source>>(all.begin(), all.end()));
 }
 
 Status inspect_one(Session& session, const std::string& path, bool& first) {
@@ -186,6 +178,7 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
 }  // namespace
 
 Status run_inspect(Session& session) {
+  check_picture(session.args);
   if (session.args.has(FlagId::plot) && session.args.operands.size() > 1)
     throw Misuse("--plot takes one FILE, but several are given");
   bool first = true;  // of the files that open

@@ -77,7 +77,8 @@ void print(Session& session, const std::string& path, const std::string& output,
            "\n");
   if (key.key.empty() && !session.args.has(FlagId::no_sign))
     out.text(
-        "  without a signature it shows that the files did not change after now, not who published them; --key signs "
+        "  without a signature it shows that the files did not change after it was made, not who published them; --key "
+        "signs "
         "it\n");
 }
 
@@ -114,8 +115,10 @@ void print(Session& session, const std::string& path, const ManifestVerdict& ver
   out.text(": ");
   if (!verdict.valid() && verdict.manifest.entries.empty()) {  // the findings say why
     out.toned(Tone::bad, "not checked");
-    out.text(verdict.signature == SignatureState::invalid ? ": the signature is invalid, so no file was compared\n"
-                                                          : ": the manifest is invalid, so no file was compared\n");
+    out.text(std::string(verdict.signature != SignatureState::invalid ? ": the manifest is invalid"
+                         : verdict.method == SigningMethod::none      ? ": the manifest is not signed"
+                                                                      : ": the signature is invalid") +
+             ", so no file was compared\n");
     return;
   }
   if (verdict.valid())

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -15,8 +16,10 @@
 #include "actions.h"
 #include "nearest.h"
 #include "standard_input.h"
+#include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
+#include "weighbridge/output.h"
 #include "weighbridge/text.h"
 #include "weighbridge/view.h"
 
@@ -33,26 +36,10 @@ std::string_view about(std::string_view path, const Finding& finding) {
 void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  std::uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const char* at = end;
-  if (equals != std::string::npos) {
-    const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, value);
-    if (error == std::errc{})
-      at = rest;
-    else
-      value = 0;
-  }
-  constexpr std::string_view kUnits = "KMG";
-  if (at + 1 == end && value > 0) {
-    if (const std::size_t unit = kUnits.find(*at);
-        unit != std::string_view::npos && value <= UINT64_MAX >> (10 * (unit + 1))) {
-      value <<= 10 * (unit + 1);
-      ++at;
-    }
-  }
-  if (at != end || value == 0)
-    throw Misuse("--limit takes NAME=N, a number above 0 with K, M or G behind it if need be, not " + quote(text));
+  if (equals == std::string::npos)
+    throw Misuse("--limit takes NAME=N, a number above 0 with a unit such as K, MB or GiB if need be, not " +
+                 quote(text));
+  const std::uint64_t value = size_of("limit", std::string_view(text).substr(equals + 1));
   if (name == "header")
     limits.header = value;
   else if (name == "tensors")
@@ -76,6 +63,37 @@ void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
 }
 
 }  // namespace
+
+std::uint64_t size_of(std::string_view flag, std::string_view text) {
+  Options options;
+  try {
+    options.set("reserve", text);
+  } catch (const Error& error) {
+    throw Misuse("--" + std::string(flag) + ": " + shown(error.what()));
+  }
+  return options.header.reserve;
+}
+
+std::string extension_of(std::string_view path) {
+  std::string out = std::filesystem::path(path).extension().string();
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+void check_picture(const Arguments& args) {
+  if (const std::string_view path = args.value(FlagId::plot); args.has(FlagId::plot) && extension_of(path) != ".svg")
+    throw Misuse("--plot writes SVG: end the name " + quote(path) + " in .svg");
+}
+
+void write_picture(Session& session, std::string_view svg, std::span<const std::shared_ptr<const Source>> inputs) {
+  const std::string path(session.args.value(FlagId::plot));
+  in_file(path, [&] {
+    OutputFile out(path, session.args.has(FlagId::force), inputs);
+    out.write(std::as_bytes(std::span(svg)));
+    out.publish();
+  });
+}
 
 void raise(Kind kind, std::string rule, std::string message, std::string file, Hint hint) {
   Finding finding;
@@ -339,7 +357,8 @@ Tensor find_tensor(const Model& model, std::string_view name) {
   if (const std::optional<Tensor> found = model.find(name)) return *found;
   std::string sentence = "there is no tensor '" + std::string(name) + "'";
   const std::vector<std::string> near = model.nearest(name);
-  for (std::size_t i = 0; i < near.size(); ++i) sentence += (i == 0 ? ", the nearest are '" : ", '") + near[i] + "'";
+  for (std::size_t i = 0; i < near.size(); ++i)
+    sentence += (i > 0 ? ", '" : near.size() == 1 ? ", the nearest is '" : ", the nearest are '") + near[i] + "'";
   if (name.find_first_of("*?[") != std::string_view::npos)
     sentence += "; --glob takes patterns";
   else if (near.empty())

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -139,6 +140,17 @@ template <class Add> void add_each(const Arguments& args, std::initializer_list<
 }
 // Adds what --rename-file lists.
 void add_rename_file(Session& session, std::vector<Renaming>& to);
+
+// The bytes that a flag's value such as 5GB, 500M or 200KiB means. Throws Misuse.
+std::uint64_t size_of(std::string_view flag, std::string_view text);
+
+// ".npy" of "a/b.NPY"; empty if there is none.
+std::string extension_of(std::string_view path);
+
+// Refuses a --plot file whose name is not that of an SVG, before the work begins.
+void check_picture(const Arguments&);
+// Writes the picture that --plot asks for. `inputs` are not replaced.
+void write_picture(Session& session, std::string_view svg, std::span<const std::shared_ptr<const Source>> inputs);
 
 // The text of a small file that a flag names, such as a key: at most 1 MiB. Throws Error.
 std::string small_text(Session& session, const std::string& path);

@@ -369,7 +369,7 @@ std::string short_number(std::uint64_t n) {
   return fmt::format("{:.{}f}{}", value, value < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
-// "BertModel, 22.7 M parameters: f32 99%, i64 <1%": the shares of bytes.
+// "BertModel, 22.7 M parameters; of the bytes f32 99%, i64 <1%".
 void print_facts(Output& out, const Model& model) {
   const Summary summary = summarize(model);
   if (summary.dtypes.empty()) return;
@@ -381,7 +381,10 @@ void print_facts(Output& out, const Model& model) {
   for (std::size_t i = 0; i < summary.dtypes.size() && i < kMostShares; ++i) {
     const double percent =
         bytes == 0 ? 0 : static_cast<double>(summary.dtypes[i].bytes) * 100 / static_cast<double>(bytes);
-    line += (i == 0 ? ": " : ", ") + fitted(summary.dtypes[i].dtype, kWidestType);
+    line += (i > 0                       ? ", "
+             : summary.dtypes.size() > 1 ? "; of the bytes "
+                                         : ": ") +
+            fitted(summary.dtypes[i].dtype, kWidestType);
     if (summary.dtypes.size() > 1) line += percent < 1 ? " <1%" : fmt::format(" {:.0f}%", std::floor(percent));
   }
   if (summary.dtypes.size() > kMostShares) line += ", and " + grouped(summary.dtypes.size() - kMostShares) + " more";

@@ -20,7 +20,8 @@ namespace weighbridge {
 /// The state of a file or folder, as one word.
 enum class Condition : std::uint8_t {
   sound,       ///< valid, and nothing points to damage
-  suspicious,  ///< valid, but a range of zeros begins or ends inside a tensor, and no checksum covers it
+  suspicious,  ///< not to be trusted as it is: zeros begin or end inside a tensor and no checksum covers them, bytes
+               ///< follow the end, or a pickle names what can run code
   incomplete,  ///< bytes or files are missing
   damaged,     ///< invalid in another way
   foreign      ///< not a model: a pointer, an error page, an archive, ...
@@ -39,7 +40,8 @@ struct Advice {
     trim,          ///< write a copy that ends at byte `to`
     rename,        ///< give the file the extension `name`
     decompress,    ///< decompress it with the program `name`
-    compare        ///< compare the file with a published SHA-256
+    compare,       ///< compare the file with a published SHA-256
+    distrust       ///< do not load it with Python: a pickle in it can run code
   };
   What what = What::fetch_again;  ///< what to do
   std::string name{};             ///< a file, an extension or a program; see What

@@ -161,7 +161,7 @@ class Diagnosis(Record):
         (offset, length) of a range of zeros that points to damage, and of the bytes after the end of the model.
     advice : list of dict
         What to do, the most useful first: ``what``, ``name``, ``from``, ``to``.
-    findings : list of dict
+    findings : list of Finding
         As of :func:`verify`.
     """
 
@@ -182,7 +182,7 @@ class Diagnosis(Record):
         zeros: tuple[int, int] | None
         trailing: tuple[int, int] | None
         advice: list[dict[str, Any]]
-        findings: list[dict[str, Any]]
+        findings: list[Finding]
 
     def __bool__(self) -> bool:
         return self.condition == "sound"
@@ -209,6 +209,7 @@ def doctor(file: Any, *, limits: Limits | None = None, progress: Progress = None
     found = json.loads(_core.diagnose(to_input(file), settings(limits, progress, what="doctor")))
     for key in ("zeros", "trailing"):
         found[key] = (found[key]["offset"], found[key]["length"]) if found[key] else None
+    found["findings"] = [Finding.told(each) for each in found["findings"]]
     return Diagnosis.of(found)
 
 
@@ -230,7 +231,7 @@ class Explanation(Record):
         The number of further spans.
     bytes_at, data : int, bytes
         Bytes in and around the range, and where they begin.
-    findings : list of dict
+    findings : list of Finding
         What is wrong there, as from :func:`verify`.
     """
 
@@ -245,7 +246,7 @@ class Explanation(Record):
         left_out: int
         bytes_at: int
         data: bytes
-        findings: list[dict[str, Any]]
+        findings: list[Finding]
 
     def __str__(self) -> str:
         return " > ".join(f"{span['what']}: {span['value']}" if span["value"] else span["what"] for span in self.spans)
@@ -284,6 +285,7 @@ def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None
     else:
         begin, end = where, where + 1
     found = json.loads(_core.explain(to_input(file), begin, end - begin, name, settings(limits, None, what="explain")))
+    found["findings"] = [Finding.told(each) for each in found["findings"]]
     found["bytes_at"], found["data"] = found["bytes"]["offset"], base64.b64decode(found["bytes"]["data"])
     return Explanation.of(found)
 

@@ -49,6 +49,13 @@ class Finding(Record):
         found: str
         hint: tuple[str, str, str] | None
 
+    @classmethod
+    def told(cls, each: dict[str, Any]) -> Finding:
+        """A finding from the library's JSON."""
+        hint = each.get("hint")
+        return cls(**{**each, "expected": each["expected"] or "", "found": each["found"] or "",
+                      "hint": None if hint is None else (hint["what"], hint["name"], hint["value"] or "")})
+
     def __str__(self) -> str:
         where = [] if self.tensor is None else [f"tensor {self.tensor!r}"]
         if self.offset is not None:

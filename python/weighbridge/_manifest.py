@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _core
+from ._errors import Finding
 from ._model import _texts
 from ._progress import settings
 from ._record import Record
@@ -46,7 +47,7 @@ class ManifestVerdict(Record):
         Files that were compared; those of them that were not read, because `state` has their digests; and the bytes of all.
     ignored : list of str
         Paths that the manifest leaves out.
-    findings : list of dict
+    findings : list of Finding
         Errors and warnings, as in the output of ``weighbridge verify --json``.
     """
 
@@ -62,7 +63,7 @@ class ManifestVerdict(Record):
         remembered: int
         bytes: int
         ignored: list[str]
-        findings: list[dict[str, Any]]
+        findings: list[Finding]
 
     def __bool__(self) -> bool:
         return self.valid
@@ -148,6 +149,7 @@ def verify_manifest(
             "" if state is None else os.fspath(state), full, settings(limits, progress, what="verify"),
         )
     )
+    found["findings"] = [Finding.told(each) for each in found["findings"]]
     return ManifestVerdict.of(found)
 
 

@@ -269,13 +269,12 @@ class Reader {
     } else {
       if (!lora_.config.empty()) config_ = ConfigReader(lora_).run();
       collect();
+      if (pairs_.empty() && lora_.config.empty()) no_adapter();
       for (const Pair& pair : pairs_) add(pair);
       for (const Tensor& tensor : whole_) add_whole(tensor);
     }
     report_missing();
-    if (out_.empty())
-      refuse(lora_, "empty",
-             "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
+    if (out_.empty()) no_adapter();
     std::vector<std::uint32_t> targets;
     for (const Change& change : out_) targets.push_back(change.target);
     std::ranges::sort(targets);
@@ -285,6 +284,11 @@ class Reader {
   }
 
  private:
+  [[noreturn]] void no_adapter() const {
+    refuse(lora_, "empty",
+           "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
+  }
+
   void collect() {
     std::unordered_map<std::string, std::size_t> known;
     for (const Tensor& tensor : lora_.adapter) {

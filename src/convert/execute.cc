@@ -37,7 +37,7 @@ std::string list(const std::vector<Item>& items) {
   for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i) {
     out += (i == 0 ? ": " : "; ") + items[i].subject + " (" + std::string(name(items[i].kind)) + ")";
     if (!items[i].from.empty()) out += ", " + items[i].from;
-    if (!items[i].to.empty()) out += " becomes " + items[i].to;
+    if (!items[i].to.empty()) out += (items[i].from.empty() ? " becomes " : " -> ") + items[i].to;
   }
   if (items.size() > kMostNamed) out += "; and " + std::to_string(items.size() - kMostNamed) + " more";
   return out;
@@ -94,9 +94,8 @@ void require_proportion(const convert::PlanRep& rep, const Limits& limits) {
   if (rep.payload_size > allowed)
     base::over_limit(
         "output",
-        fmt::format("tensors share so many bytes that the output has {} bytes for {} bytes of data, and the "
-                    "limit is {}",
-                    rep.payload_size, there, allowed),
+        fmt::format("the output has {} bytes for {} bytes of data{}, and the limit is {}", rep.payload_size, there,
+                    rep.payload_size > there ? ", because tensors share bytes" : "", allowed),
         rep.payload_size);
 }
 

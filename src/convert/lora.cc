@@ -169,7 +169,7 @@ std::string change_text(const Change& change) {
   if (change.rank == 0) return "the tensor of the adapter in its place";
   char scale[32];
   std::snprintf(scale, sizeof scale, "%.6g", change.scale);
-  return "with a change of rank " + std::to_string(change.rank) + ", times " + scale;
+  return "plus a change of rank " + std::to_string(change.rank) + ", times " + scale;
 }
 
 class Merger {

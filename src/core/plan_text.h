@@ -13,9 +13,9 @@ namespace weighbridge::core {
 // Item::from if the source has nothing of the kind.
 inline constexpr char kAbsent[] = "absent";
 
-// Cuts long keys, because one tensor can have very many items.
 // What core::folder_files() are, in items.
 inline constexpr const char* kFolderFile = "a file of the folder";
+// Cuts long keys, because one tensor can have very many items.
 inline std::string indexed(std::string_view what, std::string_view key) {
   constexpr std::size_t kMost = 1024;
   return std::string(what) + "[\"" + excerpt(key, kMost) + "\"]";

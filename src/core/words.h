@@ -13,6 +13,9 @@
 namespace weighbridge::core {
 
 inline std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+inline std::string missing_text(std::uint64_t bytes) {
+  return bytes_text(bytes) + (bytes == 1 ? " is missing" : " are missing");
+}
 
 // "[2, 3]"
 inline std::string shape_text(Shape shape) {

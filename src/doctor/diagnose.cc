@@ -13,6 +13,7 @@
 #include "doctor/continued.h"
 #include "doctor/zeros.h"
 #include "doctor/zip_members.h"
+#include "registry/foreign.h"
 #include "registry/load.h"
 #include "registry/registry.h"
 #include "weighbridge/doctor.h"
@@ -92,14 +93,8 @@ class Examination {
   void read_pointer() {
     std::string text(base::to_size(std::min<std::uint64_t>(file_->size(), 1024)), '\0');
     file_->read_at(0, std::as_writable_bytes(std::span(text)));
-    const auto word_after = [&](std::string_view key) {
-      const std::size_t at = text.find(key);
-      if (at == text.npos) return std::string();
-      const std::size_t begin = at + key.size();
-      return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-    };
-    out_.full_size = wire::as_u64(word_after("\nsize "));
-    const std::string digest = word_after("\noid sha256:");
+    out_.full_size = wire::as_u64(registry::line_of(text, "size "));
+    const std::string_view digest = registry::line_of(text, "oid sha256:");
     if (codecs::is_hex(digest, 64)) out_.sha256 = digest;
   }
 
@@ -222,7 +217,9 @@ class Examination {
     const bool cut_header = ends_with_any(rule, {"/truncated-header", "/header-past-end", "/too-short"});
     const bool cut_index = ends_with_any(rule, {"/bad-footer", "/end"});
     const bool zeros_at_end = out_.zeros && out_.zeros->offset + out_.zeros->length == out_.size;
-    out_.what = std::string(info ? info->title : out_.verdict.format) + (file_ ? " file" : "");
+    out_.what = std::string(info ? info->title : out_.verdict.format) + (file_                  ? " file"
+                                                                         : info && info->folder ? ""
+                                                                                                : " model");
     if (!out_.missing.empty()) {
       out_.condition = Condition::incomplete;
       out_.what += " of which files are missing";
@@ -244,6 +241,12 @@ class Examination {
       out_.condition = Condition::damaged;
       out_.what += " of which files are damaged";
       fetch_hurt();
+    } else if (std::ranges::any_of(report().findings(), [](const Finding& each) {
+                 return each.severity == Severity::error && each.rule.ends_with("/dangerous-global");
+               })) {
+      out_.condition = Condition::suspicious;
+      out_.what += " that can run code when Python loads it";
+      advise(What::distrust);
     } else if (!report().valid()) {
       out_.condition = Condition::damaged;
       out_.what += out_.trailing && report().errors() == 1 ? " with bytes after its end" : " that breaks its rules";
@@ -261,9 +264,12 @@ class Examination {
       out_.what += zeros_at_end ? " that is valid, and whose last tensors are zeros"
                                 : " that is valid, with a hole of zeros inside a tensor";
       advise(What::compare);
+    } else if (out_.trailing) {
+      out_.condition = Condition::suspicious;
+      out_.what += " that is valid, with bytes after its end";
+      advise(What::trim, {}, 0, *out_.full_size);
     } else {
       out_.what += ", nothing is wrong with it";
-      if (out_.trailing) advise(What::trim, {}, 0, *out_.full_size);
     }
     if (out_.whole > 0 && (cut_index || !out_.damaged.empty())) advise(What::salvage);
     if (!out_.named_like.empty() && info && !info->extensions.empty())
@@ -301,7 +307,7 @@ std::string_view name(Condition condition) noexcept {
 }
 std::string_view name(Advice::What what) noexcept {
   constexpr std::string_view kNames[] = {"fetch-rest", "fetch-again", "fetch-object", "fetch-file", "salvage",
-                                         "trim",       "rename",      "decompress",   "compare"};
+                                         "trim",       "rename",      "decompress",   "compare",    "distrust"};
   return kNames[static_cast<std::size_t>(what)];
 }
 

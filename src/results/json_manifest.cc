@@ -33,7 +33,8 @@ std::string to_json(std::string_view path, std::string_view output, const Manife
     bytes += note.size;
   }
   out.member("bytes", bytes);
-  out.member(results::kTensors, tensors);
+  const bool lists_tensors = !manifest.format.empty();
+  results::number_or_null(out, results::kTensors, lists_tensors ? std::optional(tensors) : std::nullopt);
   out.end_object();
   return out.take();
 }

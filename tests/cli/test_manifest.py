@@ -110,7 +110,7 @@ def test_an_empty_key_is_not_taken_for_none(model, keys, tmp_path):
 def test_what_no_signature_proves(model, tmp_path):
     sig = tmp_path / "model.sig"
     out = weighbridge("manifest", model, "-o", sig).stdout
-    assert "not signed\n  without a signature it shows that the files did not change after now, not who published them" in out
+    assert "not signed\n  without a signature it shows that the files did not change after it was made, not who published them" in out
     assert "without" not in weighbridge("manifest", model, "-o", sig, "--force", "--no-sign").stdout
     out = weighbridge("verify", model, "--manifest", sig).stdout
     assert "not who made it (manifest/unsigned)" in out and out.endswith("not signed\n")

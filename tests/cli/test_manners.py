@@ -241,5 +241,5 @@ def test_a_limit_is_named_with_the_flag_that_raises_it(tmp_path):
 
 
 def test_a_limit_that_is_none_is_misuse(tmp_path):
-    for text in ("tensors", "tensors=", "tensors=0", "tensors=1T", "tensors=-1", "tensor=5", "depth=2K"):
+    for text in ("tensors", "tensors=", "tensors=0", "tensors=1Q", "tensors=-1", "tensor=5", "depth=2K"):
         weighbridge("inspect", "-", "--limit", text, status=2)

@@ -148,7 +148,7 @@ class Walk {
     if (header_.total_file_size > size) {
       findings_.report(rules::kTruncated, {.offset = size, .hint = base::size_hint(header_.total_file_size)},
                        bytes_text(header_.total_file_size), bytes_text(size),
-                       bytes_text(header_.total_file_size - size) + " are missing");
+                       core::missing_text(header_.total_file_size - size));
       return false;
     }
     if (header_.total_file_size < size) {

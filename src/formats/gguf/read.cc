@@ -486,8 +486,7 @@ class Walk {
     }
     if (end <= data) return false;
     findings_.report(rules::kTruncated, {.offset = size_, .hint = base::size_hint(data_start_ + end)},
-                     bytes_text(data_start_ + end), bytes_text(size_),
-                     bytes_text(data_start_ + end - size_) + " are missing");
+                     bytes_text(data_start_ + end), bytes_text(size_), core::missing_text(data_start_ + end - size_));
     for (Info& info : infos_) info.broken |= !base::fits(info.offset, *info.size, data);
     return true;
   }

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "formats/hdf5/format.h"
@@ -39,6 +40,7 @@ class Archive {
         if (member.name.starts_with("model.weights.")) other = member.name;
         findings_.report(keras::kOtherMember, {.offset = member.header_at}, {},
                          core::quoted(core::excerpt(member.name)));
+        draft_.add_left_behind(core::indexed("files", member.name), "a member besides weights and configuration");
       }
     }
     if (findings_.errors() > errors) return draft_.clear();

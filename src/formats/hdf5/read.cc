@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/hdf5/attributes.h"
 #include "formats/hdf5/dataset.h"
@@ -124,15 +125,21 @@ class Walk {
       std::string found = kind;
       if (link.kind != Link::Kind::other && base::is_utf8(link.target))
         found += " to " + core::quoted(core::excerpt(link.target));
+      draft_.add_left_behind(core::indexed("links", name), found);
       return findings_.report(rules_.kLink, {.offset = link.at, .tensor = name}, {}, std::move(found));
     }
     try {
       const ObjectHeader header = read_object_header(file_, link.address);
       const std::uint64_t at = file_.base + link.address;
       if (is_dataset(header)) return dataset(header, link, at, name);
-      if (!is_group(header)) return findings_.report(rules_.kOtherObject, {.offset = at, .tensor = name});
-      if (!groups_.insert(link.address).second)
+      if (!is_group(header)) {
+        draft_.add_left_behind(core::indexed("objects", name), "neither a dataset nor a group");
+        return findings_.report(rules_.kOtherObject, {.offset = at, .tensor = name});
+      }
+      if (!groups_.insert(link.address).second) {
+        draft_.add_left_behind(core::indexed("links", name), "another name of a group");
         return findings_.report(rules_.kGroupAgain, {.offset = at, .tensor = name});
+      }
       group(header, link.address, name, depth + 1);
     } catch (const Broken& fault) {
       if (fault.whole) throw;

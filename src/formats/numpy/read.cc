@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "core/common_rules.h"
 #include "core/cut.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "formats/numpy/archive.h"
@@ -79,7 +80,7 @@ class Walk {
     };
     if (needed > there) {
       findings_.report(rules_.kTruncated, placed(place.size), bytes_text(needed), bytes_text(there),
-                       bytes_text(needed - there) + " are missing");
+                       core::missing_text(needed - there));
       return false;
     }
     if (needed < there)
@@ -154,6 +155,7 @@ class Archive {
     // A member is an array by its name, or by its content, as for numpy.load.
     if (!named && !bytes.starts_with(kMagic)) {
       findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::quoted(core::excerpt(member.name)));
+      draft_.add_left_behind(core::indexed("files", member.name), "a member that is not an array");
       return;
     }
     if (!fault.empty()) {

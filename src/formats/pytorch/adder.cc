@@ -10,6 +10,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/pytorch/rules.h"
 #include "wire/pickle_text.h"
@@ -116,6 +117,8 @@ void Adder::opaque(std::string_view name, Ref ref, std::string_view why) {
   const std::string full = full_name(name);
   std::string detail = why.empty() ? spell_class(content_->pickle, ref) : std::string(why);
   if (!base::is_utf8(detail)) detail.clear();
+  draft_.add_left_behind(core::indexed("values", base::is_utf8(full) ? full : std::string()),
+                         detail.empty() ? "an object of an unknown class" : detail);
   findings_.report(rules::kOpaque, {.offset = offset_of(ref)}, {},
                    base::is_utf8(full) ? core::quoted(core::excerpt(full, 80)) : std::string(), detail);
 }

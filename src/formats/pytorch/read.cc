@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "core/common_rules.h"
 #include "core/pickle_scan.h"
+#include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/archive.h"
@@ -96,6 +97,7 @@ class Archive final : Storages {
     if (auto version = small(kVersion)) draft_.set_version(digits(*version));
     if (!read_order()) return;
     remark_code();
+    name_other_members();
     folder_ = kStorages;
     read_pickle(*data, {}, kTensor);
     folder_ = kConstantStorages;
@@ -159,6 +161,22 @@ class Archive final : Storages {
     if (first == last) return;
     findings_.report(rules::kCodeRule, {.offset = zip_.members[*first].entry_at}, {},
                      last - first == 1 ? "one file" : std::to_string(last - first) + " files");
+    draft_.add_left_behind(
+        "code", last - first == 1 ? "one file of TorchScript" : std::to_string(last - first) + " files of TorchScript");
+  }
+
+  // Members that belong to nobody here, such as those that torch.jit.save calls extra files.
+  void name_other_members() {
+    for (const core::ZipMember& each : zip_.members) {
+      if (each.is_folder()) continue;
+      const std::string_view name =
+          each.name.starts_with(top_) ? std::string_view(each.name).substr(top_.size()) : each.name;
+      const auto in = [&](std::string_view folder) { return name.starts_with(folder); };
+      if (name == kDataPickle || name == kConstantsPickle || name == kVersion || name == kByteOrder ||
+          name.starts_with('.') || in(kStorages) || in(kConstantStorages) || in(kCode))
+        continue;
+      draft_.add_left_behind(core::indexed("files", each.name), "a member besides tensors and values");
+    }
   }
 
   void read_pickle(const core::ZipMember& found, std::string_view prefix, std::string_view top) {

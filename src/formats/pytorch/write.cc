@@ -51,7 +51,7 @@ void refuse_options(const Options& options) {
   if (!options.digest.empty() && options.digest != "none")
     base::misuse("digest", "PyTorch's files have no digests, so " + options.digest + " cannot be stored");
   if (!options.quantize.empty())
-    base::misuse("quantise", "PyTorch's files are written with no quantization " + options.quantize);
+    base::misuse("quantise", "PyTorch's files are not written with the quantization " + options.quantize);
   if (!options.version.empty() && options.version != kWrittenVersion)
     base::misuse("version", "PyTorch's archives are written as version 3, not " + options.version);
   if (options.cast != DType::unknown &&

@@ -86,7 +86,7 @@ class Walk {
     if (!base::fits(kLengthSize, length, size)) {
       const std::uint64_t needed = kLengthSize + length;
       findings_.report(rules::kHeaderPastEnd, {.offset = size}, "at least " + bytes_text(needed), bytes_text(size),
-                       bytes_text(needed - size) + " of it are missing");
+                       core::missing_text(needed - size));
       return false;
     }
     if (length > limits_.header) {
@@ -432,7 +432,7 @@ class Walk {
     const auto needed = base::checked_add(data_start_, at);
     if (at <= buffer_ || !needed) return false;
     findings_.report(rules::kTruncated, {.offset = data_start_ + buffer_, .hint = base::size_hint(*needed)},
-                     bytes_text(*needed), bytes_text(data_start_ + buffer_), bytes_text(at - buffer_) + " are missing");
+                     bytes_text(*needed), bytes_text(data_start_ + buffer_), core::missing_text(at - buffer_));
     return true;
   }
 

@@ -130,10 +130,10 @@ class Walk {
   bool check_file_size() {
     const std::uint64_t size = source_.size(), stated = header_.file_size;
     if (stated == size) return true;
-    findings_.report(rules::kFileSize, {.offset = kFileSizeAt, .hint = base::size_hint(stated)}, bytes_text(stated),
-                     bytes_text(size),
-                     stated > size ? bytes_text(stated - size) + " are missing"
-                                   : bytes_text(size - stated) + " stand behind the end");
+    findings_.report(
+        rules::kFileSize, {.offset = kFileSizeAt, .hint = base::size_hint(stated)}, bytes_text(stated),
+        bytes_text(size),
+        stated > size ? core::missing_text(stated - size) : bytes_text(size - stated) + " stand behind the end");
     return stated < size;
   }
 

@@ -49,7 +49,7 @@ std::string version_of(const Model& model, const Options& options) {
 
 void refuse_options(const Options& options) {
   if (!options.quantize.empty())
-    base::misuse("quantise", "zTensor 1.x files are written with no quantization " + options.quantize);
+    base::misuse("quantise", "zTensor 1.x files are not written with the quantization " + options.quantize);
   if (!options.encoding.empty() && options.encoding != "raw" && options.encoding != "zstd")
     base::misuse("encoding", "zTensor 1.x has no encoding " + options.encoding);
   if (!options.digest.empty() && options.digest != "none" && digest_of(options.digest) == core::PartDigest::none)
