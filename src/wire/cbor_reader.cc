@@ -136,12 +136,7 @@ bool CborReader::read_wide_head(const char* at, Head& head) {
   }
   const std::size_t size = std::size_t{1} << (head.info - kSimpleByte);
   if (left(from) < size) return fail_end();
-  switch (size) {
-    case 1: head.argument = static_cast<unsigned char>(*from); break;
-    case 2: head.argument = base::load_be<std::uint16_t>(from); break;
-    case 4: head.argument = base::load_be<std::uint32_t>(from); break;
-    default: head.argument = base::load_be<std::uint64_t>(from); break;
-  }
+  head.argument = cbor_detail::load_argument(from, size);
   head.after = from + size;
   return true;
 }

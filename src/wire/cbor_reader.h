@@ -29,6 +29,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/endian.h"
+
 namespace weighbridge::wire {
 
 enum class CborKind : std::uint8_t {
@@ -134,6 +136,12 @@ class CborReader {
   // True if there is another key with its value. At the end of the map, leaves it and returns false.
   bool next_entry();
 
+  // For callers that read the usual spelling of an item themselves, in one step: the bytes from the next item on (empty
+  // if none is due, or if the item may not nest `levels` deep), and then take() of the item's bytes, which the caller
+  // has checked to be a whole item.
+  std::string_view rest(std::size_t levels) const noexcept;
+  bool take(std::size_t length);
+
   // Checks and skips the next item; `item` is its verbatim bytes.
   bool skip_item();
   bool skip_item(std::string_view& item);
@@ -203,8 +211,32 @@ namespace cbor_detail {
 constexpr char kBreak = '\xFF';
 constexpr unsigned major_of(char byte) noexcept { return static_cast<unsigned char>(byte) >> 5; }
 constexpr unsigned info_of(char byte) noexcept { return static_cast<unsigned char>(byte) & 31u; }
+// The argument of a head in 1, 2, 4 or 8 bytes after the first one.
+inline std::uint64_t load_argument(const char* from, std::size_t size) noexcept {
+  switch (size) {
+    case 1: return static_cast<unsigned char>(*from);
+    case 2: return base::load_be<std::uint16_t>(from);
+    case 4: return base::load_be<std::uint32_t>(from);
+    default: return base::load_be<std::uint64_t>(from);
+  }
+}
 
 }  // namespace cbor_detail
+
+// Reads the unsigned integer at `at`. Returns how many bytes it has; 0 if another item is there or the bytes end.
+inline std::size_t cbor_u64(const char* at, const char* end, std::uint64_t& out) noexcept {
+  if (at == end || cbor_detail::major_of(*at) != 0) return 0;
+  const unsigned info = cbor_detail::info_of(*at);
+  if (info < 24) {
+    out = info;
+    return 1;
+  }
+  if (info > 27) return 0;
+  const std::size_t size = std::size_t{1} << (info - 24);
+  if (static_cast<std::size_t>(end - at) <= size) return 0;
+  out = cbor_detail::load_argument(at + 1, size);
+  return 1 + size;
+}
 
 // Whether an item is due; its first byte is then at cur_.
 inline bool CborReader::ready() {
@@ -273,6 +305,19 @@ inline bool CborReader::accept_text(std::string_view expected) {
   if (static_cast<unsigned char>(*cur_) != 0x60u + expected.size()) return false;
   if (__builtin_memcmp(cur_ + 1, expected.data(), expected.size()) != 0) return false;
   cur_ += 1 + expected.size();
+  item_done();
+  return true;
+}
+
+inline std::string_view CborReader::rest(std::size_t levels) const noexcept {
+  if (!ok() || waiting_ == 0 || stack_.size() > max_depth_ || max_depth_ - stack_.size() < levels) return {};
+  return {cur_, left(cur_)};
+}
+
+inline bool CborReader::take(std::size_t length) {
+  if (!ok() || waiting_ == 0 || length > left(cur_)) [[unlikely]]
+    return out_of_order();
+  cur_ += length;
   item_done();
   return true;
 }

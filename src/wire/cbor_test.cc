@@ -444,6 +444,36 @@ TEST(CborReader, CallsOutOfOrderAreMisuse) {
   EXPECT_EQ(kind_of([&] { out.simple(24); }), Kind::misuse);
 }
 
+TEST(CborReader, ACallerMayReadAnItemItself) {
+  const std::string bytes = from_hex("82a161610107");  // [{"a": 1}, 7]
+  CborReader in(bytes, 3);
+  ASSERT_TRUE(in.enter_array());
+  EXPECT_TRUE(in.rest(0).empty()) << "no item is due before next_element()";
+  EXPECT_THROW(in.take(1), Error);
+  ASSERT_TRUE(in.next_element());
+  EXPECT_EQ(to_hex(in.rest(2)), "a161610107");
+  EXPECT_TRUE(in.rest(3).empty()) << "one level of three is open";
+  EXPECT_THROW(in.take(6), Error) << "more than is there";
+  EXPECT_TRUE(in.take(4));
+  std::uint64_t seven = 0;
+  ASSERT_TRUE(in.next_element() && in.read_u64(seven));
+  EXPECT_EQ(seven, 7U);
+  EXPECT_FALSE(in.next_element());
+  EXPECT_TRUE(in.finish());
+}
+
+TEST(CborReader, NumbersAreReadWithAndWithoutAReader) {
+  for (const std::string_view hex : {"00", "17", "1818", "19ffff", "1a00010000", "1bffffffffffffffff", "1c", "1f", "20",
+                                     "18", "1901", "1a000000", "1b00000000000000", "60", "f6", ""}) {
+    const std::string bytes = from_hex(hex);
+    std::uint64_t expected = 0, found = 0;
+    CborReader in(bytes);
+    const bool good = !bytes.empty() && in.peek() == CborKind::unsigned_integer && in.read_u64(expected);
+    EXPECT_EQ(cbor_u64(bytes.data(), bytes.data() + bytes.size(), found), good ? bytes.size() : 0U) << hex;
+    EXPECT_EQ(found, expected) << hex;
+  }
+}
+
 TEST(CborInteger, ConvertsOnlyWhatFits) {
   constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
   EXPECT_EQ((CborInteger{false, kTop - 1}.as_i64()), std::numeric_limits<std::int64_t>::max());

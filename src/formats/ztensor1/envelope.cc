@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/large_pages.h"
 #include "core/common_rules.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
@@ -115,7 +116,10 @@ std::optional<std::string> read_manifest(const Source& source, const Context& co
                     std::to_string(length));
     return std::nullopt;
   }
-  std::string text(base::to_size(length), '\0');
+  std::string text;
+  text.reserve(base::to_size(length));
+  base::use_large_pages(std::as_writable_bytes(std::span(text.data(), text.capacity())));
+  text.resize(base::to_size(length));
   const auto out = std::as_writable_bytes(std::span(text));
   const std::size_t have = base::to_size(std::min<std::uint64_t>(text.size(), tail.size() - kFooterSize));
   std::copy_n(tail.end() - static_cast<std::ptrdiff_t>(kFooterSize + have), have, out.last(have).begin());

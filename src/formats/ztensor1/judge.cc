@@ -260,6 +260,17 @@ void Judge::coo(Entry& e) {
 
 // Adding to the model
 
+bool Judge::add_usual(std::string_view name, const UsualObject& o) {
+  const DType dtype = lookup(o.dtype);
+  const auto elements = base::element_count(o.shape());
+  const auto size = elements ? packed_size(dtype, *elements) : std::nullopt;
+  if (!size || o.length != *size || o.offset < kAlignment || o.offset % kAlignment != 0 ||
+      !base::fits(o.offset, o.length, end_) || draft_.roles().size() >= kMaxRoles)
+    return false;
+  draft_.add_dense(name, dtype, o.shape(), {0, o.offset, o.length});
+  return true;
+}
+
 void Judge::add(Entry& e, Layout layout) {
   if (!takes_roles(rules::kTooManyRoles, e, kMaxRoles)) return;
   const Component* const main = main_part(e, {kData, kValues, kPackedWeight});

@@ -25,6 +25,8 @@ class Judge : private core::CborJudge {
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
+  // Adds an object that judge() would add without a finding. False if this is not one, and then nothing is done.
+  bool add_usual(std::string_view name, const UsualObject&);
 
  private:
   void check_fields(Entry&);

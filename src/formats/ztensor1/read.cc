@@ -212,10 +212,18 @@ class Walk : private core::CborWalk {
       entry_.name = entry_text(key);
       entry_.at = here();
       note_name(entry_.name, !key.indefinite);
+      if (take_usual()) continue;
       read_object();
       judge_->judge(entry_);
     }
     need_sound();
+  }
+
+  // Reads and adds the next object in one step if it is a usual one without faults.
+  bool take_usual() {
+    UsualObject usual;
+    const std::size_t length = usual.read(in_.rest(UsualObject::kLevels));
+    return length != 0 && judge_->add_usual(entry_.name, usual) && in_.take(length);
   }
 
   void read_object() {
