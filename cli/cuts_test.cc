@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "output.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
@@ -71,6 +76,68 @@ TEST(Cuts, WhereNumbersBeginAlikeTheirWholeValuesAreCompared) {
   EXPECT_FALSE(comes_before("model.layers.01", "model.layers.001"));
   EXPECT_TRUE(comes_before("model.layers", "model.layers.1"));
   EXPECT_FALSE(comes_before("model.layers.1", "model.layers.1"));
+}
+
+// The definition, from the first byte on: numbers by value, everything else by bytes.
+bool precedes(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto number = [&](std::string_view text, std::size_t& at) {
+    std::string out;
+    for (; at < text.size() && is_digit(text[at]); ++at) out += text[at];
+    while (out.size() > 1 && out[0] == '0') out.erase(0, 1);
+    return out;
+  };
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string x = number(a, i), y = number(b, j);
+      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
+    } else if (a[i] != b[j]) {
+      return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  return i == a.size() && j == b.size() ? a < b : i == a.size();
+}
+
+TEST(Cuts, NamesAreOrderedAsTheDefinitionSays) {
+  constexpr std::string_view kBytes = "0012.9a1\xFF";
+  std::uint64_t seed = 1;
+  const auto random = [&](std::uint64_t below) {
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    return static_cast<std::size_t>((seed >> 33) % below);
+  };
+  const auto append = [&](std::string& to, std::size_t count) {
+    while (count-- > 0) to += kBytes[random(kBytes.size())];
+  };
+  int first = 0;
+  for (int round = 0; round < 200'000; ++round) {
+    std::string a, b;
+    append(a, random(4) == 0 ? 0 : random(20));
+    b = a;
+    append(a, random(7));
+    append(b, random(7));
+    ASSERT_EQ(comes_before(a, b), precedes(a, b)) << a << " and " << b;
+    first += comes_before(a, b) ? 1 : 0;
+  }
+  EXPECT_GT(first, 50'000);
+}
+
+TEST(Shown, EveryByteOfATextIsLookedAt) {
+  for (std::size_t length = 0; length < 40; ++length) {
+    const std::string plain(length, '~');
+    EXPECT_EQ(shown(plain), plain);
+    EXPECT_EQ(width_shown(plain), length);
+    for (std::size_t at = 0; at < length; ++at) {
+      for (const char odd : {'\n', '\x1f', '\\', '\x7f', '\x80', '\xff'}) {
+        std::string text = plain;
+        text[at] = odd;
+        EXPECT_GT(shown(text).size(), length) << at << " of " << length;
+      }
+    }
+  }
 }
 
 }  // namespace

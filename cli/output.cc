@@ -41,21 +41,23 @@ constexpr std::string_view code(Tone tone) {
 bool is_plain(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x80 * kOnes;
   const auto has_below = [](std::uint64_t word, std::uint64_t byte) { return (word - byte * kOnes) & ~word & kHigh; };
-  std::size_t at = 0;
-  for (; text.size() - at >= 8; at += 8) {
+  const auto is_odd = [&](const char* eight) {
     std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, 8);
-    const std::uint64_t odd = (word & kHigh) | has_below(word, ' ') | has_below(word ^ ('\\' * kOnes), 1) |
-                              has_below(word ^ (0x7F * kOnes), 1);
-    if (odd != 0) return false;
-  }
-  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(),
-                     [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
+    std::memcpy(&word, eight, 8);
+    return ((word & kHigh) | has_below(word, ' ') | has_below(word ^ ('\\' * kOnes), 1) |
+            has_below(word ^ (0x7F * kOnes), 1)) != 0;
+  };
+  if (text.size() < 8) return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
+  for (std::size_t at = 0; text.size() - at > 8; at += 8)
+    if (is_odd(text.data() + at)) return false;
+  return !is_odd(text.data() + text.size() - 8);  // overlaps those before
 }
 
 }  // namespace
 
-Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), color_(wants_color()) {}
+Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), color_(wants_color()) {
+  buffer_.reserve(kFull + (kFull >> 4));  // growing step by step would touch twice the memory
+}
 
 std::size_t terminal_columns(int descriptor) noexcept {
   if (::isatty(descriptor) != 1) return 0;

@@ -71,8 +71,26 @@ std::string name_cell(const Listing& list, std::size_t at) {
   return name_cell(group.name()) + (group.tensors.size() > 1 ? " x" + grouped(group.tensors.size()) : "");
 }
 
-std::uint64_t size_of(const Listing& list, std::size_t at) {
-  return list.groups ? (*list.groups)[at].size : logical_size(list.in.model[list.in.tensors[at]]);
+// How wide it is.
+std::size_t name_width(const Listing& list, std::size_t at) {
+  if (list.groups == nullptr) {
+    const std::string_view name = list.in.model.name(list.in.tensors[at]);
+    if (!needs_quotes(name)) return width_shown(name);
+  }
+  return display_width(name_cell(list, at));
+}
+
+void append_name(std::string& to, const Listing& list, std::size_t at, const Widths& w) {
+  if (list.groups == nullptr && !w.names) {
+    const std::string_view name = list.in.model.name(list.in.tensors[at]);
+    if (!needs_quotes(name)) return append_left(to, name, w.name);
+  }
+  append_cell(to, name_cell(list, at), w.name, w.names);
+}
+
+// The functions below are given the tensor of the row, the first one of a group.
+std::uint64_t size_of(const Listing& list, std::size_t at, const Tensor& t) {
+  return list.groups ? (*list.groups)[at].size : logical_size(t);
 }
 
 void append_right(std::string& to, std::string_view text, std::size_t width) {
@@ -97,8 +115,7 @@ void append_shape(std::string& to, const Tensor& t) {
 }
 
 // "dense"; "dense, zstd 1.2 MiB"; "sparse_coo, unsupported".
-void append_layout(std::string& to, const Listing& list, std::size_t at) {
-  const Tensor t = list.in.model[list.in.tensors[at]];
+void append_layout(std::string& to, const Listing& list, std::size_t at, const Tensor& t) {
   to.append(t.layout_name());
   std::uint64_t stored = 0;
   std::string encoding;
@@ -204,12 +221,12 @@ Widths measure(const Listing& list, std::size_t columns) {
   };
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
     const Tensor t = in.model[in.tensors[at]];
-    w.name = std::max(w.name, std::min(display_width(name_cell(list, at)), kWidestName));
+    w.name = std::max(w.name, std::min(name_width(list, at), kWidestName));
     w.dtype = std::max(w.dtype, width_shown(t.type_name()));
     widen(w.shape, [&](std::string& to) { append_shape(to, t); });
-    widen(w.size, [&](std::string& to) { append_size(to, size_of(list, at)); });
+    widen(w.size, [&](std::string& to) { append_size(to, size_of(list, at, t)); });
     if (terminal || !in.stats.empty()) {
-      widen(w.layout, [&](std::string& to) { append_layout(to, list, at); });
+      widen(w.layout, [&](std::string& to) { append_layout(to, list, at, t); });
       plain = plain && cell == "dense";
     }
     if (in.stats.empty()) continue;
@@ -258,19 +275,22 @@ void print_row(Output& out, const Listing& list, const Widths& w, std::size_t at
   const Inspection& in = list.in;
   const Tensor t = in.model[in.tensors[at]];
   std::string& to = out.buffer();
-  append_cell(to, name_cell(list, at), w.name, w.names);
-  append_cell(to, shown(t.type_name()), w.dtype, w.dtypes);
+  append_name(to, list, at, w);
+  if (w.dtypes)
+    append_cell(to, shown(t.type_name()), w.dtype, w.dtypes);
+  else
+    append_left(to, t.type_name(), w.dtype);
   cell.clear();
   append_shape(cell, t);
   append_cell(to, cell, w.shape, w.shapes);
   cell.clear();
-  append_size(cell, size_of(list, at));
+  append_size(cell, size_of(list, at, t));
   pad(to, w.size, cell.size());
   to.append(cell);
   if (w.layouts) {
     to.append(kGap);
     cell.clear();
-    append_layout(cell, list, at);
+    append_layout(cell, list, at, t);
     append_shown(to, cell);
   }
   if (!in.stats.empty()) {
@@ -407,10 +427,12 @@ void print_checksums(Output& out, const Model& model) {
 void print_totals(Output& out, const Inspection& in) {
   std::map<std::string_view, Total> by_dtype;
   Total all;
+  auto last = by_dtype.end();  // neighbors mostly share a dtype
   for (const std::uint32_t i : in.tensors) {
     const Tensor t = in.model[i];
     const std::uint64_t elements = elements_of(t), bytes = logical_size(t);
-    for (Total* total : {&by_dtype[t.type_name()], &all}) {
+    if (last == by_dtype.end() || last->first != t.type_name()) last = by_dtype.try_emplace(t.type_name()).first;
+    for (Total* total : {&last->second, &all}) {
       ++total->tensors;
       total->elements += elements;
       total->bytes += bytes;

@@ -39,7 +39,7 @@ def bill():
 
 
 # What each library writes about itself into a program that holds it.
-OWN_WORDS = {"OpenSSL": rb"\0OpenSSL (\d+\.\d+\.\d+) ", "zlib": rb"\0 deflate (\d+\.\d+[.\d]*) Copyright", "glibc": rb"GNU C Library [^\0]*?release version (\d+\.\d+)",
+OWN_WORDS = {"OpenSSL": rb"\0OpenSSL (\d+\.\d+\.\d+) ", "zlib": rb"\0 (?:de|in)flate (\d+\.\d+[.\d]*) Copyright", "glibc": rb"GNU C Library [^\0]*?release version (\d+\.\d+)",
              "libstdc++": rb"\0GCC: [^\0]*?\) (\d+)\."}
 
 
