@@ -36,6 +36,7 @@ class Vectors {
       raise(Kind::misuse, "misuse/terminal",
             "refusing to write binary data to a terminal: give -o FILE, or pipe the output to a program");
     if (to_file) file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
+    if (to_file && form_ == Form::jsonl && !session.args.has(FlagId::output_format)) require_fitting_name(path);
     if (form_ == Form::npy) write(header(0));
     if (form_ == Form::arrow) write(schema(model, embedder));
   }
@@ -84,13 +85,15 @@ class Vectors {
     for (const auto& [name, form] : kForms)
       if (named == name || (named.empty() && form != Form::jsonl && path.ends_with("." + std::string(name))))
         return form;
+    return Form::jsonl;
+  }
+  // Refuses lines under the name of another kind of file.
+  static void require_fitting_name(std::string_view path) {
     constexpr std::string_view kOthers[] = {".csv",     ".tsv",     ".txt", ".npz",
                                             ".parquet", ".feather", ".pt",  ".safetensors"};
-    if (const std::string extension = extension_of(path);
-        named.empty() && std::ranges::find(kOthers, extension) != std::end(kOthers))
+    if (const std::string extension = extension_of(path); std::ranges::find(kOthers, extension) != std::end(kOthers))
       throw Misuse("embed writes lines of JSON, NumPy, bare floats and Arrow, not " + extension +
                    ": name the output .jsonl, .npy, .f32 or .arrow, or give --output-format");
-    return Form::jsonl;
   }
   std::string schema(const Model& model, const Embedder& embedder) const {
     const std::pair<std::string, std::string> metadata[] = {

@@ -545,6 +545,13 @@ def test_embed_replaces_nothing_that_it_reads(model, bare, tmp_path):
     assert {**files(folder), **files(tmp_path)} == before
 
 
+def test_lines_were_written_under_the_name_of_another_kind_of_file(model, tmp_path):
+    for name in ("v.parquet", "v.CSV", "v.txt"):
+        assert "embed writes lines of JSON" in weighbridge("embed", model, "a", "-o", tmp_path / name, status=2).stderr
+        assert not (tmp_path / name).exists()
+    weighbridge("embed", model, "a", "-o", tmp_path / "v.txt", "--output-format", "jsonl")
+
+
 def test_vectors_that_were_kept_are_told_of_where_nothing_can_be_printed(model, tmp_path):
     corpus, kept = tmp_path / "c.txt", tmp_path / "v.npy"
     corpus.write_text("a scale\n")
