@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times language models in turns with llama.cpp, in one run: tokens decoded one by one, and prompts of 128 tokens.
 
-usage: generate.py --ours GENERATE_RATES --cli WEIGHBRIDGE [--roofs LIBRARY_BENCH] [--peer PYTHON] [--folder FOLDER] [-n 3]
-                   [--seconds 1] [--only 15M-q8_0] [--threads 2] [--json FILE]
+usage: generate.py --ours GENERATE_RATES --cli WEIGHBRIDGE [--peer PYTHON] [--folder FOLDER] [-n 3] [--seconds 1] [--only 15M-q8_0]
+                   [--threads 2] [--json FILE]
 GENERATE_RATES is the program built from bench/generate_rates.cc. PYTHON has llama-cpp-python, gguf and numpy; without it only ours is
-timed. Quantized models are timed with both precisions. Weights are random, with the shapes of stories15M and stories110M; both are kept in FOLDER. Each turn times ours, then the peer,
-then the other way round. The peer samples no tokens and copies no logits, which favors it slightly. Each token needs all weights once:
-their rate is given as a fraction of the rate at which LIBRARY_BENCH reads as many bytes, with two threads in the same run."""
+timed. Quantized models are timed with both precisions. Weights are random, with the shapes of stories15M and stories110M; both are kept in
+FOLDER. Each turn times ours, then the peer, then the other way round. The peer samples no tokens and copies no logits, which favors it
+slightly. Each token needs all weights once. So the roof of decoding is the rate at which as many threads read as many bytes: it takes part
+in the turns, and our best turn is given as a fraction of its best."""
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -73,7 +73,7 @@ for line in sys.stdin:
 
 
 class Runner:
-    """A program that reads "decode SECONDS" and "prompt SECONDS" and prints its best and its median rate."""
+    """A program that reads lines of a job and its seconds and prints its best and its median rate."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -98,51 +98,45 @@ def bytes_of(shape, form):
     return count * {"f32": 4, "q8_0": 1, "q4_0": 0.625}[form]
 
 
-# Targets as multiples of the peer's rate: decode, prompt.
+# Targets as multiples of the peer's rate, decode and prompt, and of the roof.
 ASKED = {"exact": {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (1.8, 1.5), ("15M", "q4_0"): (1.5, None),
                    ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (1.3, 1.5), ("110M", "q4_0"): (1.3, None)},
          "fast": {("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}}
 
 
-def add_roof(results, options, shape, form):
-    """The name of the roof for reading as many bytes as the weights have, or None."""
-    if not options.roofs:
-        return None
-    size = int(bytes_of(shape, form) / 1e6)
-    said = subprocess.run([options.roofs, f"--benchmark_filter=roof_read/{size}/", "--benchmark_format=json", "--benchmark_min_time=0.3"],
-                          check=True, capture_output=True, text=True).stdout
-    if not said:
-        sys.exit(f"{options.roofs} has no roof_read/{size}: build it anew")
-    told = json.loads(said)
-    results.roof(f"read {size} MB", told["benchmarks"][0]["bytes_per_second"], "B/s", f"two threads that read {size} MB over and over")
-    return f"read {size} MB"
+def in_turns(runners, what, options):
+    """The median and the best rate of each: of `what`, or of another job where a runner has one."""
+    rates = {name: [] for name in runners}
+    for turn in range(options.turns):
+        for name in list(runners) if turn % 2 == 0 else reversed(list(runners)):
+            rates[name].append(runners[name].rate("read" if name == "roof" else what, options.seconds))
+    return {name: {"median": figures([p[1] for p in pairs], "tokens/s")["median"], "best": max(p[0] for p in pairs)}
+            for name, pairs in rates.items()}
 
 
 def measure(results, shape, form, options):
     ours_path = os.path.join(options.folder, f"{shape}-{form}.slm")
     if not os.path.exists(ours_path):
         subprocess.run([options.ours, "make", shape, form, ours_path], check=True)
+    threads, size = str(options.threads), int(bytes_of(shape, form))
     ours = ["exact"] if form == "f32" else ["exact", "fast"]
-    runners = {precision: Runner(options.ours, "run", ours_path, str(options.threads), precision) for precision in ours}
+    runners = {precision: Runner(options.ours, "run", ours_path, threads, precision) for precision in ours}
     if options.peer:
         gguf_path = os.path.join(options.folder, f"{shape}-{form}.gguf")
-        runners["llama.cpp"] = Runner(options.peer, "-c", PEER, gguf_path, ",".join(map(str, SHAPES[shape])), form, str(options.threads))
-    roof = add_roof(results, options, shape, form)
+        runners["llama.cpp"] = Runner(options.peer, "-c", PEER, gguf_path, ",".join(map(str, SHAPES[shape])), form, threads)
+    roof = Runner(options.ours, "read", str(size), threads)
     for place, (what, title) in enumerate((("decode", "decode"), ("prompt", "prompt of 128 tokens"))):
-        rates = {name: [] for name in runners}
-        for turn in range(options.turns):
-            for name in list(runners) if turn % 2 == 0 else reversed(list(runners)):
-                rates[name].append(runners[name].rate(what, options.seconds))
-        told = {name: {"median": figures([p[1] for p in pairs], "tokens/s")["median"], "best": max(p[0] for p in pairs)}
-                for name, pairs in rates.items()}
+        told = in_turns(runners if what == "prompt" else {**runners, "roof": roof}, what, options)
+        name = f"read {size / 1e6:.0f} MB"
+        if what == "decode":
+            results.roof(name, told.pop("roof")["best"], "B/s", f"{threads} threads that read {size / 1e6:.0f} MB over and over")
         peers = {name: theirs for name, theirs in told.items() if name not in ours}
         for precision in ours:
-            streamed = told[precision]["median"] * bytes_of(shape, form)
             row = results.row(title, f"{title}, {shape} {form}" + (" fast" if precision == "fast" else ""), told[precision], peers,
-                              unit="tokens/s", roof=(roof, streamed, None) if what == "decode" and roof else None)
+                              unit="tokens/s", roof=(name, told[precision]["best"] * size, None) if what == "decode" else None)
             if asked := ASKED[precision][shape, form][place]:
                 results.asked(row, "llama.cpp", round(1 / asked, 2))
-    for runner in runners.values():
+    for runner in [*runners.values(), roof]:
         runner.end()
 
 
@@ -163,7 +157,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True)
     parser.add_argument("--cli", required=True, help="the command weighbridge, which says what build this is")
-    parser.add_argument("--roofs", default="")
     parser.add_argument("--peer", default="")
     parser.add_argument("--folder")
     parser.add_argument("-n", dest="turns", type=int, default=3)

@@ -7,14 +7,26 @@
 //        generate_rates run MODEL.slm THREADS PRECISION
 //                                                    then lines on standard input: "decode SECONDS", "prompt SECONDS";
 //                                                    prints "BEST MEDIAN" for each, in tokens per second
+//        generate_rates read BYTES THREADS           then "read SECONDS": the roof of decoding, whose weights are read
+//                                                    once per token; the same in bytes per second
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <iostream>
 #include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "weighbridge/convert.h"
@@ -124,6 +136,24 @@ bool consistent(const wb::Generator& generator) {
   return std::ranges::equal(one.logits(), all.logits());
 }
 
+// Answers each line of standard input, whose first word is one of `known`, with the best and the median of the rates
+// that measure(word) returns until the line's seconds are over.
+template <class Measure> int serve(std::initializer_list<std::string_view> known, Measure measure) {
+  std::string what;
+  double seconds = 0;
+  while (std::cin >> what >> seconds) {
+    if (std::ranges::find(known, what) == known.end()) return 2;
+    std::vector<double> rates;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    do rates.push_back(measure(what));
+    while (Clock::now() < end);
+    std::ranges::sort(rates);
+    std::printf("%.1f %.1f\n", rates.back(), rates[rates.size() / 2]);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int run(const std::string& path, unsigned threads, const std::string& precision) {
   wb::GeneratorOptions options{.threads = threads};
   options.set("precision", precision);
@@ -135,21 +165,84 @@ int run(const std::string& path, unsigned threads, const std::string& precision)
   }
   const Ids ids = prompt(generator);
   wb::Session session = generator.session();
-  std::string what;
-  double seconds = 0;
-  while (std::cin >> what >> seconds) {
-    std::vector<double> rates;
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    do {
-      const auto begin = Clock::now();
-      what == "decode" ? decode(session, ids) : feed(session, ids);
-      rates.push_back(static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - begin).count());
-    } while (Clock::now() < end);
-    std::ranges::sort(rates);
-    std::printf("%.1f %.1f\n", rates.back(), rates[rates.size() / 2]);
-    std::fflush(stdout);
+  return serve({"decode", "prompt"}, [&](std::string_view what) {
+    const auto begin = Clock::now();
+    what == "decode" ? decode(session, ids) : feed(session, ids);
+    return static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - begin).count();
+  });
+}
+
+// ---- the roof ----
+
+using Line [[gnu::vector_size(64)]] = std::uint64_t;
+constexpr std::size_t kLargePage = std::size_t{2} << 20, kAtOnce = 4;
+
+// Sums lines at `streams` places side by side, each `apart` lines from the last. A core requests more lines from memory
+// at once if they are on several pages.
+[[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of_lines(const Line* lines, std::size_t apart,
+                                                                                std::size_t streams) {
+  constexpr std::size_t kAhead = 32;  // lines
+  Line sums[kAtOnce] = {};
+  for (std::size_t i = 0; i < apart; i += kAtOnce)
+    for (std::size_t s = 0; s < streams; ++s)
+#pragma GCC unroll 4  // which keeps the sums in registers
+      for (std::size_t j = 0; j < kAtOnce; ++j) {
+        const Line* at = lines + s * apart + i + j;
+        if (streams > 1) __builtin_prefetch(at + kAhead);
+        sums[j] += *at;
+      }
+  std::uint64_t total = 0;
+  for (const Line& one : sums)
+    for (std::size_t i = 0; i < 8; ++i) total += one[i];
+  return total;
+}
+
+// Memory that threads read over and over, each its own part.
+class Reader {
+ public:
+  Reader(std::size_t bytes, unsigned threads) : threads_(threads), share_(bytes / threads / sizeof(Line)) {
+    const std::size_t size = bytes / kLargePage * kLargePage + kLargePage;
+    lines_.reset(static_cast<Line*>(::operator new(size, std::align_val_t(kLargePage))));
+#ifdef __linux__
+    madvise(lines_.get(), size, MADV_HUGEPAGE);  // weights have large pages; a hint: ignore the result
+#endif
+    std::fill_n(lines_.get(), size / sizeof(Line), Line{1, 1, 1, 1, 1, 1, 1, 1});
   }
-  return 0;
+
+  // Bytes per second of the fastest of several ways to read: one stream from caches, several from memory.
+  double rate() const { return std::max({rate(1), rate(8), rate(24)}); }
+
+ private:
+  struct Free {
+    void operator()(Line* lines) const { ::operator delete(lines, std::align_val_t(kLargePage)); }
+  };
+
+  double rate(std::size_t streams) const {
+    const std::size_t apart = share_ / streams / kAtOnce * kAtOnce, lines = apart * streams;
+    const std::size_t passes = (std::size_t{128} << 20) / (lines * sizeof(Line)) + 1;
+    std::barrier together(threads_);
+    const auto work = [&](unsigned rank) {
+      together.arrive_and_wait();
+      const auto begin = Clock::now();
+      std::uint64_t total = 0;
+      for (std::size_t i = 0; i < passes; ++i) total += sum_of_lines(lines_.get() + rank * share_, apart, streams);
+      if (total != 8 * lines * passes) throw std::logic_error("a wrong sum of what was read");
+      together.arrive_and_wait();
+      return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
+    std::vector<std::jthread> others;
+    for (unsigned rank = 1; rank < threads_; ++rank) others.emplace_back(work, rank);
+    return static_cast<double>(lines * sizeof(Line) * threads_ * passes) / work(0);
+  }
+
+  const unsigned threads_;
+  const std::size_t share_;  // lines of a thread
+  std::unique_ptr<Line, Free> lines_;
+};
+
+int read(std::size_t bytes, unsigned threads) {
+  const Reader reader(bytes, threads);
+  return serve({"read"}, [&](std::string_view) { return reader.rate(); });
 }
 
 }  // namespace
@@ -160,7 +253,12 @@ int main(int count, char** words) {
     if (args.size() == 4 && args[0] == "make") return make_file(args[1], args[2], args[3]);
     if (args.size() == 4 && args[0] == "run")
       return run(args[1], static_cast<unsigned>(std::atoi(args[2].c_str())), args[3]);
-    std::cerr << "usage: generate_rates make SHAPE FORM OUT.slm | run MODEL.slm THREADS PRECISION\n";
+    if (args.size() == 3 && args[0] == "read" && std::atoll(args[1].c_str()) >= 1 << 20 &&
+        std::atoi(args[2].c_str()) > 0)
+      return read(static_cast<std::size_t>(std::atoll(args[1].c_str())),
+                  static_cast<unsigned>(std::atoi(args[2].c_str())));
+    std::cerr
+        << "usage: generate_rates make SHAPE FORM OUT.slm | run MODEL.slm THREADS PRECISION | read BYTES THREADS\n";
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -129,29 +129,6 @@ void decode_blocks(benchmark::State& state, const wb::BlockTypeInfo& type) {
   return 0;
 }();
 
-// The sum of whole cache lines, eight at a time, in the widest registers, so that only reading takes time.
-using Line [[gnu::vector_size(64)]] = std::uint64_t;
-[[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of_lines(const Line* lines, std::size_t count) {
-  Line sums[8] = {};
-  for (std::size_t i = 0; i + 8 <= count; i += 8)
-    for (std::size_t j = 0; j < 8; ++j) sums[j] += lines[i + j];
-  std::uint64_t total = 0;
-  for (const Line& one : sums)
-    for (std::size_t i = 0; i < 8; ++i) total += one[i];
-  return total;
-}
-
-// Reads that many MB of memory over and over, half by each of two threads: the roof of decoding a model of that size,
-// whose weights are read once per token. The sizes are those of the models of generate.py.
-void roof_read(benchmark::State& state) {
-  const std::size_t count = static_cast<std::size_t>(state.range(0)) * 1'000'000 / 2 / sizeof(Line) / 8 * 8;
-  const std::vector<Line> data(count, Line{1, 1, 1, 1, 1, 1, 1, 1});
-  if (sum_of_lines(data.data(), count) != count * 8) return state.SkipWithError("wrong sum");
-  for (auto _ : state) benchmark::DoNotOptimize(sum_of_lines(data.data(), count));
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *
-                          static_cast<std::int64_t>(count * sizeof(Line)));
-}
-BENCHMARK(roof_read)->Arg(9)->Arg(15)->Arg(60)->Arg(68)->Arg(109)->Arg(438)->Threads(2)->UseRealTime();
 BENCHMARK(roof_crc32)->Threads(1)->Threads(2)->UseRealTime();
 BENCHMARK(roof_slm)->Threads(1)->UseRealTime();
 BENCHMARK(roof_sha256)->Threads(1)->Threads(2)->UseRealTime();

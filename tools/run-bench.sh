@@ -67,7 +67,7 @@ run_embed() {
     --sentence-transformers "${SENTENCE_PYTHON-}" "${more[@]}" "${in_turns[@]}" "${quick[@]}" "$@"
 }
 run_generate() {
-  "$python" bench/generate.py --ours "$programs/generate_rates" --cli "$ours" --roofs "$programs/library_bench" --folder "$data" \
+  "$python" bench/generate.py --ours "$programs/generate_rates" --cli "$ours" --folder "$data" \
     --peer "${LLAMA_PYTHON:-${PEER_PYTHON-}}" "${in_turns[@]}" "${quick[@]}" "$@"
 }
 run_package() {
