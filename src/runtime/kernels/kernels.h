@@ -40,9 +40,12 @@ struct Range {
   std::size_t row_begin, row_end, panel_begin, panel_end;
 };
 
+// What suits weights that are in memory, and in the third-level cache.
+inline constexpr std::size_t kAheadInMemory = std::size_t{96} << 10, kAheadInCache = std::size_t{10} << 10;
+
 // c = activation(bias + a * w^T) + residual: a [m, k], w packed [n, k], bias [n] padded to 16, c and residual [m, n].
 // residual may be null, and may be c. `after`: weights that the caller needs next; they are only prefetched while the
-// last panel is computed.
+// last panel is computed. `ahead`: how many bytes a row alone prefetches while it computes with as many.
 struct Product {
   std::size_t n, k;
   const float* bias;
@@ -52,6 +55,7 @@ struct Product {
   float* c;
   std::size_t c_stride;
   const void* after = nullptr;
+  std::size_t ahead = kAheadInMemory;
 };
 struct ProductF32 : Product {
   const float* a;

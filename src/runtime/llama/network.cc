@@ -17,6 +17,9 @@ using kernels::kLanes;
 using kernels::kPanel;
 using kernels::round_up;
 
+// Weights of so many bytes stay in the third-level cache from token to token.
+constexpr std::size_t kCached = std::size_t{24} << 20;
+
 Network::Network(const Config& config, const Weights& weights) : config_(config), weights_(weights) {
   const double step = -2.0 / static_cast<double>(config.head) * logarithm(config.theta);
   for (std::size_t i = 0; i < config.head / 2; ++i)
@@ -119,12 +122,22 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
   return {rows, width, norm != nullptr ? codes.normed : in, width, &codes, space.scratch(crew.rank)};
 }
 
-void Network::product(const Linear& linear, const Operand& in, const float* residual, float* out,
-                      std::size_t panel_begin, std::size_t panel_end) const {
+void Network::product(const Linear& linear, const Linear& next, const Operand& in, const float* residual, float* out,
+                      const kernels::Crew& crew) const {
   const kernels::Kernels& set = kernels::kernels();
-  const kernels::Range range{0, in.rows, panel_begin, panel_end};
+  const auto [begin, end] = crew.share(kernels::panel_count(linear.n));
+  const kernels::Range range{0, in.rows, begin, end};
   const kernels::Product common{
-      linear.n, linear.k, weights_.zeros.data(), kernels::Activation::none, residual, linear.n, out, linear.n};
+      .n = linear.n,
+      .k = linear.k,
+      .bias = weights_.zeros.data(),
+      .activation = kernels::Activation::none,
+      .residual = residual,
+      .residual_stride = linear.n,
+      .c = out,
+      .c_stride = linear.n,
+      .after = next.panel(crew.share(kernels::panel_count(next.n)).first),
+      .ahead = weights_.packed_bytes <= kCached ? kernels::kAheadInCache : kernels::kAheadInMemory};
   const bool fast = weights_.precision == GeneratorPrecision::fast;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(linear.packed);
   switch (linear.form) {
@@ -183,34 +196,30 @@ void Network::layer(std::size_t index, const Step& step, const kernels::Crew& cr
   const Layer& l = weights_.layers[index];
   Workspace& space = step.space;
   const std::size_t rows = step.ids.size(), hidden = config_.hidden, ffn = config_.ffn;
-  const auto shared_product = [&](const Linear& linear, const Operand& in, const float* residual, float* out) {
-    const auto [begin, end] = crew.share(kernels::panel_count(linear.n));
-    product(linear, in, residual, out, begin, end);
-  };
-
   const Linear* const attention[] = {&l.query, &l.key, &l.value};
   const Operand a = prepare(space.x, hidden, l.attention_norm.data(), rows, attention, space, crew);
-  shared_product(l.query, a, nullptr, space.query);
-  shared_product(l.key, a, nullptr, space.key);
-  shared_product(l.value, a, nullptr, space.value);
+  product(l.query, l.key, a, nullptr, space.query, crew);
+  product(l.key, l.value, a, nullptr, space.key, crew);
+  product(l.value, l.out, a, nullptr, space.value, crew);
   crew.sync();
   attend(index, step, crew);
   crew.sync();
   const Linear* const out[] = {&l.out};
-  shared_product(l.out, prepare(space.context, hidden, nullptr, rows, out, space, crew), space.x, space.x);
+  product(l.out, l.gate, prepare(space.context, hidden, nullptr, rows, out, space, crew), space.x, space.x, crew);
   crew.sync();
 
   const Linear* const first[] = {&l.gate, &l.up};
   const Operand f = prepare(space.x, hidden, l.ffn_norm.data(), rows, first, space, crew);
+  product(l.gate, l.up, f, nullptr, space.gate, crew);
+  product(l.up, l.down, f, nullptr, space.up, crew);
   const auto [begin, end] = crew.share(kernels::panel_count(ffn));
-  product(l.gate, f, nullptr, space.gate, begin, end);
-  product(l.up, f, nullptr, space.up, begin, end);
   const std::size_t column = std::min(begin * kPanel, ffn), columns = std::min(end * kPanel, ffn) - column;
   for (std::size_t row = 0; row < rows && columns != 0; ++row)
     kernels::kernels().silu_product(space.gate + row * ffn + column, space.up + row * ffn + column, columns);
   crew.sync();
   const Linear* const second[] = {&l.down};
-  shared_product(l.down, prepare(space.gate, ffn, nullptr, rows, second, space, crew), space.x, space.x);
+  const Linear& next = index + 1 < weights_.layers.size() ? weights_.layers[index + 1].query : weights_.output;
+  product(l.down, next, prepare(space.gate, ffn, nullptr, rows, second, space, crew), space.x, space.x, crew);
   crew.sync();
 }
 
@@ -244,7 +253,7 @@ void Network::logits(Workspace& space, std::size_t first, std::size_t rows, cons
   const Operand in =
       prepare(space.x + first * config_.hidden, config_.hidden, weights_.norm.data(), rows, users, space, crew);
   const auto [begin, end] = crew.share(kernels::panel_count(config_.vocabulary));
-  product(weights_.output, in, nullptr, space.logits, begin, end);
+  product(weights_.output, weights_.layers.front().query, in, nullptr, space.logits, crew);
   const std::size_t from = std::min(begin * kPanel, config_.vocabulary);
   const std::size_t count = std::min(end * kPanel, config_.vocabulary) - from;
   Workspace::Best& best = space.best[crew.rank];

@@ -151,14 +151,14 @@ std::vector<float> scales_of(const Tensor& tensor, const Found& found) {
   return out;
 }
 
-std::size_t packed_bytes(const Linear& linear) {
-  switch (linear.form) {
-    case Form::f32: return kernels::packed_size(linear.n, linear.k) * sizeof(float);
+std::size_t packed_bytes(Form form, std::size_t n, std::size_t k) noexcept {
+  switch (form) {
+    case Form::f32: return kernels::packed_size(n, k) * sizeof(float);
     case Form::f16:
-    case Form::bf16: return kernels::packed_size(linear.n, linear.k) * sizeof(std::uint16_t);
-    case Form::q8_0: return kernels::packed_size(linear.n, kernels::int8_depth(linear.k));
-    case Form::q4_0: return kernels::packed_q4_size(linear.n, linear.k);
-    case Form::q8_blocks: return kernels::packed_q8_size(linear.n, linear.k);
+    case Form::bf16: return kernels::packed_size(n, k) * sizeof(std::uint16_t);
+    case Form::q8_0: return kernels::packed_size(n, kernels::int8_depth(k));
+    case Form::q4_0: return kernels::packed_q4_size(n, k);
+    case Form::q8_blocks: return kernels::packed_q8_size(n, k);
   }
   return 0;
 }
@@ -384,7 +384,7 @@ class Loader {
     const Found found = form_of(tensor);
     // Blocks of a size that the kernel does not support are computed as f32.
     to.form = found.form == Form::q4_0 && found.block % kernels::kBlock != 0 ? Form::f32 : found.form;
-    const std::size_t bytes = packed_bytes(to);
+    const std::size_t bytes = packed_bytes(to.form, rows, columns);
     jobs_.push_back({&to, tensor, found, heads, bytes, plan_.add(bytes), convert::given_tensor(model_, tensor.name())});
   }
 
@@ -427,6 +427,10 @@ class Loader {
 };
 
 }  // namespace
+
+const std::byte* Linear::panel(std::size_t index) const noexcept {
+  return packed + packed_bytes(form, index * kPanel, k);
+}
 
 Stored::Stored(std::vector<std::byte> bytes) {
   const auto held = std::make_shared<std::vector<std::byte>>(std::move(bytes));

@@ -28,6 +28,9 @@ struct Linear {
   std::byte* packed = nullptr;    // in Weights::panels
   std::vector<float> scale;       // q8_0, padded to 16
   std::vector<std::int32_t> sum;  // the same, of the codes; only if the precision is fast
+
+  // Where a panel of columns begins.
+  const std::byte* panel(std::size_t index) const noexcept;
 };
 
 struct Layer {
