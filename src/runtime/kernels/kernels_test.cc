@@ -30,9 +30,33 @@ std::vector<float> padded(std::vector<float> x) {
 struct Shape {
   std::size_t m, n, k;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},    {1, 16, 3},  {2, 17, 16},  {3, 48, 33},  {4, 49, 7},   {5, 100, 31},
-                             {6, 144, 64}, {7, 31, 20}, {8, 384, 48}, {9, 96, 17},  {16, 64, 32}, {23, 50, 18},
-                             {1, 64, 33},  {1, 80, 20}, {1, 96, 7},   {1, 172, 64}, {1, 257, 40}};
+constexpr Shape kShapes[] = {{1, 1, 1},
+                             {1, 16, 3},
+                             {2, 17, 16},
+                             {3, 48, 33},
+                             {4, 49, 7},
+                             {5, 100, 31},
+                             {6, 144, 64},
+                             {7, 31, 20},
+                             {8, 384, 48},
+                             {9, 96, 17},
+                             {16, 64, 32},
+                             {23, 50, 18},
+                             {1, 64, 33},
+                             {1, 80, 20},
+                             {1, 96, 7},
+                             {1, 172, 64},
+                             {1, 257, 40},
+                             // Depths of several blocks of steps, groups of rows, tiles of unequal heights.
+                             {1, 48, 97},
+                             {1, 17, 400},
+                             {9, 96, 193},
+                             {15, 31, 385},
+                             {17, 97, 100},
+                             {127, 33, 98},
+                             {128, 16, 8},
+                             {129, 50, 97},
+                             {260, 18, 12}};
 
 std::vector<float> product(const Kernels& set, const Shape& s, Activation activation, bool with_residual) {
   const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));
@@ -174,7 +198,7 @@ std::vector<float> attended(const Kernels& set, std::size_t length, std::size_t 
 }
 
 TEST(Attention, IsRightAndTheSameInEverySet) {
-  for (const std::size_t length : std::initializer_list<std::size_t>{1, 2, 7, 16, 17, 47, 48, 49, 130}) {
+  for (const std::size_t length : std::initializer_list<std::size_t>{1, 2, 7, 15, 16, 17, 47, 48, 49, 127, 130}) {
     for (const std::size_t head : std::initializer_list<std::size_t>{1, 8, 16, 32, 40, 64}) {
       const auto plain = attended(*all_kernels()[0], length, head);
       const std::size_t stride = 3 * head + 5;
@@ -371,20 +395,25 @@ TEST(Int8, ProductsAreThoseOfTheCodes) {
     std::vector<float> scale(bias.size());
     std::vector<std::int32_t> sum(bias.size());
     kernels().pack_i8(w.data(), s.n, s.k, packed.data(), scale.data(), sum.data());
-    std::vector<float> first;
-    for (const Kernels* set : all_kernels()) {
+    const auto product = [&](const Kernels& set, Activation activation, const float* residual) {
       std::vector<float> c(s.m * s.n, -1.0F);
-      const ProductI8 task{{s.n, s.k, bias.data(), Activation::none, nullptr, 0, c.data(), s.n},
+      const ProductI8 task{{s.n, s.k, bias.data(), activation, residual, s.n, c.data(), s.n},
                            codes.codes.data(),
                            int8_depth(s.k),
                            codes.rows.data(),
                            packed.data(),
                            scale.data(),
                            sum.data()};
-      set->product_i8(task, {0, s.m, 0, panel_count(s.n)});
-      if (first.empty()) first = c;
-      EXPECT_TRUE(same_bits(c, first)) << set->name << " " << s.m << "x" << s.n << "x" << s.k;
-    }
+      set.product_i8(task, {0, s.m, 0, panel_count(s.n)});
+      return c;
+    };
+    const auto residual = numbers(s.m * s.n, 4);
+    for (const Kernels* set : all_kernels())
+      for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh})
+        for (const float* more : {static_cast<const float*>(nullptr), residual.data()})
+          EXPECT_TRUE(same_bits(product(*set, activation, more), product(*all_kernels()[0], activation, more)))
+              << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+    const std::vector<float> first = product(kernels(), Activation::none, nullptr);
     for (std::size_t i = 0; i < s.m; ++i) {
       for (std::size_t j = 0; j < s.n; ++j) {
         double value = bias[j];
