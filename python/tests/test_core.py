@@ -265,12 +265,22 @@ def test_a_model_is_equal_to_itself_and_can_be_a_key(file):
     assert one == one and one != two and len({one, two}) == 2
 
 
-@pytest.mark.parametrize("job", ["wb.hash('a.zt')", "wb.open('a.zt')['w'].tobytes()", "wb.verify(io.BytesIO(data))", "wb.open(io.BytesIO(data))"])
+# Threads that are in a function of the module, or in Python code that it calls, when the interpreter ends.
+@pytest.mark.parametrize("job", ["wb.hash('a.zt')", "wb.open('a.zt')['w'].tobytes()", "wb.open(io.BytesIO(data))", "wb.open(Slow(data))",
+                                 "wb.verify(Slow(data), progress=slow)", "wb.hash('a.zt', progress=slow)", "wb.open(data).view(rename=slow)"])
 def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(tmp_path, job):
     wb.save(tmp_path / "a.zt", {"w": bytes(8 << 20)})
     code = f"""if True:
         import io, threading, time, weighbridge as wb
         data = open('a.zt', 'rb').read()
+        def slow(*given):
+            for _ in range(2000):
+                pass
+            return given[0]
+        class Slow(io.BytesIO):
+            def read(self, size):
+                slow(size)
+                return super().read(size)
         def work():
             while True:
                 {job}
