@@ -311,6 +311,41 @@ def test_one_file_has_the_same_bytes_whatever_the_division(encoder_folder, corpu
     assert len(made) == 1
 
 
+@pytest.mark.parametrize("what", ["part-00001.arrows", "whole.parquet"])
+def test_bytes_that_the_file_system_changes_are_found(encoder_folder, corpus, tmp_path, monkeypatch, what):
+    """The digest of a part was that of what was read back, and the single file was compared with the parts as they were read."""
+    real = os.fsync
+
+    def changing(handle):
+        real(handle)
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        if what in path:
+            with open(path, "r+b") as file:
+                file.seek(-100, os.SEEK_END)
+                byte = file.read(1)[0]
+                file.seek(-100, os.SEEK_END)
+                file.write(bytes([byte ^ 1]))
+
+    digest = wr.embed_corpus(corpus, tmp_path / "folder", encoder_folder, workers=0).digest
+    monkeypatch.setattr(os, "fsync", changing)
+    with pytest.raises(wb.InputOutputError, match=what):
+        wr.embed_corpus(corpus, tmp_path / "o.parquet", encoder_folder, workers=0, part_bytes=6000)
+    assert not (tmp_path / "o.parquet").exists()
+    monkeypatch.undo()
+    assert wr.embed_corpus(corpus, tmp_path / "o.parquet", encoder_folder, workers=0, part_bytes=6000).digest == digest == wr.rows_digest(tmp_path / "o.parquet")
+
+
+def test_a_kept_column_of_a_dictionary_in_one_file(encoder_folder, tmp_path, monkeypatch):
+    """Each part has dictionaries of its own, one for each group of its rows."""
+    from weighbridge.ray._rows import regrouped
+
+    monkeypatch.setattr(regrouped, "__defaults__", (100,))
+    kinds = [f"kind {i // 9}" for i in range(900)]
+    pq.write_table(pa.table({"text": [f"truck {word(i)}" for i in range(900)], "kind": pa.array(kinds).dictionary_encode()}), tmp_path / "i.parquet")
+    report = wr.embed_corpus(tmp_path / "i.parquet", tmp_path / "o.parquet", encoder_folder, workers=0, keep=["kind"], part_bytes=6000)
+    assert 1 < report.parts < 9 and pq.read_table(tmp_path / "o.parquet")["kind"].to_pylist() == kinds
+
+
 def test_rows_are_told_while_a_part_is_made(encoder_folder, corpus, tmp_path, monkeypatch):
     """A part of a minute said nothing for a minute."""
     from weighbridge.ray import _parts

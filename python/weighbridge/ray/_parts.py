@@ -4,12 +4,14 @@ the output appears.
 
 While the job is unfinished, ``OUT.job/`` is beside the output ``OUT``: ``job.json`` (what the job is),
 ``parts/part-00000.parquet``, ``done/00000.json`` (the size and the digests of that part), ``at/00000`` (the piece that
-a worker is reading). Whatever is renamed into place is complete, and a part that is made twice is the same file."""
+a worker is reading). Whatever is renamed into place is complete, and a part that is made twice is the same file. Parts
+of a single file are ``part-00000.arrows``, streams of Arrow: only the file itself is encoded as Parquet."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -37,11 +39,12 @@ class Part:
 
     def __init__(self, index: int, pieces: list[Any], size: int) -> None:
         self.index, self.pieces, self.size = index, pieces, size
+        self.published = True  # as it is, not as rows of a single file
 
     @property
     def name(self) -> str:
         """The name of its file."""
-        return f"part-{self.index:05d}.parquet"
+        return f"part-{self.index:05d}.{'parquet' if self.published else 'arrows'}"
 
     def file(self, folder: str) -> str:
         """Its file in the folder of the job."""
@@ -120,6 +123,23 @@ def file_digest(path: str) -> str:
         return state.hexdigest()
 
 
+class _Hashed(io.BufferedWriter):
+    """A new file, and the SHA-256 of what was written to it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(io.FileIO(path, "w"))
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any, /) -> int:
+        self.sha256.update(data)
+        return super().write(data)
+
+    def sync(self) -> None:
+        """Lets what was written reach the disk."""
+        self.flush()
+        os.fsync(self.fileno())
+
+
 def sync_folder(folder: str) -> None:
     """Syncs a folder, so that renames in it survive a crash."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -173,15 +193,15 @@ def make_part(folder: str, maker: Maker, part: Part, lost: dict[int, str], told:
 
     temporary = f"{path}.{uuid.uuid4().hex}~"
     try:
-        with parquet_writer(temporary, schema) as writer:
-            for table in regrouped(tables(), schema):
-                digest.add(table)
-                rules.update(table["rule"].drop_null().to_pylist())
-                writer.write_table(table)
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
+        with _Hashed(temporary) as file:
+            with parquet_writer(file, schema) if part.published else pa.ipc.new_stream(file, schema) as writer:
+                for table in regrouped(tables(), schema):
+                    digest.add(table)
+                    rules.update(table["rule"].drop_null().to_pylist())
+                    writer.write_table(table)
+            file.sync()
         record = {"rows": digest.rows, "digest": digest.hex, "rules": dict(sorted(rules.items())), "bytes": os.path.getsize(temporary),
-                  "sha256": file_digest(temporary)}
+                  "sha256": file.sha256.hexdigest()}
         os.replace(temporary, path)
         sync_folder(os.path.dirname(path))
         _write_whole(part.record(folder), json.dumps(record))
@@ -199,6 +219,8 @@ class Job:
         self.output = os.path.abspath(os.fspath(output))
         self.single = self.output.endswith(".parquet")
         self.folder, self.parts = self.output + ".job", parts
+        for part in parts:
+            part.published = not self.single
         self.what = json.dumps(what, sort_keys=True)
         self.done: dict[int, dict[str, Any]] = {}
         self.rows, self.size, self.rules = 0, 0, Counter[str]()  # of the parts that are done
@@ -350,22 +372,22 @@ class Job:
     def _joined(self, schema: pa.Schema, digest: RowsDigest, parts: str) -> str:
         def tables() -> Iterable[pa.Table]:
             for part in self.parts:
-                with pq.ParquetFile(os.path.join(parts, part.name)) as file:
-                    for i in range(file.num_row_groups):
-                        yield file.read_row_group(i).cast(schema)
+                path = os.path.join(parts, part.name)
+                if file_digest(path) != self.done[part.index]["sha256"]:
+                    raise InputOutputError(f"{path} has other bytes than its worker wrote: the file system lost or changed some")
+                with pa.OSFile(path) as file, pa.ipc.open_stream(file) as batches:
+                    for batch in batches:
+                        yield pa.Table.from_batches([batch])
 
         whole = os.path.join(self.folder, "whole.parquet")
-        with parquet_writer(whole, schema) as writer:
-            for table in regrouped(tables(), schema):  # so that its bytes do not depend on the division
-                writer.write_table(table)
-            writer.add_key_value_metadata({"weighbridge.rows": digest.text})
-        with pq.ParquetFile(whole) as file:
-            same = file.metadata.num_rows == digest.rows and all(
-                i < file.num_row_groups and _same(file.read_row_group(i), table) for i, table in enumerate(regrouped(tables(), schema)))
-        if not same:
-            raise InputOutputError(f"{whole} has other rows than its parts: the file system lost or changed some")
-        with open(whole, "rb") as written:
-            os.fsync(written.fileno())
+        with _Hashed(whole) as file:
+            with parquet_writer(file, schema) as writer:
+                for table in regrouped(tables(), schema):  # so that its bytes do not depend on the division
+                    writer.write_table(table)
+                writer.add_key_value_metadata({"weighbridge.rows": digest.text})
+            file.sync()
+        if file_digest(whole) != file.sha256.hexdigest():
+            raise InputOutputError(f"{whole} has other bytes than were written: the file system lost or changed some")
         return whole
 
     def _empty(self) -> None:
@@ -383,11 +405,6 @@ class Job:
     def close(self) -> None:
         """Releases the lock."""
         self._lock.close()
-
-
-def _same(one: pa.Table, two: pa.Table) -> bool:
-    """Whether two tables have the same rows, with NaNs counted as equal."""
-    return one.equals(two) or RowsDigest().add(one).text == RowsDigest().add(two).text
 
 
 def _difference(one: str, two: str) -> str:

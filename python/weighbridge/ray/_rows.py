@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 
+import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,7 +36,7 @@ def regrouped(tables: Iterable[pa.Table], schema: pa.Schema, rows: int = ROWS_IN
         yield pa.concat_tables(held).combine_chunks().cast(schema)
 
 
-def parquet_writer(path: str, schema: pa.Schema) -> pq.ParquetWriter:
+def parquet_writer(to: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """For the rows of an output. The numbers of vectors are stored as they are: looking for equal ones and compressing
     the rest takes longer than writing them, and saves a twentieth."""
     floats = {field.name for field in schema if pa.types.is_list(field.type) and pa.types.is_floating(field.type.value_type)}
@@ -44,7 +45,7 @@ def parquet_writer(path: str, schema: pa.Schema) -> pq.ParquetWriter:
     with pq.ParquetFile(pa.BufferReader(sink.getvalue())) as file:  # which knows by what path Parquet names a column inside another
         leaves = [file.schema.column(i).path for i in range(len(file.schema))]
     others = [leaf for leaf in leaves if leaf.split(".")[0] not in floats]
-    return pq.ParquetWriter(path, schema, compression={leaf: "zstd" if leaf in others else "none" for leaf in leaves}, use_dictionary=others,
+    return pq.ParquetWriter(to, schema, compression={leaf: "zstd" if leaf in others else "none" for leaf in leaves}, use_dictionary=others,
                             write_statistics=others)
 
 
@@ -57,23 +58,20 @@ class RowsDigest:
 
     def add(self, table: pa.Table) -> RowsDigest:
         """Adds the rows of a table."""
-        vectors, others = [], []
+        vectors: list[Any] = []
+        others = []
         for name, column in zip(table.column_names, table.columns):
             if pa.types.is_fixed_size_list(column.type) or pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type):
-                vectors.append(_rows_of(column.combine_chunks()))
+                vectors += _bytes_of(column.combine_chunks())
             else:
                 others.append((name, column.to_pylist()))
         names = repr([name for name, _ in others]).encode()
         plain = zip(*(values for _, values in others)) if others else iter([()] * table.num_rows)
-        total, sha256, number = self.total, hashlib.sha256, int.from_bytes
-        for row, *lists in zip(plain, *vectors):
-            state = sha256(names + repr(row).encode("utf-8", "surrogatepass"))
-            for bytes_ in lists:
-                state.update(b"\0" if bytes_ is None else b"\1")
-                if bytes_:
-                    state.update(bytes_)
-            total += number(state.digest(), "little")
-        self.total = total % _MODULUS
+        heads = [names + repr(row).encode("utf-8", "surrogatepass") for row in plain]
+        sha256, join = hashlib.sha256, b"".join
+        digests = join([sha256(join(row)).digest() for row in zip(heads, *vectors)])
+        sums = numpy.frombuffer(digests, "<u4").reshape(-1, 8).sum(0, numpy.uint64).tolist()  # of 32 bits each, so that none overflows
+        self.total = (self.total + sum(number << 32 * i for i, number in enumerate(sums))) % _MODULUS
         self.rows += table.num_rows
         return self
 
@@ -94,8 +92,8 @@ class RowsDigest:
         return f"wbr1:{self.hex}:{self.rows}"
 
 
-def _rows_of(column: Any) -> list[memoryview | None]:
-    """The bytes of the numbers of each list of a column, in its own memory; None for null."""
+def _bytes_of(column: Any) -> tuple[list[bytes], list[memoryview]]:
+    """For each list of a column: a byte that is 0 for null, and the bytes of its numbers, in the column's own memory."""
     if pa.types.is_fixed_size_list(column.type):
         size = column.type.list_size
         ends = range(column.offset * size, (column.offset + len(column) + 1) * size, size) if size else [0] * (len(column) + 1)
@@ -104,10 +102,13 @@ def _rows_of(column: Any) -> list[memoryview | None]:
     values = column.values
     bytes_ = values.type.bit_width // 8
     data = memoryview(values.buffers()[1]).cast("B")[values.offset * bytes_:] if len(values) else memoryview(b"")
-    rows: list[memoryview | None] = [data[first * bytes_:end * bytes_] for first, end in zip(ends, ends[1:])]
+    rows = [data[first * bytes_:end * bytes_] for first, end in zip(ends, ends[1:])]
+    flags = [b"\1"] * len(rows)
     if column.null_count:
-        rows = [row if valid else None for row, valid in zip(rows, column.is_valid().to_pylist())]
-    return rows
+        for i, valid in enumerate(column.is_valid().to_pylist()):
+            if not valid:
+                flags[i], rows[i] = b"\0", data[:0]
+    return flags, rows
 
 
 def parquet_files(output: str) -> list[str]:

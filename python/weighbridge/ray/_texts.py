@@ -144,14 +144,18 @@ def _lines(piece: Piece, column: str, keep: list[str]) -> Iterator[list[Row]]:
         if piece.first:
             file.seek(piece.first - 1)  # a line belongs to the piece in which it begins
             _skip(file)
-        while (at := file.tell()) < piece.end:
+        at = file.tell()
+        while at < piece.end:
             line = file.readline(MOST_BYTES + 1)
+            end = at + len(line)
             if len(line) > MOST_BYTES:
                 if not line.endswith(b"\n"):
                     _skip(file)
+                    end = file.tell()
                 some.append((at, None, [None] * len(keep), "input/long-line", f"the line has more than {MOST_BYTES:,} bytes"))
             elif piece.form == "text" or line.strip():  # an empty line is not JSON
                 some.append(_line(at, line.rstrip(b"\r\n"), piece.form, column, keep))
+            at = end
             if len(some) == READ_ROWS:
                 yield some
                 some = []
