@@ -430,13 +430,14 @@ void copy_to(const std::string& path, bool replace, Editor& editor, int from,
     all_shared = all_shared && range.length - shared < 2 * edit_files::kBlock;
   }
   out.sync(size);
+  // First the bytes: of a disk that loses them, the reader would say that the file is invalid.
   const auto written = out.reopen();
-  editor.require_reads(written);
   std::string again(header.size(), '\0');
-  written->read_at(h.offset, std::as_writable_bytes(std::span(again)));
-  if (written->size() != size || again != header) out.refuse_read_back();
+  if (written->size() == size) written->read_at(h.offset, std::as_writable_bytes(std::span(again)));
+  if (again != header) out.refuse_read_back();
   if (!all_shared)
     for (const auto& [begin, to, length] : ranges) out.read_back(*written, to, *source, begin, length, go_on);
+  editor.require_reads(written);
   const io::FolderLock turn(io::split_path(out.path()).folder);
   source->check_unchanged();
   progress.finish();

@@ -180,13 +180,27 @@ def write_checkpoint(path, dim=4, layers=1, ffn=3, vocab=262, positions=4):
     return path
 
 
+def onnx_model(sizes):
+    """A model without nodes, whose initializers are zeros: name -> elements of f32."""
+    def field(number, value):
+        def varint(n):
+            return bytes([n & 127 | (128 if n > 127 else 0)]) + (varint(n >> 7) if n > 127 else b"")
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    graph = field(2, b"graph") + b"".join(
+        field(5, field(1, size) + field(2, 1) + field(8, name.encode()) + field(9, bytes(4 * size))) for name, size in sizes.items())
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
 def inputs(folder):
     """The input files of jobs, by name."""
     made = {name: folder / file for name, file in {
         "first": "first.safetensors", "second": "second.safetensors", "twin": "twin.safetensors", "bare": "bare.safetensors",
         "embd": "model.weights", "embd-twin": "twin.weights", "slm": "base.slm", "deltas": "deltas.safetensors",
         "checkpoint": "tiny.bin", "texts": "texts.txt", "module": "module.knu", "adapter": "shift.adp1",
-        "pack": "pack.safetensors", "pack-twin": "other/pack.safetensors", "text": "text.txt"}.items()}
+        "pack": "pack.safetensors", "pack-twin": "other/pack.safetensors", "text": "text.txt", "one": "one.safetensors",
+        "onnx": "model.onnx", "cut": "cut.safetensors", "longer": "longer.safetensors"}.items()}
     if made["first"].exists():
         return made
     long = [0.5 * i for i in range(700)]
@@ -194,12 +208,16 @@ def inputs(folder):
     write_safetensors(made["second"], {"b.weight": [-1.0 * i for i in range(300)]})
     write_safetensors(made["twin"], {"b.weight": [-value for value in long], "b.bias": [4, 5, 6]})
     write_safetensors(made["bare"], {"0": long, "1": [1, 2, 3]})
+    write_safetensors(made["one"], {"0": long})
+    made["onnx"].write_bytes(onnx_model({"a.weight": 700, "a.bias": 3}))
     embd.write(made["embd"], *bert())
     embd.write(made["embd-twin"], *bert(seed=2))
     made["pack-twin"].parent.mkdir()
     write_safetensors(made["pack"], {f"layer.{i}": [i, i + 1] for i in range(18)})
     write_safetensors(made["pack-twin"], {f"other.{i}": [-i, i] for i in range(18)})
     write_safetensors(made["deltas"], {"norm.weight": [0.25] * 8})  # tiny's hidden size
+    made["cut"].write_bytes(made["pack"].read_bytes()[:-20])
+    made["longer"].write_bytes(made["first"].read_bytes() + b"a page that says not found")
     made["text"].write_text("CONST_I8 40\nRET\n")
     made["texts"].write_text("word1 word2\nword3\n")
     write_checkpoint(made["checkpoint"])
@@ -239,6 +257,16 @@ def make_job(folder, name):
             (there / "all" / stands_there).write_bytes(OLD)
         return Job(folder, ["extract", made["first"], "--glob", "*", "-o", there / "all", *more], there / "all/a.weight.npy", before,
                    together=False, back=True)
+
+    def several(kind, most, main, before=None, more=()):
+        """Two shards of at most that many bytes each."""
+        return Job(folder, ["convert", made["pack"], f"{there}/model/", "--to", kind, "--max-shard-size", most, *more],
+                   there / "model" / main, before)
+
+    def several_over(kind, most, main):
+        """The same over the four shards of another model."""
+        return several(kind, most, main, lambda: done("convert", made["pack-twin"], f"{there}/model/", "--to", kind,
+                                                      "--max-shard-size", most // 2), ["--force"])
 
     def offered():
         """A model beside the manifest that its publisher filled in."""
@@ -312,6 +340,22 @@ def make_job(folder, name):
         "pack": lambda: Job(folder, pack, module),
         "pack-force": lambda: Job(folder, [*pack, "--force"], module,
                                   lambda: done("khlnary", "pack", made["pack-twin"], "-o", there / "module")),
+        "gguf": lambda: convert("first", "new.gguf"),
+        "gguf-shards": lambda: several("gguf", 320, "model-00001-of-00002.gguf"),
+        "gguf-shards-force": lambda: several_over("gguf", 320, "model-00001-of-00002.gguf"),
+        "npy": lambda: convert("one", "new.npy", "--allow", "name"),
+        "npz": lambda: convert("first", "new.npz"),
+        "pytorch": lambda: convert("first", "new.pt"),
+        "onnx": lambda: convert("first", "new.onnx", "--into", made["onnx"]),
+        "zt2": lambda: convert("first", "new.zt", "--to", "zt2"),
+        "zt2-shards": lambda: several("zt2", 80, "model.zt"),
+        "zt2-shards-force": lambda: several_over("zt2", 80, "model.zt"),
+        "join": lambda: Job(folder, ["convert", made["first"], made["second"], "-o", there / "new.safetensors"], there / "new.safetensors"),
+        "edit-that-grows": lambda: Job(folder, ["edit", there / "m.safetensors", "--set", f"author={'x' * 9000}", "--in-place", "--quiet"],
+                                       there / "m.safetensors", converted("first", "m.safetensors"), again=()),
+        "salvage": lambda: Job(folder, ["doctor", made["cut"], "--salvage", there / "new.safetensors"], there / "new.safetensors"),
+        "trim": lambda: Job(folder, ["doctor", made["longer"], "--trim", there / "new.safetensors"], there / "new.safetensors"),
+        "plot": lambda: Job(folder, ["inspect", made["first"], "--plot", there / "new.svg"], there / "new.svg"),
         "assemble": lambda: Job(folder, ["khlnary", "assemble", made["text"], "-o", there / "m.knu", "--force"], there / "m.knu",
                                 stands("m.knu")),
     }
@@ -321,7 +365,10 @@ def make_job(folder, name):
 # The first six are killed at each call, the others at those that change the disk.
 MODEL_JOBS = ["convert", "convert-zstd", "convert-force", "append", "extract", "extract-force", "append-elsewhere", "safetensors",
               "safetensors-force", "zt0", "zt0-force", "stb", "stb-force", "stb-force-bare", "embd", "embd-force", "slm-fixture",
-              "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "shards", "shards-force", "pack", "pack-force", "assemble"]
-RESULT_JOBS = ["manifest", "manifest-force", "extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "search", "search-key-left", "disassemble",
+              "slm-force", "slm-adapter", "slm-adapt", "llama2c", "hf", "hf-force", "shards", "shards-force", "pack", "pack-force", "assemble",
+              "gguf", "gguf-shards", "gguf-shards-force", "npy", "npz", "pytorch", "onnx",
+              "zt2", "zt2-shards", "zt2-shards-force", "join", "edit-that-grows", "salvage",
+              "trim"]
+RESULT_JOBS = ["manifest", "manifest-force", "extract-dense", "extract-glob", "extract-glob-into", "extract-glob-force", "embed", "embed-force", "embed-jsonl", "plot", "search", "search-key-left", "disassemble",
                "disassemble-force", "receipt"]
 JOBS = MODEL_JOBS + RESULT_JOBS + CHAIN_JOBS
