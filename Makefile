@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 STAGE := tools/stage.sh
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test setup-check build build-demo demo test check check-long test-house test-unit test-command test-reference \
+.PHONY: help setup setup-test setup-check build build-demo demo test check check-long check-firefox test-house test-unit test-command test-reference \
   test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-roots check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs docs-site reference unicode format check-model-signing check-ray lake soak \
   format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
@@ -62,6 +62,7 @@ check: ## everything else that must be green: release, published packages, brows
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
 	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
 	@$(STAGE) "the browser: core with and without vectors, npm package and page" $(MAKE) --no-print-directory test-web
+	@$(STAGE) "the page in Firefox" $(MAKE) --no-print-directory check-firefox
 	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
 	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
 	@$(STAGE) "the package and the wheels on clean systems" $(MAKE) --no-print-directory check-roots
@@ -157,8 +158,14 @@ lake: wheel ## make a lake of a thousand model files, and what an audit of it ha
 soak: lake ## go over that lake for MINUTES (30) in one process: memory and open files may not grow
 	@PYTHONPATH=build/lake-site build/venv-python/bin/python tools/soak.py build/lake --minutes $(or $(MINUTES),30)
 
-test-web: web ## build for the browser; run the npm package under Node and the page in Chromium
+test-web: web ## build for the browser; run the npm package under Node, the page in Chromium, and one test of it in Firefox
 	@tools/test-web.sh
+	@tools/install-packages.sh firefox
+	@WEIGHBRIDGE_BROWSER=firefox PAGE_TESTS=keyboard tools/test-web.sh
+
+check-firefox: web ## run all tests of the page in Firefox
+	@tools/install-packages.sh firefox
+	@WEIGHBRIDGE_BROWSER=firefox tools/test-web.sh
 
 test-fuzz: ## build with clang 16, sanitizers and libFuzzer; run ctest, fuzz each target for FUZZ_SECONDS, find the planted bugs
 	cmake --preset fuzz -DWEIGHBRIDGE_FUZZ_SECONDS=$(FUZZ_SECONDS)

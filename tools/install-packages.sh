@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian or Ubuntu packages that weighbridge needs for a purpose:
-# `install-packages.sh build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference|docs-site`. Prints them before sudo or apt-get runs, and never
+# `install-packages.sh build|demo|python|test|check|tidy|bench|web|firefox|wheels|aarch64|reference|docs-site`. Prints them before sudo or apt-get runs, and never
 # prompts without a terminal; does nothing if all are installed. On other systems it only lists what is needed.
 # `install-packages.sh --say PURPOSE` only prints the packages, what each is for, and which of them are missing.
 set -euo pipefail
@@ -20,7 +20,7 @@ declare -A reason=(
   [python3-numpy]="compares arrays in tests" [unicode-data]="tables of Unicode in tests" [clang-16]="sanitizers and fuzzing"
   [libclang-rt-16-dev]="sanitizers and fuzzing" [lld-16]="links their programs in a quarter of the time" [llvm-16]="coverage" [strace]="watches system calls in tests" [mandoc]="checks the manual"
   [mmdebstrap]="a clean system to install packages in" [doxygen]="the C++ reference" [clang-tidy-16]="more warnings" [emscripten]="compiles for browsers"
-  [node-acorn]="the optimizer of Emscripten" [chromium]="tests of the page" [nodejs]="runs the npm package" [npm]="fetches what builds the page"
+  [node-acorn]="the optimizer of Emscripten" [chromium]="tests of the page" [firefox-esr]="tests of the page" [nodejs]="runs the npm package" [npm]="fetches what builds the page"
   [libbenchmark-dev]="times functions" [qemu-user]="runs programs of other processors"
 )
 print_packages() {
@@ -40,6 +40,7 @@ tidy=("${test[@]}" clang-16 clang-tidy-16)
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
 command -v node >/dev/null || web+=(nodejs)
 command -v npm >/dev/null || web+=(npm)
+firefox=(firefox-esr)
 bench=("${build[@]}" libbenchmark-dev python3 python3-venv)
 wheels=("${python[@]}")
 aarch64=("${wheels[@]}" libgtest-dev qemu-user mmdebstrap)
@@ -55,15 +56,22 @@ case "${1-}" in
   tidy) wanted=("${tidy[@]}") ;;
   bench) wanted=("${bench[@]}") ;;
   web) wanted=("${web[@]}") ;;
+  firefox) wanted=("${firefox[@]}") ;;
   wheels) wanted=("${wheels[@]}") ;;
   aarch64) wanted=("${aarch64[@]}") ;;
   reference) wanted=("${reference[@]}") ;;
   docs-site) wanted=("${docs_site[@]}") ;;
-  *) echo "usage: $0 [--say] build|demo|python|test|check|tidy|bench|web|wheels|aarch64|reference|docs-site" >&2; exit 2 ;;
+  *) echo "usage: $0 [--say] build|demo|python|test|check|tidy|bench|web|firefox|wheels|aarch64|reference|docs-site" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "This is no Debian or Ubuntu: please see to it yourself that these packages' contents are here: ${wanted[*]}" >&2
+  exit 0
+fi
+
+if [ "$1" = firefox ] && grep -qx 'ID=ubuntu' /etc/os-release; then
+  echo "Ubuntu has no package firefox-esr, and its Firefox is a snap, which cannot read the profiles of tests:" \
+    "tests in Firefox are skipped, unless WEIGHBRIDGE_FIREFOX names the firefox of Mozilla's archive"
   exit 0
 fi
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 
-import { add, choose, give, pageTest, plain, rowNames, textOf } from "./support/page.mjs";
+import { add, choose, give, pageTest, plain, rowNames, textOf, type } from "./support/page.mjs";
 import { floats, native, nativeJson, noise, safetensors, scratch, withoutNative } from "./support/tools.mjs";
 
 const kSide = "wb-compare-panel .tensor-side";
@@ -125,7 +125,7 @@ pageTest("equal files in two formats are equal; a tolerance is applied", { skip:
   assert.equal(await page.getAttribute("[data-compared]", "data-compared"), "equal");
   await add(page, b);
   await page.waitForSelector('[data-compared="different"]');
-  await page.fill("[name=atol]", "0.01");
+  await type(page.locator("[name=atol]"), "0.01");
   await page.click("wb-compare-panel >> text=Compare >> nth=0");
   await page.waitForFunction(() => document.querySelector("[data-compared]"));
   const expected = nativeJson(["diff", a, b, "--atol", "0.01"], { statuses: [1] });

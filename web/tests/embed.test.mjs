@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 
-import { add, choose, give, pageTest, textOf, verdict } from "./support/page.mjs";
+import { add, choose, give, pageTest, textOf, type, verdict } from "./support/page.mjs";
 import { kData, kMiniLm, kMiniLmVocabulary, native, nativeJson, scratch, withoutData, withoutMiniLm } from "./support/tools.mjs";
 
 const kPairs = [
@@ -54,7 +54,7 @@ pageTest("what is missing is asked for", { skip: withoutMiniLm }, async (page) =
   await page.click("wb-embed-panel >> text=Compare");
   await page.waitForSelector("wb-embed-panel .alike .failure");
   assert.match(await textOf(page, "wb-embed-panel .alike .failure"), /heads/);
-  await page.getByLabel("Attention heads").fill("12");
+  await type(page.getByLabel("Attention heads"), "12");
   await agree(page, kPairs.slice(0, 1), kMiniLm, "--vocab", kMiniLmVocabulary, "--heads", "12");
 });
 

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 
 import { pageTest, textOf } from "./support/page.mjs";
+import { kBrowser, withoutPage } from "./support/tools.mjs";
 
 const focused = (page) => page.evaluate(() => {
   const { activeElement: at } = document;
@@ -55,17 +56,25 @@ pageTest("tabs, rows and the open tensor go by keys", {}, async (page) => {
   assert.equal(await focused(page), "5");
 });
 
+const paper = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+
 pageTest("the theme is a choice that is kept", {}, async (page) => {
-  const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
-  const light = await paper();
+  const light = await paper(page);
   await page.getByLabel("Dark").check({ force: true });
-  assert.notEqual(await paper(), light);
+  assert.notEqual(await paper(page), light);
   await page.reload();
   await page.waitForSelector(".core:not(:empty)");
-  assert.notEqual(await paper(), light);
+  assert.notEqual(await paper(page), light);
+});
+
+const withoutSetting = withoutPage || (kBrowser === "firefox" && "WebDriver BiDi cannot change the system's colors in Firefox 153");
+
+pageTest("without a choice, the theme is the system's", { skip: withoutSetting }, async (page) => {
+  const light = await paper(page);
   await page.emulateMedia({ colorScheme: "dark" });
+  assert.notEqual(await paper(page), light);
   await page.getByLabel("Light").check({ force: true });
-  assert.equal(await paper(), light);
+  assert.equal(await paper(page), light);
   await page.getByLabel("Auto").check({ force: true });
-  assert.notEqual(await paper(), light);
+  assert.notEqual(await paper(page), light);
 });

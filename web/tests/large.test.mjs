@@ -3,23 +3,32 @@
 // is the growth of the resident memory of the page's process, worker included; and the core's own, as it reports.
 
 import assert from "node:assert/strict";
-import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 
-import { choose, give, pageTest, rowNames, textOf, theBrowser } from "./support/page.mjs";
+import { choose, give, pageTest, rowNames, textOf, type } from "./support/page.mjs";
 import { floats, scratch, sparseSafetensors } from "./support/tools.mjs";
 
 const kSize = 4 * 1024 ** 3 + 136;
 const kMost = 200 * 2 ** 20;
 
-/** Resident bytes of all renderer processes. */
-async function resident() {
-  const session = await (await theBrowser()).newBrowserCDPSession();
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  await session.detach();
-  return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { id }) => {
-    const [, kibibytes] = readFileSync(`/proc/${id}/status`, "utf8").match(/^VmRSS:\s+(\d+) kB/m);
-    return sum + Number(kibibytes) * 1024;
-  }, 0);
+/** A file of /proc about each process that is alive. */
+const ofProcesses = (file) => readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((id) => {
+  try {
+    return [[id, readFileSync(`/proc/${id}/${file}`, "utf8")]];
+  } catch {
+    return []; // it has ended
+  }
+});
+
+/** Resident bytes of the processes with the pages, of the browser that this process started. */
+function resident() {
+  const status = new Map(ofProcesses("status"));
+  const field = (id, name) => status.get(id)?.match(new RegExp(`^${name}:\\s+(\\d+)`, "m"))?.[1];
+  const ours = (id) => id !== undefined && (id === String(process.pid) || ours(field(id, "PPid")));
+  // Chromium's and Firefox's names for them.
+  const pages = ofProcesses("cmdline").filter(([id, line]) => /--type=renderer\b|\s-contentproc\s.*\stab\0/.test(line) && ours(id));
+  assert.notEqual(pages.length, 0, "there is a process with the page");
+  return pages.reduce((sum, [id]) => sum + Number(field(id, "VmRSS")) * 1024, 0);
 }
 
 const coreMemory = (page) => page.evaluate(async () => (await (await import("./js/engine.js")).engine()).memory());
@@ -29,7 +38,7 @@ pageTest("4 GB are open within a second and 200 MB", {}, async (page) => {
   const file = openSync(path, "r+");
   writeSync(file, floats([1, -2, 3]), 0, 12, kSize - 12);
   closeSync(file);
-  const before = await resident();
+  const before = resident();
   const began = performance.now();
   assert.equal(await give(page, path), "open");
   const sight = performance.now() - began;
@@ -42,14 +51,14 @@ pageTest("4 GB are open within a second and 200 MB", {}, async (page) => {
   await page.click("text=Draw the heat map");
   await page.waitForSelector(".tensor-side .legend canvas");
   const fields = page.locator(".tensor-side .index-input");
-  await fields.nth(0).fill(String(2 ** 20 - 1));
+  await type(fields.nth(0), String(2 ** 20 - 1));
   await fields.nth(0).press("Enter");
-  await fields.nth(1).fill("1021");
+  await type(fields.nth(1), "1021");
   await fields.nth(1).press("Enter");
   await page.waitForFunction(() => /= 1$/.test(document.querySelector(".tensor-side wb-heat-map .readout").textContent));
   await page.click('.part [data-move="Last"]');
   await page.waitForFunction(() => [...document.querySelectorAll(".part .hex-row")].at(-1)?.textContent.includes("00004040"));
-  const grown = await resident() - before;
+  const grown = resident() - before;
   const core = await coreMemory(page);
   console.log(`first sight ${Math.round(sight)} ms, ${Math.round(grown / 2 ** 20)} MiB more resident, core ${Math.round(core / 2 ** 20)} MiB`);
   assert.ok(grown < kMost, `${grown} bytes`);

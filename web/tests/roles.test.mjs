@@ -7,7 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { makeChain } from "./support/chain.mjs";
-import { add, choose, give, pageTest, verdict } from "./support/page.mjs";
+import { add, choose, give, pageTest, paint, type, verdict } from "./support/page.mjs";
 import { floats, kMiniLm, kMiniLmVocabulary, kRoot, safetensors, scratch, withoutData, withoutMiniLm, withoutPage } from "./support/tools.mjs";
 
 const kAxe = join(kRoot, "web/node_modules/axe-core/axe.min.js");
@@ -17,14 +17,14 @@ const skip = withoutPage || (existsSync(kAxe) ? false : "axe-core is not install
 async function broken(page, view) {
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(readFileSync(kAxe, "utf8"));
   const found = [];
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  for (const theme of ["light", "dark"]) {
+    await paint(page, theme);
     const violations = await page.evaluate(async () => {
       const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
       const { violations: all } = await window.axe.run(document, { runOnly: { type: "tag", values: tags } });
       return all.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(" | ")}`);
     });
-    found.push(...violations.map((words) => `${view} ${colorScheme}: ${words}`));
+    found.push(...violations.map((words) => `${view} ${theme}: ${words}`));
   }
   return found;
 }
@@ -86,7 +86,7 @@ pageTest("the views of a model that generates keep them too", { skip: skip || wi
   const found = await broken(page, "admission");
   await choose(page, "generate");
   found.push(...await broken(page, "generate"));
-  await page.locator('wb-generate-panel input[type="number"]').first().fill("5");
+  await type(page.locator('wb-generate-panel input[type="number"]').first(), "5");
   await page.getByRole("button", { name: "Generate", exact: true }).click();
   await page.waitForFunction(() => /memory/.test(document.querySelector("wb-generate-panel .readout").textContent));
   found.push(...await broken(page, "generated"));

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-import { add, choose, downloaded, facts, findings, give, pageTest, textOf, verdict } from "./support/page.mjs";
+import { add, choose, downloaded, facts, findings, give, pageTest, textOf, type, verdict } from "./support/page.mjs";
 import { makeChain } from "./support/chain.mjs";
 import { kData, native, nativeJson, scratch, withoutData, withoutNative } from "./support/tools.mjs";
 
@@ -18,7 +18,7 @@ const kNumbers = { maxTokens: 0, temperature: 1, topP: 2, topK: 3, seed: 4 };
 /** Fills in the generation options. */
 async function settings(page, values) {
   for (const [name, value] of Object.entries(values)) {
-    await page.locator('wb-generate-panel input[type="number"]').nth(kNumbers[name]).fill(String(value));
+    await type(page.locator('wb-generate-panel input[type="number"]').nth(kNumbers[name]), String(value));
   }
 }
 

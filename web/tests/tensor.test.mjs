@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { choose, downloaded, facts, give, pageTest, textOf } from "./support/page.mjs";
+import { choose, downloaded, facts, give, pageTest, textOf, type } from "./support/page.mjs";
 import { floats, kData, native, nativeJson, noise, safetensors, scratch, withoutData, withoutNative } from "./support/tools.mjs";
 
 const kOpen = ".tensor-side";
@@ -127,7 +127,7 @@ pageTest("a slice of a cube is the slice", { skip: withoutNative }, async (page)
   await page.waitForSelector(`${kOpen} .legend canvas`);
   const fields = page.locator(`${kOpen} .index-input`);
   for (const [at, value] of ["2", "100", "140"].entries()) {
-    await fields.nth(at).fill(value);
+    await type(fields.nth(at), value);
     await fields.nth(at).press("Enter");
   }
   await page.waitForFunction(() => document.querySelector(".tensor-side canvas.heat").getAttribute("aria-label")
@@ -154,7 +154,7 @@ pageTest("hex pages go through the whole file", { skip: withoutNative }, async (
   await page.click('[data-move="Last"]');
   await page.waitForFunction(() => document.querySelector('[data-move="Last"]').disabled);
   assert.equal((await shown()).slice(-32), content.subarray(-16).toString("hex"));
-  await page.fill(".offset-input", "0x3f2");
+  await type(page.locator(".offset-input"), "0x3f2");
   await page.press(".offset-input", "Enter");
   await page.waitForFunction(() => document.querySelector(".hex-offset").textContent === "03f0");
   assert.equal(await shown(), content.subarray(0x3f0, 0x4f0).toString("hex"));

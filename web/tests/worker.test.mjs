@@ -16,14 +16,28 @@ function two() {
   });
 }
 
-/** Breaks the worker like a fault in it. */
-async function kill(page) {
-  const [worker] = page.workers();
-  await worker.evaluate(() => { setTimeout(() => { throw new Error("planted"); }, 0); });
+const kFault = `new BroadcastChannel("planted").onmessage = () => { throw new Error("planted"); };`;
+
+/** Loads the page again with workers that can be broken. */
+async function breakable(page) {
+  await page.route("**/api/dist/worker.js", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${await response.text()}\n${kFault}` });
+  });
+  await page.reload();
+  await page.waitForSelector(".core:not(:empty)");
 }
+
+/** Breaks the worker like a fault in it. */
+const kill = (page) => page.evaluate(() => {
+  const channel = new BroadcastChannel("planted");
+  channel.postMessage(null);
+  channel.close();
+});
 
 pageTest("a worker that dies is reported and replaced", {}, async (page, seen) => {
   const [one, two_] = two();
+  await breakable(page);
   await give(page, one);
   assert.equal(await verdict(page), "valid");
   await choose(page, "tensors");
@@ -48,6 +62,7 @@ pageTest("a worker that dies is reported and replaced", {}, async (page, seen) =
 
 pageTest("a worker that dies at work says so where the work was", {}, async (page, seen) => {
   const [one] = two();
+  await breakable(page);
   await page.click("#sample");
   await page.waitForSelector('wb-app[data-state="open"]');
   await verdict(page);

@@ -12,7 +12,17 @@ import { fileURLToPath } from "node:url";
 
 export const kRoot = fileURLToPath(new URL("../../../", import.meta.url));
 export const kSite = join(kRoot, "build/web/site");
-export const kChromium = process.env.WEIGHBRIDGE_CHROMIUM || "/usr/bin/chromium";
+/** The browser of this run: "chromium", or "firefox" with WEIGHBRIDGE_BROWSER=firefox. */
+export const kBrowser = process.env.WEIGHBRIDGE_BROWSER || "chromium";
+const kBrowsers = {
+  chromium: { name: "Chromium", path: process.env.WEIGHBRIDGE_CHROMIUM || "/usr/bin/chromium", get: "apt-get install chromium" },
+  // Ubuntu's package firefox starts a snap, which cannot read the profile that a test makes for it.
+  firefox: { name: "Firefox", path: process.env.WEIGHBRIDGE_FIREFOX || "/usr/bin/firefox-esr",
+    get: "apt-get install firefox-esr on Debian; elsewhere set WEIGHBRIDGE_FIREFOX to the firefox of Mozilla's archive, not of a snap" },
+};
+const theBrowser = kBrowsers[kBrowser];
+if (theBrowser === undefined) throw new Error(`WEIGHBRIDGE_BROWSER is ${kBrowser}: it must be ${Object.keys(kBrowsers).join(" or ")}`);
+export const kExecutable = theBrowser.path;
 export const kNative = process.env.WEIGHBRIDGE || join(kRoot, "build/release/weighbridge");
 export const kData = process.env.WEIGHBRIDGE_TEST_DATA || join(kRoot, "../shared/data");
 export const kMiniLm = join(kRoot, "build/demo/minilm.safetensors");
@@ -21,7 +31,7 @@ export const kMiniLmVocabulary = join(kRoot, "build/demo/all-MiniLM-L6-v2/vocab.
 const missing = (path, sentence) => (existsSync(path) ? false : sentence);
 
 /** Each is false, or the reason for skipping a test. */
-export const withoutPage = missing(kChromium, `there is no Chromium at ${kChromium}: apt-get install chromium`) ||
+export const withoutPage = missing(kExecutable, `there is no ${theBrowser.name} at ${kExecutable}: ${theBrowser.get}`) ||
   missing(join(kSite, "index.html"), "the page is not built: make web");
 export const withoutNative = withoutPage ||
   missing(kNative, "there is no native command to compare with: make build, or set WEIGHBRIDGE to its path");
