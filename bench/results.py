@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common JSON form of the results of every benchmark in this folder, and the facts that all of them state.
 
-{"schema": 1, "bench": NAME, "title": ..., "machine": {...}, "build": {...}, "method": SENTENCE, "peers": {NAME: VERSION},
+{"schema": 2, "bench": NAME, "title": ..., "machine": {...}, "build": {...}, "method": SENTENCE, "peers": {NAME: VERSION},
  "left_out": [SENTENCE, ...], "roofs": {NAME: {"value": NUMBER, "unit": UNIT, "what": SENTENCE}}, "rows": [ROW, ...]}
 
+machine: {"kind", "cpu", "cores", "memory_gib", "kernel"}. The kind is what report.py keeps apart: the maker of the processor and the widest
+instructions that the kernels know, such as "Intel with AVX512-FP16".
 ROW: {"group", "job", "unit": "ms" or a rate such as "tokens/s", "ours": FIGURES, "peers": {NAME: FIGURES}}, and if they apply
 "x" (the position on the axis of a growth chart), "bytes" (processed), "roof": {"name", "fraction", "asked"}.
 FIGURES: {"median", "best"}; ours may have "asked", the target, as an upper bound. A peer's also has "ratio" and "ratio_of_best": our time
@@ -19,19 +21,26 @@ import statistics
 import subprocess
 import sys
 
-SCHEMA = 1
+SCHEMA = 2
+MAKERS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
+WIDEST = {"avx512_fp16": "AVX512-FP16", "avx512_bf16": "AVX512-BF16", "avx512_vnni": "AVX512-VNNI", "avx512f": "AVX-512", "avx2": "AVX2"}
+
+
+def kind_of(maker, flags):
+    """The kind of a machine, from the fields vendor_id and flags of /proc/cpuinfo; other architectures have neither."""
+    widest = next((name for flag, name in WIDEST.items() if flag in flags), "")
+    return MAKERS.get(maker, maker or platform.machine()) + (f" with {widest}" if widest else "")
 
 
 def machine():
-    cpu = ""
+    facts = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
-            if line.startswith("model name"):
-                cpu = line.split(":", 1)[1].strip()
-                break
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return {"cpu": cpu or platform.machine(), "cores": os.cpu_count(), "memory_gib": round(memory),
-            "kernel": platform.release().split("-")[0]}
+    return {"kind": kind_of(facts.get("vendor_id", ""), facts.get("flags", "").split()), "cpu": facts.get("model name") or platform.machine(),
+            "cores": os.cpu_count(), "memory_gib": round(memory), "kernel": platform.release().split("-")[0]}
 
 
 def build(command):
