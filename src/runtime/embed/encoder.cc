@@ -172,10 +172,10 @@ Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t to
   scratch_size_ = kernels::round_up(kernels::attention_scratch(longest, base::to_size(config.hidden / config.heads)),
                                     kernels::kLanes);
   const std::size_t code_width = code_size(arithmetic) * kernels::int8_depth(std::max(hidden, intermediate));
+  // The wide layer needs no memory of its own: by then nobody reads queries, keys, values and contexts. In a BERT it is
+  // as wide as the four together, and the second-level cache then holds a batch.
   const std::size_t sizes[] = {tokens * hidden * sizeof(float),
-                               tokens * 3 * hidden * sizeof(float),
-                               tokens * hidden * sizeof(float),
-                               tokens * intermediate * sizeof(float),
+                               tokens * std::max(4 * hidden, intermediate) * sizeof(float),
                                members * scratch_size_ * sizeof(float),
                                tokens * code_width,
                                tokens * sizeof(float),
@@ -191,13 +191,12 @@ Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t to
   }
   const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(places[i]); };
   x = floats(0);
-  query_key_value = floats(1);
-  context = floats(2);
-  wide = floats(3);
-  scratch_ = floats(4);
-  codes = places[5];
-  code_scale = floats(6);
-  coded = reinterpret_cast<kernels::CodedRow*>(places[7]);
+  query_key_value = wide = floats(1);
+  context = query_key_value + tokens * 3 * hidden;
+  scratch_ = floats(2);
+  codes = places[3];
+  code_scale = floats(4);
+  coded = reinterpret_cast<kernels::CodedRow*>(places[5]);
 }
 
 void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const noexcept {

@@ -21,8 +21,8 @@ class Workspace {
  public:
   Workspace(const Config&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
 
-  float *x, *query_key_value, *context,
-      *wide;          // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden], [tokens, intermediate]
+  float *x, *query_key_value, *context;  // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden]
+  float* wide;                           // [tokens, intermediate], in the memory of query_key_value and context
   std::byte* codes;   // [tokens, the wider of the two, rounded up]: activations as half and int8 products read them
   float* code_scale;  // [tokens]: half
   kernels::CodedRow* coded;  // [tokens]: int8
