@@ -28,7 +28,7 @@ const kLlama = join(process.env.WEIGHBRIDGE_TEST_DATA || join(kRoot, "../shared/
 const kSizes = { "100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10 };
 const kTokens = 200;
 // Targets of rows, as a fraction of the peer's time.
-const kAsked = { "minilm.zt, raw, crc32c": 2.5, generate: 4 };
+const kAsked = { "minilm.zt, raw, sha256": 4, "minilm.zt, raw, crc32c": 2.5, "minilm.zt, zstd, sha256": 2.5, generate: 4 };
 const kOne = "the command, 1 thread", kTwo = "the command, 2 threads";
 
 const { Weighbridge } = await import(pathToFileURL(join(kRoot, "web/api/dist/index.js")).href).catch(() => {

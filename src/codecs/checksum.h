@@ -34,7 +34,7 @@ std::uint32_t combine(CrcKind, std::uint32_t crc_a, std::uint32_t crc_b, std::ui
 
 // The implementations of crc(), which uses `automatic`; tests compare the others with ==. A path that this processor or
 // build lacks works like `table`.
-enum class CrcPath : std::uint8_t { automatic, table, clmul, wide_clmul };
+enum class CrcPath : std::uint8_t { automatic, table, blocks, clmul, wide_clmul };
 bool has(CrcPath) noexcept;
 std::uint32_t crc_by(CrcPath, CrcKind, std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 

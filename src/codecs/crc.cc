@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 and CRC-32C. Owns a portable table path and two carry-less multiplication paths, chosen at run time. They are
-// our own because Debian ships no static isa-l, and the command links its libraries statically.
+// CRC-32 and CRC-32C. Owns a table path, one that needs XOR alone for nearly all bytes, and two by carry-less
+// multiplication, chosen at run time. They are our own because Debian ships no static isa-l, and the command links its
+// libraries statically.
 //
 // Folding follows Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ" (Intel, 2009), reflected
 // form. The table does the final reduction: the 16 bytes that remain after folding are congruent to the whole.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -45,10 +47,13 @@ constexpr std::uint32_t multiply(CrcKind kind, std::uint32_t a, std::uint32_t b)
   return product;
 }
 
-// x^(8 * bytes), where `bytes` is a power of two.
-constexpr std::uint32_t x_to_bytes(CrcKind kind, std::size_t bytes) noexcept {
-  std::uint32_t out = x_to(kind, 8);
-  for (; bytes > 1; bytes /= 2) out = multiply(kind, out, out);
+// x^(8 * bytes), by squaring.
+constexpr std::uint32_t x_past(CrcKind kind, std::uint64_t bytes) noexcept {
+  std::uint32_t out = 0x80000000u;
+  for (std::uint32_t power = x_to(kind, 8); bytes != 0; bytes >>= 1) {
+    if ((bytes & 1) != 0) out = multiply(kind, out, power);
+    power = multiply(kind, power, power);
+  }
   return out;
 }
 
@@ -79,28 +84,63 @@ inline std::uint32_t step(const Tables& t, std::uint32_t state, const std::byte*
          t[2][(b >> 8) & 0xFF] ^ t[1][(b >> 16) & 0xFF] ^ t[0][b >> 24];
 }
 
-// Each step depends on the previous one, so four stretches of this many bytes are processed in parallel and joined.
-constexpr std::size_t kStretch = 4096;
-constexpr std::uint32_t kPastStretch[2] = {x_to_bytes(CrcKind::crc32, kStretch), x_to_bytes(CrcKind::crc32c, kStretch)};
-
 // Advances the inverted register over `size` bytes.
 std::uint32_t fold_table(CrcKind kind, std::uint32_t state, const std::byte* data, std::size_t size) noexcept {
   const Tables& t = kTables[static_cast<std::size_t>(kind)];
-  for (; size >= 4 * kStretch; data += 4 * kStretch, size -= 4 * kStretch) {
-    std::uint32_t s[4] = {state, 0, 0, 0};
-    for (std::size_t i = 0; i < kStretch; i += 8) {
-      s[0] = step(t, s[0], data + i);
-      s[1] = step(t, s[1], data + kStretch + i);
-      s[2] = step(t, s[2], data + 2 * kStretch + i);
-      s[3] = step(t, s[3], data + 3 * kStretch + i);
-    }
-    state = s[0];
-    for (std::size_t i = 1; i < 4; ++i)
-      state = multiply(kind, kPastStretch[static_cast<std::size_t>(kind)], state) ^ s[i];
-  }
   for (; size >= 8; data += 8, size -= 8) state = step(t, state, data);
   for (; size > 0; ++data, --size) state = (state >> 8) ^ t[0][(state ^ std::to_integer<std::uint32_t>(*data)) & 0xFF];
   return state;
+}
+
+// The polynomial divides some sums of six powers of x^128. Such a sum says that a block of 16 bytes may be added to
+// five later ones instead of being divided, and adding is XOR. These are the distances in blocks, of the sums with the
+// smallest largest distance; is_divided() proves them.
+using Block = std::uint64_t __attribute__((vector_size(16)));
+using Moves = std::array<std::size_t, 5>;
+constexpr Moves kMoves[2] = {{17, 80, 118, 124, 203}, {65, 155, 170, 195, 209}};
+
+constexpr bool is_divided(CrcKind kind) noexcept {
+  const Moves& moves = kMoves[static_cast<std::size_t>(kind)];
+  std::uint32_t sum = x_past(kind, sizeof(Block) * moves.back());
+  for (const std::size_t blocks : moves) sum ^= x_past(kind, sizeof(Block) * (moves.back() - blocks));
+  return sum == 0;
+}
+static_assert(is_divided(CrcKind::crc32) && is_divided(CrcKind::crc32c));
+
+// Moves all blocks but the last ones, which have nowhere to go, and divides those by the table.
+template <CrcKind kind>
+std::uint32_t move_blocks(std::uint32_t state, const std::byte* data, std::size_t size) noexcept {
+  constexpr Moves kBy = kMoves[static_cast<std::size_t>(kind)];
+  constexpr std::size_t kWindow = kBy.back(), kRun = 1024;
+  const auto load = [](const std::byte* from) {
+    Block block;
+    std::memcpy(&block, from, sizeof block);
+    return block;
+  };
+  if (size < 2 * kWindow * sizeof(Block)) return fold_table(kind, state, data, size);
+  // The blocks before now[0], as they were when they were moved. The first ones are zeros, but for the register, which
+  // now[0] gets from the farthest.
+  Block held[kWindow + kRun];
+  Block* const now = held + kWindow;
+  std::memset(held, 0, kWindow * sizeof(Block));
+  base::store_le(reinterpret_cast<std::byte*>(held), state);
+  for (std::size_t left = size / sizeof(Block) - kWindow; left > 0;) {
+    const std::size_t run = std::min(left, kRun);
+    for (std::size_t i = 0; i < run; ++i, data += sizeof(Block))
+      now[i] = load(data) ^ now[i - kBy[0]] ^ now[i - kBy[1]] ^ now[i - kBy[2]] ^ now[i - kBy[3]] ^ now[i - kBy[4]];
+    std::memmove(held, held + run, kWindow * sizeof(Block));
+    left -= run;
+  }
+  std::memcpy(now, data, kWindow * sizeof(Block));
+  for (const std::size_t blocks : kBy)
+    for (std::size_t i = 0; i < blocks; ++i) now[i] ^= now[i - blocks];
+  state = fold_table(kind, 0, reinterpret_cast<const std::byte*>(now), kWindow * sizeof(Block));
+  return fold_table(kind, state, data + kWindow * sizeof(Block), size % sizeof(Block));
+}
+
+std::uint32_t fold_blocks(CrcKind kind, std::uint32_t state, const std::byte* data, std::size_t size) noexcept {
+  return kind == CrcKind::crc32 ? move_blocks<CrcKind::crc32>(state, data, size)
+                                : move_blocks<CrcKind::crc32c>(state, data, size);
 }
 
 #ifdef WB_CLMUL
@@ -205,8 +245,7 @@ FoldFunction function_of(CrcPath path) noexcept {
   if (wide && (path == CrcPath::wide_clmul || path == CrcPath::automatic)) return fold_wide;
   if (narrow && (path == CrcPath::clmul || path == CrcPath::automatic)) return fold_clmul;
 #endif
-  static_cast<void>(path);
-  return fold_table;
+  return path == CrcPath::blocks || path == CrcPath::automatic ? fold_blocks : fold_table;
 }
 
 }  // namespace
@@ -225,13 +264,8 @@ std::uint32_t crc(CrcKind kind, std::span<const std::byte> data, std::uint32_t b
 }
 
 std::uint32_t combine(CrcKind kind, std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept {
-  // crc_a times x^(8 length_b), by squaring; the inversions at both ends cancel.
-  std::uint32_t factor = 0x80000000u, power = x_to(kind, 8);
-  for (; length_b != 0; length_b >>= 1) {
-    if ((length_b & 1) != 0) factor = multiply(kind, factor, power);
-    power = multiply(kind, power, power);
-  }
-  return multiply(kind, factor, crc_a) ^ crc_b;
+  // The inversions at both ends cancel.
+  return multiply(kind, x_past(kind, length_b), crc_a) ^ crc_b;
 }
 
 }  // namespace weighbridge::codecs

@@ -108,9 +108,25 @@ WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t, std::s
   transpose(w);
 }
 #else
+// Four words of four messages, in four columns.
 WB_LANES void load_words(Words (&w)[16], const Blocks& from, std::size_t lane, std::size_t offset) {
-  for (std::size_t i = 0; i < 16; ++i)
-    for (std::size_t l = 0; l < kTogether; ++l) w[i][l] = base::load_be<std::uint32_t>(from[lane + l] + offset + 4 * i);
+  using Octets = std::uint8_t __attribute__((vector_size(16)));
+  const auto row = [&](std::size_t l, std::size_t i) __attribute__((always_inline)) {
+    Octets raw;
+    std::memcpy(&raw, from[lane + l] + offset + 4 * i, sizeof raw);
+    raw = __builtin_shufflevector(raw, raw, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+    return reinterpret_cast<Words>(raw);
+  };
+  for (std::size_t i = 0; i < 16; i += 4) {
+    const Words a = row(0, i), b = row(1, i), c = row(2, i), d = row(3, i);
+    const Words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Words ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+                cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    w[i] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    w[i + 1] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    w[i + 2] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    w[i + 3] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  }
 }
 #endif
 
