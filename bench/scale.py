@@ -14,6 +14,7 @@ import importlib.util
 import os
 import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -69,6 +70,10 @@ def written(path, texts):
     return path
 
 
+def removed(path):
+    shutil.rmtree(path) if os.path.isdir(path) else pathlib.Path(path).unlink(missing_ok=True)
+
+
 def jobs(o, results, texts):
     """A whole job beside its vectors: reading, parts, Parquet, digests, the check of the output."""
     source = written(os.path.join(o.folder, "one.txt"), texts[:1])
@@ -77,7 +82,10 @@ def jobs(o, results, texts):
     for precision, times in (("int8", 4), ("f32", 2)):
         source = written(os.path.join(o.folder, f"{precision}.txt"), texts * times)
         for name, what in (("out", "a folder of files"), ("out.parquet", "one file")):
-            told = [ran(JOB, source, os.path.join(o.folder, name), o.model, precision) for _ in range(o.turns)]
+            told = []
+            for _ in range(o.turns):
+                removed(os.path.join(o.folder, name))  # taking an old output away is no part of a job
+                told.append(ran(JOB, source, os.path.join(o.folder, name), o.model, precision))
             row = results.row("jobs", f"{len(texts) * times:,} texts to {what}, {precision}", figures([job for job, _ in told]),
                               {"its vectors alone": figures([vectors for _, vectors in told])})
             results.asked(row, "its vectors alone", 1.03)
@@ -103,23 +111,70 @@ def start(o, results, _):
                         {**figures([mib for _, mib in first], "MiB"), "asked": 150.0}, unit="MiB")
 
 
+def processor_times():
+    """The processor time (ms) of the workers of a job, of Ray's other processes, and of this one, by their ids."""
+    parents, out, tick = {}, {"workers": {}, "Ray": {}, "driver": {}}, 1e3 / os.sysconf("SC_CLK_TCK")
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            fields = pathlib.Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            words = pathlib.Path("/proc", name, "cmdline").read_bytes()
+        except OSError:  # it ended
+            continue
+        parents[int(name)] = int(fields[1]), words.startswith(b"ray::Worker"), (int(fields[11]) + int(fields[12])) * tick
+    for one, (_, worker, spent) in parents.items():
+        above = one
+        while above in parents and above != os.getpid():
+            above = parents[above][0]
+        if above == os.getpid():
+            out["driver" if one == above else "workers" if worker else "Ray"][one] = spent
+    return out
+
+
+def grown(o, source, workers):
+    """Runs a job on the cluster there is. For each text, from the end of the first part to that of the last: the clock, and the processor time of the
+    workers and of all else (ms); and the digest."""
+    marks = []
+
+    def told(progress):
+        if (progress.done and not marks) or (progress.done == progress.total and len(marks) == 1):
+            marks.append((time.monotonic() * 1e3, progress.rows, processor_times()))
+
+    report = wr.embed_corpus(source, os.path.join(o.folder, "grown"), o.model, precision="int8", workers=workers, overwrite=True, part_bytes=1 << 14,
+                             progress=told)
+    (begin, first, before), (end, last, after) = marks
+    rows = last - first
+    spent = {group: sum(ms - before[group].get(one, 0) for one, ms in after[group].items()) / rows for group in after}
+    return (end - begin) / rows, spent["workers"], spent["Ray"] + spent["driver"], report.digest
+
+
 def growth(o, results, texts):
-    """The processor time of all workers, and the clock, by the number of workers and of texts."""
-    ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=200 << 20, log_to_driver=False, logging_level="ERROR")
-    digests = {}
-    for count in (len(texts), 2 * len(texts)):
-        source = written(os.path.join(o.folder, f"grown-{count}.txt"), (texts * 2)[:count])
-        for workers in (1, 2):
-            times = []
-            for _ in range(o.turns):
-                begin = []
-                report = wr.embed_corpus(source, os.path.join(o.folder, "grown"), o.model, precision="int8", workers=workers, overwrite=True,
-                                         part_bytes=1 << 14, progress=lambda told: begin.append(time.monotonic()) if told.rows and not begin else None)
-                times.append((time.monotonic() - begin[0]) * 1e3)
-                digests.setdefault(count, set()).add(report.digest)
-            results.row("growth", f"{count:,} texts, int8, {workers} worker{'s' * (workers > 1)}, by the clock from the first rows", figures(times))
-    ray.shutdown()
-    assert all(len(found) == 1 for found in digests.values()), digests
+    """Twice the work with twice the workers, each with half a processor: on one node, and with a node for each, by Ray's own cluster utility."""
+    from ray.cluster_utils import Cluster
+
+    sources = {n: written(os.path.join(o.folder, f"grown-{n}.txt"), texts * 2 * n) for n in (1, 2)}
+    made = {case: [] for case in ((1, 1), (1, 2), (2, 2))}  # nodes and workers
+    for _ in range(o.turns):
+        for (nodes, workers), list_ in made.items():
+            cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2 // nodes, "object_store_memory": 80 << 20, "include_dashboard": False})
+            try:
+                for _ in range(nodes - 1):
+                    cluster.add_node(num_cpus=1, object_store_memory=80 << 20)
+                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+                list_.append(grown(o, sources[workers], workers))
+            finally:
+                ray.shutdown()
+                cluster.shutdown()
+    for workers in sources:
+        digests = {one[3] for (_, there), list_ in made.items() if there == workers for one in list_}
+        assert len(digests) == 1, digests
+    base = {}
+    for (nodes, workers), list_ in made.items():
+        count = len(texts) * 2 * workers
+        of = f"{count:,} texts, int8, {workers} worker{'s' * (workers > 1)} on {nodes} node{'s' * (nodes > 1)}"
+        for i, what in enumerate(("by the clock", "processor time of the workers, for 1,000 texts", "processor time of Ray and the driver, for 1,000 texts")):
+            told = figures([one[i] * (count if i == 0 else 1000) for one in list_])
+            results.row("growth", f"{of}: {what}", told, {"half the texts, 1 worker": base[i]} if i in base else {})
+            base.setdefault(i, told)
 
 
 class Ours:
