@@ -70,7 +70,7 @@ check-long: setup-check ## what does not fit, before a release: fuzzing for long
 	@$(STAGE) "properties with other random cases" $(MAKE) --no-print-directory test-properties
 	@$(STAGE) "manifests beside model-signing" $(MAKE) --no-print-directory check-model-signing
 	@$(STAGE) "100,000 malformed files of each format, and the corpus changed and cut everywhere" $(MAKE) --no-print-directory test-malformed
-	@$(STAGE) "clang 16: each fuzz target for ten minutes" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
+	@$(STAGE) "clang 16: each fuzz target for ten minutes, and the cost of each format for three" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
 	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
 
 test-house: format-check ## layering, license lines, formatting, links of the pages

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: a Hugging Face folder. The input has the folder's files in the order of kFiles, separated by bytes 0xFF;
-// an empty file is absent. The first error of open must be the first of verify. If the folder opens, every accessor
-// must work, a tokenizer that can be built must encode, and a plan for each container must be possible.
-#include <array>
-#include <map>
+// Fuzz target: a Hugging Face folder, as folder_input.h reads it from the input. The first error of open must be the
+// first of verify. If the folder opens, every accessor must work, a tokenizer that can be built must encode, and a plan
+// for each container must be possible.
+#include "folder_input.h"
 
 #include "core/findings.h"
 #include "formats/huggingface/format.h"
-#include "formats/huggingface/json_file.h"
 #include "harness.h"
 #include "registry/load.h"
 #include "weighbridge/convert.h"
@@ -15,30 +13,6 @@
 
 namespace weighbridge::fuzz {
 namespace {
-
-constexpr std::array<std::string_view, 11> kFiles = {huggingface::kConfig,
-                                                     huggingface::kVocabTxt,
-                                                     huggingface::kTokenizerJson,
-                                                     huggingface::kTokenizerConfig,
-                                                     huggingface::kSentenceConfig,
-                                                     huggingface::kModules,
-                                                     huggingface::kPooling,
-                                                     huggingface::kIndex,
-                                                     "a.safetensors",
-                                                     "b.safetensors",
-                                                     huggingface::kWeights};
-
-// The last file is the rest of the input and may contain 0xFF.
-std::shared_ptr<const Place> place_of_input(std::string_view input) {
-  std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
-  for (std::size_t i = 0; i < kFiles.size(); ++i) {
-    const std::size_t end = i + 1 == kFiles.size() ? input.size() : std::min(input.find('\xFF'), input.size());
-    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(input.data());
-    if (end != 0) files.emplace(kFiles[i], source_of(bytes, end));
-    input.remove_prefix(std::min(input.size(), end + 1));
-  }
-  return folder_of(std::move(files), "folder");
-}
 
 struct Read {
   Report report;

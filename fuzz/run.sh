@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs one libFuzzer program: `run.sh clean|planted PROGRAM SECONDS SEEDS...`. A clean run must find nothing in that time. A planted
 # run must find its bug in that time by itself: no seed may trigger it. The inputs that a run learns stay beside the program; a failing
-# input is named.
+# input is named. With WEIGHBRIDGE_FUZZ_FORMAT, which complexity.cc reads, they are kept apart for each format.
 set -uo pipefail
 expectation=$1 program=$2 seconds=$3
 shift 3
-learnt=$program.corpus
+name=$program${WEIGHBRIDGE_FUZZ_FORMAT:+.$WEIGHBRIDGE_FUZZ_FORMAT}
+learnt=$name.corpus
 [ "$expectation" = planted ] && rm -rf "$learnt"  # the last run may have learned the bug
 mkdir -p "$learnt"
-log=$program.log
+log=$name.log
 if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
   grep -m 5 -E 'planted bug|ERROR|error' "$log"
   echo "a seed shows the planted bug before the fuzzer starts"
@@ -17,7 +18,7 @@ if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
 fi
 # Few mutations at once: most files with five changes fail at the first one.
 "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -mutate_depth=2 -print_final_stats=1 \
-  -artifact_prefix="$program." "$learnt" "$@" >"$log" 2>&1
+  -artifact_prefix="$name." "$learnt" "$@" >"$log" 2>&1
 status=$?
 sed -n 's/^stat::number_of_executed_units: */inputs tried: /p' "$log"
 case $expectation in

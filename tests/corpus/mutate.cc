@@ -67,6 +67,7 @@ constexpr std::string_view kJsonTokens[] = {
     "-",    ".",    "e",  "../"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_of_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 std::uint64_t load(const std::string& bytes, std::size_t at, std::size_t width, bool big) {
   std::uint64_t out = 0;
@@ -149,7 +150,7 @@ void Mutator::overwrite_field(std::string& bytes) {
 void Mutator::change_block(std::string& bytes) {
   const Block from = block(bytes, kMost);
   const std::string text = bytes.substr(from.at, from.size);
-  switch (below(7)) {
+  switch (below(8)) {
     case 0: bytes.erase(from.at, from.size); break;
     case 1: bytes.insert(from.at, text); break;
     case 2: bytes.resize(from.at); break;
@@ -168,11 +169,32 @@ void Mutator::change_block(std::string& bytes) {
       for (std::size_t i = 0; i < to.size && i < from.size; ++i) std::swap(bytes[from.at + i], bytes[to.at + i]);
       break;
     }
+    case 6: repeat(bytes); break;
     default: {  // copy over another block
       const Block to = block(bytes, from.size);
       bytes.replace(to.at, std::min(to.size, text.size()), text, 0, to.size);
     }
   }
+}
+
+void Mutator::repeat(std::string& bytes, const Block& what) {
+  const std::string text = bytes.substr(what.at, what.size);
+  std::string many;
+  for (std::uint64_t left = 1 + below(std::min<std::uint64_t>(256, kMostRepeated / text.size())); left > 0; --left)
+    many += text;
+  bytes.insert(what.at, many);
+}
+
+void Mutator::repeat(std::string& bytes) {
+  if (bytes.empty()) return;
+  Block what = block(bytes, kMost);
+  if (one_in(2)) {  // the word there, so that a text stays what it is
+    std::size_t end = what.at;
+    while (what.at > 0 && is_of_word(bytes[what.at - 1])) --what.at;
+    while (end < bytes.size() && is_of_word(bytes[end])) ++end;
+    if (end > what.at) what.size = std::min(end - what.at, kMost);
+  }
+  repeat(bytes, what);
 }
 
 void Mutator::splice(std::string& bytes, const std::string& donor) {

@@ -20,9 +20,12 @@ class Mutator {
 
   // Makes one to four changes: fields, blocks, splices with `donor`, tokens of JSON and CBOR.
   void change(std::string& bytes, const std::string& donor);
+  // Repeats a block up to 256 times: long names, many entries.
+  void repeat(std::string& bytes);
 
  private:
   static constexpr std::size_t kMost = 1024;  // bytes duplicated, moved or removed at once
+  static constexpr std::size_t kMostRepeated = 16 * kMost;
   struct Block {
     std::size_t at, size;
   };
@@ -35,6 +38,7 @@ class Mutator {
 
   void overwrite_field(std::string& bytes);
   void change_block(std::string& bytes);
+  void repeat(std::string& bytes, const Block&);
   void splice(std::string& bytes, const std::string& donor);
   void change_number_text(std::string& bytes);
   void change_json(std::string& bytes);

@@ -56,17 +56,17 @@ std::optional<Index> index_of(std::string_view format, const std::string& bytes)
   return Index{length_at - static_cast<std::size_t>(size), static_cast<std::size_t>(size), length_at};
 }
 
-void change_around(const Index& index, std::string& bytes, const std::string& donor, Mutator& mutator) {
+void change_around(const Index& index, std::string& bytes, const Change& change, Mutator& mutator) {
   if (mutator.one_in(4)) {  // the payload, before or behind the index
     const std::size_t begin = index.length_at < index.at ? index.at + index.size : 8;
     const std::size_t end = index.length_at < index.at ? bytes.size() : index.at;
     std::string payload = bytes.substr(begin, end - begin);
-    mutator.change(payload, donor);
+    change(payload);
     bytes.replace(begin, end - begin, payload);
     return;
   }
   std::string text = bytes.substr(index.at, index.size);
-  mutator.change(text, donor);
+  change(text);
   put<std::uint64_t>(bytes, index.length_at, text.size());
   bytes.replace(index.at, index.size, text);
 }
@@ -125,7 +125,7 @@ void seal_llama2c(std::string& bytes) {
 
 // Changes the manifest of a zTensor 2 file, which is before the footer, or what is before it, and sets the footer's
 // fields to the new manifest. False if the footer gives none.
-bool change_zt2(std::string& bytes, const std::string& donor, Mutator& mutator) {
+bool change_zt2(std::string& bytes, const Change& change, Mutator& mutator) {
   using namespace ztensor2;
   if (bytes.size() < kMinFile) return false;
   const std::size_t footer = bytes.size() - kFooterSize;
@@ -135,13 +135,13 @@ bool change_zt2(std::string& bytes, const std::string& donor, Mutator& mutator) 
   if (mutator.one_in(4) && begin > kAlignment) {  // the blobs, whose places stay
     std::string blobs = bytes.substr(kAlignment, begin - kAlignment);
     const std::size_t size = blobs.size();
-    mutator.change(blobs, donor);
+    change(blobs);
     blobs.resize(size);
     bytes.replace(kAlignment, size, blobs);
     return true;
   }
   std::string manifest = bytes.substr(begin, footer - begin), end = bytes.substr(footer);
-  mutator.change(manifest, donor);
+  change(manifest);
   put<std::uint64_t>(end, kManifestLengthAt, manifest.size());
   put<std::uint64_t>(end, kManifestHashAt, codecs::xxh3_64(std::as_bytes(std::span(manifest))));
   bytes.replace(begin, bytes.npos, manifest + end);
@@ -194,12 +194,12 @@ void seal_hdf5(std::string& bytes, const std::vector<std::pair<std::size_t, std:
 
 }  // namespace
 
-void change_beneath_seal(std::string_view format, std::string& bytes, const std::string& donor, Mutator& mutator) {
-  if (const auto index = index_of(format, bytes)) return change_around(*index, bytes, donor, mutator);
-  if (format == "zt2" && change_zt2(bytes, donor, mutator)) return;
+void change_beneath_seal(std::string_view format, std::string& bytes, const Change& change, Mutator& mutator) {
+  if (const auto index = index_of(format, bytes)) return change_around(*index, bytes, change, mutator);
+  if (format == "zt2" && change_zt2(bytes, change, mutator)) return;
   const bool hdf5 = format == "hdf5" || format == "keras";
   const auto blocks = hdf5 ? sealed_blocks(bytes) : std::vector<std::pair<std::size_t, std::size_t>>();
-  mutator.change(bytes, donor);
+  change(bytes);
   if (hdf5) seal_hdf5(bytes, blocks);
   if (format == "stb") seal_stb(bytes);
   if (format == "embd") seal_embd(bytes);

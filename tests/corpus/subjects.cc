@@ -92,7 +92,8 @@ class FileSubject final : public Subject {
     if (mutator.one_in(2))
       mutator.change(out[0].second, donor.bytes);
     else
-      change_beneath_seal(name(), out[0].second, donor.bytes, mutator);
+      change_beneath_seal(
+          name(), out[0].second, [&](std::string& part) { mutator.change(part, donor.bytes); }, mutator);
     return out;
   }
 
@@ -147,7 +148,8 @@ class FolderSubject final : public Subject {
       if (mutator.one_in(20))
         out.erase(out.begin() + static_cast<std::ptrdiff_t>(mutator.below(out.size())));
       else if (name.ends_with(".safetensors"))
-        change_beneath_seal("safetensors", bytes, donor, mutator);
+        change_beneath_seal(
+            "safetensors", bytes, [&](std::string& part) { mutator.change(part, donor); }, mutator);
       else
         mutator.change(bytes, donor);
     }
