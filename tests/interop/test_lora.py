@@ -207,7 +207,7 @@ def test_what_is_asked_in_a_wrong_way_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     assert "it is not an adapter of peft" in merged(tmp_path, base, tmp_path / "empty", status=2)
     save_file({"x": numbers((2, 2))}, tmp_path / "no.safetensors")
-    assert 'no tensor for a change of the adapter: "x"' in merged(tmp_path, base, tmp_path / "no.safetensors", status=2)
+    assert "this is not an adapter" in merged(tmp_path, base, tmp_path / "no.safetensors", status=2)
     save_file(lora_pair(), tmp_path / "lora.safetensors")
     done = subprocess.run([COMMAND, "convert", tmp_path / "base.safetensors", tmp_path / "lora.safetensors", "--force", "--merge-lora",
                            tmp_path / "lora.safetensors"], capture_output=True, text=True)

@@ -205,4 +205,4 @@ def test_the_cache_of_a_claimed_context_is_bounded_by_the_limit(roomy):
     assert run("slm", "fixture", "tiny-bpe", "-o", roomy / "model.slm").returncode == 0
     (roomy / "prompt.txt").write_text("ab\n")
     refused = run("generate", roomy / "model.slm", "--input", roomy / "prompt.txt", "--limit", "decoded=1K")
-    assert refused.returncode == 2 and "the limit is 1024 bytes: ask for a shorter one" in refused.stderr, refused.stderr
+    assert refused.returncode == 2 and "the limit is 1000 bytes: ask for a shorter one" in refused.stderr, refused.stderr
