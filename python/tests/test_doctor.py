@@ -20,6 +20,9 @@ def test_a_download_that_stopped(tmp_path):
     found = wb.doctor(path)
     assert not found and found.condition == "incomplete" and found.damaged == ["b"] and found.full_size == len(content)
     assert found.advice[0] == {"what": "fetch-rest", "name": None, "from": len(content) - 100, "to": len(content)}
+    [finding] = found.findings
+    assert isinstance(finding, wb.Finding) and finding.rule == "safetensors/truncated" and finding.hint == ("size", "", str(len(content)))
+    assert finding.rule in str(finding)
     assert wb.doctor(content + b"junk").trailing == (len(content), 4)
     with pytest.raises(wb.MissingFileError):
         wb.doctor(tmp_path / "absent")
