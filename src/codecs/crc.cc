@@ -127,13 +127,14 @@ std::uint32_t move_blocks(std::uint32_t state, const std::byte* data, std::size_
   for (std::size_t left = size / sizeof(Block) - kWindow; left > 0;) {
     const std::size_t run = std::min(left, kRun);
     for (std::size_t i = 0; i < run; ++i, data += sizeof(Block))
-      now[i] = load(data) ^ now[i - kBy[0]] ^ now[i - kBy[1]] ^ now[i - kBy[2]] ^ now[i - kBy[3]] ^ now[i - kBy[4]];
+      now[i] = load(data) ^ held[kWindow - kBy[0] + i] ^ held[kWindow - kBy[1] + i] ^ held[kWindow - kBy[2] + i] ^
+               held[kWindow - kBy[3] + i] ^ held[kWindow - kBy[4] + i];
     std::memmove(held, held + run, kWindow * sizeof(Block));
     left -= run;
   }
   std::memcpy(now, data, kWindow * sizeof(Block));
   for (const std::size_t blocks : kBy)
-    for (std::size_t i = 0; i < blocks; ++i) now[i] ^= now[i - blocks];
+    for (std::size_t i = 0; i < blocks; ++i) now[i] ^= held[kWindow - blocks + i];
   state = fold_table(kind, 0, reinterpret_cast<const std::byte*>(now), kWindow * sizeof(Block));
   return fold_table(kind, state, data + kWindow * sizeof(Block), size % sizeof(Block));
 }
