@@ -27,7 +27,7 @@ EditOptions options_of(Session& session) {
     in_file(path, [&] { out.add_json(*session.source(path), session.context().limits); });
   }
   add_rename_file(session, out.rename);
-  if (args.has(FlagId::reserve)) out.reserve = size_of("reserve", args.value(FlagId::reserve));
+  if (args.has(FlagId::reserve)) out.reserve = parse_size("reserve", args.value(FlagId::reserve));
   out.output = args.value(FlagId::output);
   out.replace = args.has(FlagId::force);
   return out;

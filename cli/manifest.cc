@@ -78,8 +78,7 @@ void print(Session& session, const std::string& path, const std::string& output,
   if (key.key.empty() && !session.args.has(FlagId::no_sign))
     out.text(
         "  without a signature it shows that the files did not change after it was made, not who published them; --key "
-        "signs "
-        "it\n");
+        "signs it\n");
 }
 
 void print_names(Output& out, std::string_view what, const std::vector<std::string>& names) {

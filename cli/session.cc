@@ -39,7 +39,7 @@ void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
   if (equals == std::string::npos)
     throw Misuse("--limit takes NAME=N, a number above 0 with a unit such as K, MB or GiB if need be, not " +
                  quote(text));
-  const std::uint64_t value = size_of("limit", std::string_view(text).substr(equals + 1));
+  const std::uint64_t value = parse_size("limit", std::string_view(text).substr(equals + 1));
   if (name == "header")
     limits.header = value;
   else if (name == "tensors")
@@ -64,7 +64,7 @@ void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
 
 }  // namespace
 
-std::uint64_t size_of(std::string_view flag, std::string_view text) {
+std::uint64_t parse_size(std::string_view flag, std::string_view text) {
   Options options;
   try {
     options.set("reserve", text);

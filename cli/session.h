@@ -142,7 +142,7 @@ template <class Add> void add_each(const Arguments& args, std::initializer_list<
 void add_rename_file(Session& session, std::vector<Renaming>& to);
 
 // The bytes that a flag's value such as 5GB, 500M or 200KiB means. Throws Misuse.
-std::uint64_t size_of(std::string_view flag, std::string_view text);
+std::uint64_t parse_size(std::string_view flag, std::string_view text);
 
 // ".npy" of "a/b.NPY"; empty if there is none.
 std::string extension_of(std::string_view path);

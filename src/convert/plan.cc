@@ -379,11 +379,12 @@ Written save(const Model& model, const std::string& path, const Options& options
   const FormatInfo* const format = path.ends_with('/')                        ? find_format("hf")
                                    : options.onnx.into && extension == "onnx" ? find_format("onnx")
                                                                               : format_for_extension(extension);
-  for (const FormatInfo& each : formats())
-    if (!format && extension != "bin" && std::ranges::find(each.extensions, extension) != each.extensions.end())
-      writer_of(each.name);  // throws: it is only read
-  if (!format)
+  if (!format) {
+    // Not .bin, which PyTorch writes too.
+    if (const core::Format* const named = registry::find_by_extension(extension); named && extension != "bin")
+      writer_of(named->info.name);  // throws: it is only read
     base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
+  }
   return plan(model, format->name, options, context).execute(path, context);
 }
 

@@ -129,7 +129,7 @@ class Draft {
   // The other files of its folder, beneath that place.
   void set_folder_files(std::vector<FolderFile>);
   // Something besides tensors, metadata and tokenizer that no conversion carries over. Plans name it as a loss of the
-  // kind `file`: "graph", "12 nodes".
+  // kind `file`: "graph", "12 nodes". A thousand are named.
   void add_left_behind(std::string what, std::string description);
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);

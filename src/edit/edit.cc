@@ -362,7 +362,7 @@ class Editor {
 
   std::string why_not_in_place() const {
     if (kept_.size() == loaded_.model.size() || !loaded_.format->new_header)
-      return "files of the format " + out_.format + " cannot be edited in place: give the name of a new file";
+      return "this " + out_.format + " file cannot be edited in place: give the name of a new file";
     return "leaving out these tensors needs a new file, because " + std::string(header_ ? "the new header does not fit"
                                                                                 : refusal_.empty()
                                                                                     ? "a new header alone cannot do it"

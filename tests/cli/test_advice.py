@@ -35,6 +35,17 @@ def test_a_member_of_an_npz_that_is_no_array_vanished_from_the_losses(tmp_path):
     assert "readme.txt" in weighbridge("convert", whole, tmp_path / "again.zt").stdout
 
 
+def test_what_is_left_behind_took_memory_without_bound(tmp_path):
+    many = tmp_path / "many.npz"
+    shutil.copy(CORPUS / "npz/array-valid-dtype-f32.npz", many)
+    with zipfile.ZipFile(many, "a") as archive:
+        for i in range(1500):
+            archive.writestr(f"notes/{i}.txt", "x")
+    found = losses(many, tmp_path / "out.zt", "--allow", "attribute")
+    assert len(found) == 1001 and found[-1] == ("file", "others", "more than a thousand are not named")
+    assert "and 977 more: left behind" in weighbridge("convert", many, tmp_path / "again.zt").stdout
+
+
 def test_a_link_of_hdf5_vanished_from_the_losses(tmp_path):
     found = losses(CORPUS / "hdf5/link.h5", tmp_path / "out.zt")
     assert [(kind, was) for kind, subject, was in found if subject.startswith('links["')] and all(kind == "file" for kind, *_ in found), found

@@ -159,10 +159,9 @@ class Archive final : Storages {
     auto last = first;
     while (last != by_name_.end() && zip_.members[*last].name.starts_with(folder)) ++last;
     if (first == last) return;
-    findings_.report(rules::kCodeRule, {.offset = zip_.members[*first].entry_at}, {},
-                     last - first == 1 ? "one file" : std::to_string(last - first) + " files");
-    draft_.add_left_behind(
-        "code", last - first == 1 ? "one file of TorchScript" : std::to_string(last - first) + " files of TorchScript");
+    const std::string files = last - first == 1 ? "one file" : std::to_string(last - first) + " files";
+    findings_.report(rules::kCodeRule, {.offset = zip_.members[*first].entry_at}, {}, files);
+    draft_.add_left_behind("code", files + " of TorchScript");
   }
 
   // Members that belong to nobody here, such as those that torch.jit.save calls extra files.
