@@ -7,7 +7,7 @@ usage: scale.py FOLDER --cli WEIGHBRIDGE --model FOLDER [--texts FILE] [-n TURNS
 
 Run it with an interpreter that has weighbridge[ray]. FOLDER keeps the texts and the outputs. TEXTS is an STS-B file (sentence, sentence, score in CSV);
 without it, texts are made. Each figure of a job is compared with the time of the calls that make vectors in the same process, so that both saw the
-same machine. Peers: sentence-transformers, and ONNX Runtime with tokenizers and the graph of embed.py, where the interpreter has them."""
+same machine. Peers: sentence-transformers, and ONNX Runtime with tokenizers and the graph of embed_peers.py, where the interpreter has them."""
 import argparse
 import csv
 import importlib.util
@@ -201,36 +201,26 @@ class OnnxRuntime:
     def __init__(self, model, precision):
         import tempfile
 
-        import embed
+        import embed_peers
         import onnxruntime as ort
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-        from tokenizers import BertWordPieceTokenizer
 
         with tempfile.TemporaryDirectory() as folder:
             path, small = os.path.join(folder, "f32.onnx"), os.path.join(folder, "int8.onnx")
-            embed.make_onnx(embed.tensors(os.path.join(model, "model.safetensors")), 12, path)
-            quantize_dynamic(path, small, per_channel=True, weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": 1})
+            embed_peers.make_onnx(embed_peers.tensors(os.path.join(model, "model.safetensors")), 12, path)
+            embed_peers.int8_graph(path, small)
             options = ort.SessionOptions()
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             self.session = ort.InferenceSession(small if precision == "int8" else path, options, providers=["CPUExecutionProvider"])
-        self.tokenizer = BertWordPieceTokenizer(os.path.join(model, "vocab.txt"), lowercase=True)
-        self.tokenizer.enable_truncation(256)
+        self.in_batches, self.tokenizer = embed_peers.in_batches, embed_peers.tokenizer_of(os.path.join(model, "vocab.txt"))
 
-    def encode(self, texts):
+    def vectors(self, ids):
         import numpy as np
 
-        encoded = [one.ids for one in self.tokenizer.encode_batch(texts)]
-        order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
-        out, begin = np.empty((len(texts), 384), np.float32), 0
-        while begin < len(order):
-            end = begin + 1
-            while end < min(len(order), begin + 32) and len(encoded[order[end]]) == len(encoded[order[begin]]):
-                end += 1
-            ids = np.array([encoded[i] for i in order[begin:end]], np.int32)
-            made = self.session.run(None, {"input_ids": ids, "token_type_ids": np.zeros_like(ids)})[0].mean(1)
-            out[order[begin:end]] = made / np.linalg.norm(made, axis=1, keepdims=True)
-            begin = end
-        return out
+        made = self.session.run(None, {"input_ids": ids, "token_type_ids": np.zeros_like(ids)})[0].mean(1)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    def encode(self, texts):
+        return self.in_batches([one.ids for one in self.tokenizer.encode_batch(texts)], self.vectors)
 
 
 class Step:

@@ -8,7 +8,10 @@
 #   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
 #   PACKAGE_PYTHON        this package, safetensors, numpy, and torch and sentence-transformers for their rows
 #   RAY_PYTHON            this package with [ray], and sentence-transformers, onnx, onnxruntime and tokenizers for their rows
-#   SENTENCE_PYTHON       sentence-transformers                         NETRON              a folder with netron's modules
+#   SENTENCE_PYTHON       sentence-transformers                         OPENVINO_PYTHON     openvino, nncf, tokenizers, numpy
+#   MODEL2VEC_PYTHON      model2vec
+#   STATIC_MODEL          a folder that model2vec saved (else one is made of all-MiniLM-L6-v2)
+#   NETRON                a folder with netron's modules
 #   WEIGHBRIDGE_TEST_DATA texts, vocabulary and checkpoint (else ../shared/data)
 #   BENCH_TURNS           turns of every benchmark, instead of its own number; --quick is one short turn of each
 #   BENCH_BUILD, BENCH_DATA, BENCH_RESULTS   build/bench, build/bench-data (about 9 GB, kept) and build/bench/results
@@ -63,8 +66,11 @@ run_embed() {
   local more
   mapfile -t more < <(existing --vocab "$folder/vocab.txt"; existing --texts "$test_data/stsb/stsb-en-test.csv"
                       existing --golden "$test_data/minilm/golden.json"; existing --model-folder "$folder")
+  mkdir -p "$data"
   "$python" bench/embed.py "$minilm" --ours "$programs/embed_bench" --cli "$ours" --peer "${ONNX_PYTHON:-${PEER_PYTHON-}}" \
-    --sentence-transformers "${SENTENCE_PYTHON-}" "${more[@]}" "${in_turns[@]}" "${quick[@]}" "$@"
+    --openvino "${OPENVINO_PYTHON:-${PEER_PYTHON-}}" --sentence-transformers "${SENTENCE_PYTHON:-${PEER_PYTHON-}}" \
+    --static "${STATIC_MODEL:-$data/model2vec}" --model2vec "${MODEL2VEC_PYTHON:-${PEER_PYTHON-}}" \
+    "${more[@]}" "${in_turns[@]}" "${quick[@]}" "$@"
 }
 run_generate() {
   "$python" bench/generate.py --ours "$programs/generate_rates" --cli "$ours" --folder "$data" \
