@@ -16,7 +16,7 @@ from results import Results, figures
 KERNELS = {"product_f32": "product in f32", "product_half": "product in f16", "product_i8": "product in int8", "attention": "attention in f32"}
 ROOFS = {"product_f32": "f32 on one core", "product_half": "f16 on one core", "product_i8": "int8 on one core", "attention": "f32 on one core"}
 CHECKSUMS = {"sha256": "SHA-256, one message", "crc32c": "CRC-32C", "crc32": "CRC-32", "xxh3": "XXH3-128", "slm": "the checksum of .slm"}
-OPENED_IN_US = {1000: 200, 100000: 20000}  # targets
+OPENED_IN_US = {1000: 150, 100000: 15000}  # targets
 
 
 def measured(program, filter_, o):

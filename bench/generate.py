@@ -98,10 +98,14 @@ def bytes_of(shape, form):
     return count * {"f32": 4, "q8_0": 1, "q4_0": 0.625}[form]
 
 
-# Targets as multiples of the peer's rate, decode and prompt, and of the roof.
-ASKED = {"exact": {("15M", "f32"): (1.4, None), ("15M", "q8_0"): (1.8, 1.5), ("15M", "q4_0"): (1.5, None),
-                   ("110M", "f32"): (1.2, None), ("110M", "q8_0"): (1.3, 1.5), ("110M", "q4_0"): (1.3, None)},
-         "fast": {("15M", "q8_0"): (2, 3), ("15M", "q4_0"): (2.5, 3), ("110M", "q8_0"): (2, 3), ("110M", "q4_0"): (2.2, 3)}}
+OURS_IN_F32 = "our f32"
+# Targets: times as fractions of llama.cpp's, decode and prompt; the rate of decoding as a fraction of the roof; and an exact prompt of quantized
+# weights, whose products are those of f32, as a fraction of the time in f32 weights.
+ASKED = {"exact": {("15M", "f32"): (0.60, None), ("15M", "q8_0"): (0.56, 0.67), ("15M", "q4_0"): (0.67, None),
+                   ("110M", "f32"): (0.83, 0.60), ("110M", "q8_0"): (0.77, 0.67), ("110M", "q4_0"): (0.77, None)},
+         "fast": {("15M", "q8_0"): (0.30, 0.33), ("15M", "q4_0"): (0.30, 0.33), ("110M", "q8_0"): (0.50, 0.20), ("110M", "q4_0"): (0.45, 0.30)}}
+OF_ROOF = {("exact", "110M", "f32"): 0.9, ("fast", "110M", "q8_0"): 0.9, ("fast", "110M", "q4_0"): 0.9}
+OF_OURS_IN_F32 = 1.11  # 0.9 of its rate
 
 
 def in_turns(runners, what, options):
@@ -114,29 +118,38 @@ def in_turns(runners, what, options):
             for name, pairs in rates.items()}
 
 
+def made(shape, form, options):
+    path = os.path.join(options.folder, f"{shape}-{form}.slm")
+    if not os.path.exists(path):
+        subprocess.run([options.ours, "make", shape, form, path], check=True)
+    return path
+
+
 def measure(results, shape, form, options):
-    ours_path = os.path.join(options.folder, f"{shape}-{form}.slm")
-    if not os.path.exists(ours_path):
-        subprocess.run([options.ours, "make", shape, form, ours_path], check=True)
+    ours_path = made(shape, form, options)
     threads, size = str(options.threads), int(bytes_of(shape, form))
     ours = ["exact"] if form == "f32" else ["exact", "fast"]
     runners = {precision: Runner(options.ours, "run", ours_path, threads, precision) for precision in ours}
     if options.peer:
         gguf_path = os.path.join(options.folder, f"{shape}-{form}.gguf")
         runners["llama.cpp"] = Runner(options.peer, "-c", PEER, gguf_path, ",".join(map(str, SHAPES[shape])), form, threads)
-    roof = Runner(options.ours, "read", str(size), threads)
+    only = {"decode": {"roof": Runner(options.ours, "read", str(size), threads)}, "prompt": {}}
+    if form != "f32":
+        only["prompt"] = {OURS_IN_F32: Runner(options.ours, "run", made(shape, "f32", options), threads, "exact")}
     for place, (what, title) in enumerate((("decode", "decode"), ("prompt", "prompt of 128 tokens"))):
-        told = in_turns(runners if what == "prompt" else {**runners, "roof": roof}, what, options)
+        told = in_turns({**runners, **only[what]}, what, options)
         name = f"read {size / 1e6:.0f} MB"
         if what == "decode":
             results.roof(name, told.pop("roof")["best"], "B/s", f"{threads} threads that read {size / 1e6:.0f} MB over and over")
-        peers = {name: theirs for name, theirs in told.items() if name not in ours}
         for precision in ours:
+            peers = {name: theirs for name, theirs in told.items() if name == "llama.cpp" or name == OURS_IN_F32 and precision == "exact"}
             row = results.row(title, f"{title}, {shape} {form}" + (" fast" if precision == "fast" else ""), told[precision], peers,
-                              unit="tokens/s", roof=(name, told[precision]["best"] * size, None) if what == "decode" else None)
+                              unit="tokens/s",
+                              roof=(name, told[precision]["best"] * size, OF_ROOF.get((precision, shape, form))) if what == "decode" else None)
             if asked := ASKED[precision][shape, form][place]:
-                results.asked(row, "llama.cpp", round(1 / asked, 2))
-    for runner in [*runners.values(), roof]:
+                results.asked(row, "llama.cpp", asked)
+            results.asked(row, OURS_IN_F32, OF_OURS_IN_F32)
+    for runner in [*runners.values(), *only["decode"].values(), *only["prompt"].values()]:
         runner.end()
 
 

@@ -84,7 +84,7 @@ def main():
 
 
 def list_files(t, peers):
-    for name, what, asked, turns in (("kk", "100,000", 0.4, 1), ("k", "1,000", 1, 3)):
+    for name, what, asked, turns in (("kk", "100,000", 0.4, 1), ("k", "1,000", 0.6, 3)):
         row = t.job("list", f"list {what} tensors", peers.listing(t.o.ours, t.path(name + ".safetensors")), turns=turns * t.o.turns)
         if row:
             t.results.asked(row, "amn", asked)
