@@ -34,7 +34,7 @@ demo=("${python[@]}")
 # The packages for a first run, and those for the other checks.
 test=("${python[@]}" ccache clang-format-16 libgtest-dev librapidcheck-dev nlohmann-json3-dev git python3 python3-pytest python3-pytest-xdist
       python3-jsonschema python3-numpy unicode-data)
-check=("${test[@]}" clang-16 libclang-rt-16-dev lld-16 llvm-16 python3-venv strace mandoc mmdebstrap doxygen)
+check=("${test[@]}" clang-16 libclang-rt-16-dev lld-16 llvm-16 python3-venv strace mandoc mmdebstrap doxygen libbenchmark-dev)
 tidy=("${test[@]}" clang-16 clang-tidy-16)
 # Emscripten's optimizer needs Debian's acorn; node and npm may come from elsewhere, and are installed only if missing.
 web=("${build[@]}" emscripten node-acorn python3 python3-venv chromium)
