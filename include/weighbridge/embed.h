@@ -37,6 +37,7 @@
 
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/model.h"
 #include "weighbridge/tokenize.h"
 
@@ -89,6 +90,12 @@ struct Embedded {
   bool operator==(const Embedded&) const = default;
 };
 
+/// What names the vectors of an embedder.
+struct EmbedDigests {
+  Digest model{};      ///< content_digest() of the model: of all its tensors
+  std::string kind{};  ///< as Embedder::kind() returns it
+};
+
 /// A BERT encoder or a table of word vectors, ready to run.
 class Embedder {
  public:
@@ -105,8 +112,11 @@ class Embedder {
   unsigned threads() const noexcept;          ///< in use
   /// [reads] The kind of vectors that this embedder makes: "wbv1:" and 64 digits, a digest of everything that
   /// determines their bits: the model's tensors, the vocabulary, and the options in use. It is equal for the same model
-  /// in any container and with any number of threads. Vectors may be compared only if their kinds are equal.
+  /// in any container and with any number of threads. Vectors may be compared only if their kinds are equal. Throws
+  /// Error{unsupported} if the elements of a tensor cannot be read.
   std::string kind(const Context& = {}) const;
+  /// [reads] Both digests in one pass over the model.
+  EmbedDigests digests(const Context& = {}) const;
   /// [reads] Throws Error{misuse} "misuse/vectors" unless `other` is kind(). For vectors that were stored with their
   /// kind.
   void require_kind(std::string_view other, const Context& = {}) const;

@@ -114,9 +114,10 @@ void define_runtimes(nb::module_& m) {
       .def_prop_ro("normalize", &Embedder::normalize)
       .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
-      .def("kind",
+      .def("digests",
            [](const Embedder& self, const Settings& settings) {
-             return text(run(settings, [&](const Context& context) { return self.kind(context); }));
+             const EmbedDigests made = run(settings, [&](const Context& context) { return self.digests(context); });
+             return nb::make_tuple(text(made.model.text()), text(made.kind));
            })
       // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
       .def("embed",

@@ -336,7 +336,7 @@ def test_bytes_that_the_file_system_changes_are_found(encoder_folder, corpus, tm
 
 
 def test_a_kept_column_of_a_dictionary_in_one_file(encoder_folder, tmp_path, monkeypatch):
-    """Each part has dictionaries of its own, one for each group of its rows."""
+    """Each part has dictionaries of its own, one for each block of its rows."""
     from weighbridge.ray._rows import regrouped
 
     monkeypatch.setattr(regrouped, "__defaults__", (100,))

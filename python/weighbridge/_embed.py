@@ -66,7 +66,6 @@ class Embedder:
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
         self._facts: dict[str, str] | None = None
-        self._kind: str | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads))
         stored, default = _prompts_beside(opened.name) if prompts is None else ({}, None)
@@ -202,8 +201,9 @@ class Embedder:
         ``weighbridge.kind`` (vectors of equal kinds may be compared), and precision, pooling, normalize, max_length and version."""
         if self._facts is None:
             e = self._embedder
+            model, kind = e.digests(settings())
             self._facts = {
-                "weighbridge.model": _core.hash(self._model, True, 2, settings()), "weighbridge.kind": self.kind,
+                "weighbridge.model": model, "weighbridge.kind": kind,
                 "weighbridge.precision": e.precision, "weighbridge.pooling": e.pooling, "weighbridge.normalize": str(e.normalize).lower(),
                 "weighbridge.max_length": str(e.max_length), "weighbridge.version": _core.__version__}
         return dict(self._facts)
@@ -213,9 +213,7 @@ class Embedder:
         """``"wbv1:"`` and 64 digits: a digest of everything that determines the bits of the vectors: weights,
         vocabulary, precision, pooling and other options. The same in every container of a model and with any number of
         threads."""
-        if self._kind is None:
-            self._kind = self._embedder.kind(settings())
-        return self._kind
+        return self.facts["weighbridge.kind"]
 
     def require_kind(self, made: Any) -> None:
         """Raises UsageError if vectors are of another :attr:`kind`.

@@ -53,14 +53,13 @@ class Embed:
         self._column, self._output, self._dtype, self._threads, self._kind, self._options = column, output, dtype, threads, kind, options
         self._embedder: Embedder | None = None
         self._process = 0
-        self._facts: dict[str, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._model, self._arguments, self._facts)
+        return _restore, (type(self), self._model, self._arguments)
 
     def for_workers(self) -> Embed:
-        """The same, to be pickled: workers refuse a model of another kind, and take what is known of it as said instead of hashing it twice."""
-        made = _restore(type(self), self._model, {**self._arguments, "kind": self.embedder.kind}, self.embedder.facts)
+        """The same, to be pickled: workers refuse a model of another kind."""
+        made = _restore(type(self), self._model, {**self._arguments, "kind": self.embedder.kind})
         made._embedder, made._process = self._embedder, self._process  # for this process
         return made
 
@@ -71,7 +70,6 @@ class Embed:
             made = Embedder(self._model, threads=self._threads or _own_cpus(), **self._options)
             if self._kind is not None:
                 made.require_kind(self._kind)
-                made._facts = self._facts
             if self._dtype == "int8" and not made._embedder.normalize:
                 raise UsageError("int8 keeps the direction of vectors, not their length: give normalize=True, or another dtype")
             self._embedder, self._process = made, os.getpid()
@@ -128,10 +126,8 @@ class Embed:
             raise UsageError(f"the batch has a column {self._output!r} already: name another output")
 
 
-def _restore(kind: type[Embed], model: str, arguments: dict[str, Any], facts: dict[str, str] | None) -> Embed:
-    made = kind(model, **arguments)
-    made._facts = facts
-    return made
+def _restore(kind: type[Embed], model: str, arguments: dict[str, Any]) -> Embed:
+    return kind(model, **arguments)
 
 
 def _own_cpus() -> int:

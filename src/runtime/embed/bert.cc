@@ -52,7 +52,7 @@ class Bert : public Family {
   const Facts& facts() const noexcept override { return known_; }
   unsigned threads() const noexcept override { return team_.size(); }
   const WordPiece* tokenizer() const noexcept override { return words_ ? &*words_ : nullptr; }
-  std::string kind(const Context& context) const override;
+  EmbedDigests digests(const Context& context) const override;
   void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) override;
   void embed_ids(std::span<const std::span<const std::uint32_t>> texts, std::span<float> out) override;
 
@@ -77,7 +77,7 @@ class Bert : public Family {
   void run_together(std::span<const Sequence> batch);
 };
 
-std::string Bert::kind(const Context& context) const {
+EmbedDigests Bert::digests(const Context& context) const {
   const embed::KindLines lines = {{"lower_case", config_.lower_case ? "yes" : "no"},
                                   {"heads", std::to_string(config_.heads)},
                                   {"activation", std::to_string(static_cast<int>(config_.activation))},
@@ -89,7 +89,7 @@ std::string Bert::kind(const Context& context) const {
     const bool encoder = name.starts_with("embeddings.") || name.starts_with("encoder.");
     return encoder && !name.ends_with("position_ids") ? std::optional(name) : std::nullopt;
   };
-  return embed::kind_of(model_, known_, lines, counted, tokenizer(), context);
+  return embed::digests_of(model_, known_, lines, counted, tokenizer(), context);
 }
 
 // Grows with the longest text seen, up to the positions of the model.

@@ -145,7 +145,8 @@ Pooling Embedder::pooling() const noexcept { return rep_->facts().pooling; }
 bool Embedder::normalize() const noexcept { return rep_->facts().normalize; }
 Precision Embedder::precision() const noexcept { return rep_->facts().precision; }
 unsigned Embedder::threads() const noexcept { return rep_->family->threads(); }
-std::string Embedder::kind(const Context& context) const { return rep_->family->kind(context); }
+std::string Embedder::kind(const Context& context) const { return digests(context).kind; }
+EmbedDigests Embedder::digests(const Context& context) const { return rep_->family->digests(context); }
 void Embedder::require_kind(std::string_view other, const Context& context) const {
   if (const std::string own = kind(context); own != other)
     base::misuse("vectors", "the vectors are of the kind '" + std::string(other) +

@@ -95,6 +95,9 @@ TEST(Embedder, NamesTheKindOfItsVectors) {
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
   const Embedder embedder(model, {.threads = 1});
   embedder.require_kind(plain);
+  const EmbedDigests digests = embedder.digests();
+  EXPECT_EQ(digests.kind, plain);
+  EXPECT_EQ(digests.model, content_digest(model));
   const auto error = test::thrown([&] { embedder.require_kind(kind({.precision = Precision::int8})); });
   EXPECT_EQ(error.rule, "misuse/vectors");
   EXPECT_EQ(error.kind, Kind::misuse);

@@ -38,8 +38,8 @@ class Family {
   virtual const Facts& facts() const noexcept = 0;
   virtual unsigned threads() const noexcept = 0;
   virtual const WordPiece* tokenizer() const noexcept = 0;
-  // [reads] Names the kind of its vectors.
-  virtual std::string kind(const Context&) const = 0;
+  // [reads] Names the model, and the kind of its vectors.
+  virtual EmbedDigests digests(const Context&) const = 0;
   // Calls take turns. `out` has room for every vector; `what` is empty or as long as `texts`. There is a tokenizer.
   virtual void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) = 0;
   // Ids are below the size of the vocabulary, and as many as there are positions.

@@ -21,12 +21,13 @@ std::string precision_text(Precision precision) {
 
 }  // namespace
 
-std::string kind_of(const Model& model, const Family::Facts& facts, const KindLines& more, const KindName& counted,
-                    const WordPiece* words, const Context& context) {
+EmbedDigests digests_of(const Model& model, const Family::Facts& facts, const KindLines& more, const KindName& counted,
+                        const WordPiece* words, const Context& context) {
+  const ContentDigests digests = content_digests(model, context);
   std::vector<std::string> tensors;
-  for (const Tensor& tensor : model)
-    if (const auto name = counted(tensor.name()))
-      tensors.push_back(std::string(*name) + " " + content_digest(tensor, context).text());
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    if (const auto name = counted(model.name(i)))
+      tensors.push_back(std::string(*name) + " " + digests.tensors[i].text());
   std::sort(tensors.begin(), tensors.end());
   std::string all = "weighbridge kind of vectors 1\n";
   const auto line = [&](std::string_view what, std::string_view is) {
@@ -45,7 +46,7 @@ std::string kind_of(const Model& model, const Family::Facts& facts, const KindLi
   }
   Digest out;
   out.bytes = codecs::sha256(std::as_bytes(std::span(all)));
-  return "wbv1:" + out.hex();
+  return {.model = digests.model, .kind = "wbv1:" + out.hex()};
 }
 
 }  // namespace weighbridge::embed

@@ -18,8 +18,8 @@ using KindLines = std::vector<std::pair<std::string_view, std::string>>;
 // The name under which a tensor counts; none for one that takes no part.
 using KindName = std::function<std::optional<std::string_view>(std::string_view tensor)>;
 
-// Reads the tensors that take part. `words` is null without a vocabulary.
-std::string kind_of(const Model&, const Family::Facts&, const KindLines&, const KindName&, const WordPiece* words,
-                    const Context&);
+// Reads the model once for both. `words` is null without a vocabulary.
+EmbedDigests digests_of(const Model&, const Family::Facts&, const KindLines&, const KindName&, const WordPiece* words,
+                        const Context&);
 
 }  // namespace weighbridge::embed

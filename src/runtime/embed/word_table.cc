@@ -119,13 +119,13 @@ class WordTable : public Family {
   unsigned threads() const noexcept override { return team_.size(); }
   const WordPiece* tokenizer() const noexcept override { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
-  std::string kind(const Context& context) const override {
+  EmbedDigests digests(const Context& context) const override {
     const auto counted = [&](std::string_view name) -> std::optional<std::string_view> {
       if (name == table_.name()) return "table";
       return name == kRows || name == kFactors ? std::optional(name) : std::nullopt;
     };
     const KindLines lines = {{"lower_case", tokenizer_ && tokenizer_->options().lower_case ? "yes" : "no"}};
-    return kind_of(model_, facts_, lines, counted, tokenizer(), context);
+    return digests_of(model_, facts_, lines, counted, tokenizer(), context);
   }
 
   void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) override {
