@@ -42,7 +42,7 @@ def test_block(no_ray, folder, number):
         assert made.returncode == 0, made.stderr
         return
     if block.startswith("pip install"):
-        assert re.match(r"pip install 'weighbridge\[ray\]' +#", block) and block.count("\n") == 1  # what tools/test-ray.sh did in its way
+        assert re.match(r"pip install '\.\[ray\]' +#", block) and block.count("\n") == 1  # what tools/test-ray.sh did in its way
         return
     cluster = None
     if "HEAD:6379" in block:
