@@ -19,30 +19,32 @@ first=$root/a
 second=$root/another/folder-with-a-longer-name
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+commit=$(git rev-parse HEAD)  # a commit made meanwhile changes nothing
 rm -rf "$root"
 
 has() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
-# build FOLDER: everything that was asked for, from the files of HEAD
+# build FOLDER: everything that was asked for, from the files of that commit
 build() {
   local at=$1
   mkdir -p "$at"
-  git archive HEAD | tar -x -C "$at"
+  local log=$at.log  # outside, so that it is in no archive
+  git archive "$commit" | tar -x -C "$at"
   local launcher=()
   # An empty launcher turns the cache off; the second build also runs in another order, with other file times.
   [ "$at" = "$first" ] || [ $cached = yes ] || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=)
   (
     cd "$at"
-    cmake --preset release -DWEIGHBRIDGE_TESTS=OFF "${launcher[@]}" >cmake.log
-    cmake --build build/release -j "$jobs" --target weighbridge weighbridge_library weighbridge_chain pages >>cmake.log
-    if has packages; then (cd build/release && cpack -B packages >>../../cmake.log); fi
+    cmake --preset release -DWEIGHBRIDGE_TESTS=OFF "${launcher[@]}" >"$log"
+    cmake --build build/release -j "$jobs" --target weighbridge weighbridge_library weighbridge_chain pages >>"$log"
+    if has packages; then (cd build/release && cpack -B packages >>"$log"); fi
     if has wheel; then
-      tools/make-wheel.sh "$python" "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=$([ ${#launcher[@]} -gt 0 ] || command -v ccache)" >>cmake.log
-      tools/make-sdist.sh "$python" >>cmake.log
+      tools/make-wheel.sh "$python" "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=$([ ${#launcher[@]} -gt 0 ] || command -v ccache)" >>"$log"
+      tools/make-sdist.sh "$python" >>"$log"
     fi
     if has web; then
-      for preset in web web-plain; do cmake --preset $preset "${launcher[@]}" >>cmake.log; done
-      for kind in simd plain; do cmake --build build/web/$kind -j "$jobs" --target weighbridge_core >>cmake.log; done
+      for preset in web web-plain; do cmake --preset $preset "${launcher[@]}" >>"$log"; done
+      for kind in simd plain; do cmake --build build/web/$kind -j "$jobs" --target weighbridge_core >>"$log"; done
     fi
   )
 }
