@@ -18,8 +18,8 @@ root=$PWD/build/reproducible
 first=$root/a
 second=$root/another/folder-with-a-longer-name
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8 TZ=UTC
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 commit=$(git rev-parse HEAD)  # a commit made meanwhile changes nothing
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 rm -rf "$root"
 
 has() { [[ " ${parts[*]} " == *" $1 "* ]]; }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the source archive for Python's package index, of the files that git knows, or of all in a tree without git, and prints its
-# path. `make-sdist.sh PYTHON`: an interpreter with scikit-build-core. The archive of a commit has its id (cmake/commit.cmake); one of uncommitted changes has none.
+# path. `make-sdist.sh PYTHON`: an interpreter with scikit-build-core. The archive of a commit has its id (cmake/commit.cmake); one of
+# uncommitted changes has none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(realpath -s "$1")

@@ -90,7 +90,7 @@ struct Embedded {
   bool operator==(const Embedded&) const = default;
 };
 
-/// What names the vectors of an embedder.
+/// The digests that name a model and the kind of its vectors.
 struct EmbedDigests {
   Digest model{};      ///< content_digest() of the model: of all its tensors
   std::string kind{};  ///< as Embedder::kind() returns it

@@ -91,11 +91,10 @@ void Draft::set_in_several_files() { state_->in_several_files = true; }
 void Draft::set_place(std::shared_ptr<const Place> place) { state_->place = std::move(place); }
 void Draft::set_folder_files(std::vector<FolderFile> files) { state_->folder_files = std::move(files); }
 void Draft::add_left_behind(std::string what, std::string description) {
-  constexpr std::size_t kMost = 1000;  // as a report has findings: two bytes of a pickle can make one
   std::vector<LeftBehind>& all = state_->left_behind;
-  if (all.size() < kMost)
+  if (all.size() < Report::kMaxFindings)  // as many as a report keeps: two bytes of a pickle can make one
     all.push_back({std::move(what), std::move(description)});
-  else if (all.size() == kMost)
+  else if (all.size() == Report::kMaxFindings)
     all.push_back({"others", "more than a thousand are not named"});
 }
 void Draft::set_asked(std::uint32_t source) { state_->asked = source; }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -55,11 +56,11 @@ class Embed:
         self._process = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._model, self._arguments)
+        return functools.partial(type(self), self._model, **self._arguments), ()
 
     def for_workers(self) -> Embed:
         """The same, to be pickled: workers refuse a model of another kind."""
-        made = _restore(type(self), self._model, {**self._arguments, "kind": self.embedder.kind})
+        made = type(self)(self._model, **{**self._arguments, "kind": self.embedder.kind})
         made._embedder, made._process = self._embedder, self._process  # for this process
         return made
 
@@ -124,10 +125,6 @@ class Embed:
             raise UsageError(f"the batch has no column {self._column!r}; there are {', '.join(map(repr, names))}")
         if self._output in names:
             raise UsageError(f"the batch has a column {self._output!r} already: name another output")
-
-
-def _restore(kind: type[Embed], model: str, arguments: dict[str, Any]) -> Embed:
-    return kind(model, **arguments)
 
 
 def _own_cpus() -> int:
