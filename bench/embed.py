@@ -30,9 +30,9 @@ from results import Results, figures, rounded
 TITLES = {"query16": "a query of 16 tokens", "text128": "a text of 128 tokens", "batch32x128": "32 texts of 128 tokens",
           "texts": "the sentences of STS-B, from text", "static": "the sentences of STS-B, by a table of word vectors",
           "ready": "ready from a .weights file"}
-PRECISIONS = ("f32", "f16", "int8")
+PRECISIONS = ("f32", "f16", "bf16", "int8")
 # What a peer computes beside each of ours: the first that it has.
-BESIDE = {"f32": ["f32"], "f16": ["bf16", "f32"], "int8": ["int8"]}
+BESIDE = {"f32": ["f32"], "f16": ["bf16", "f32"], "bf16": ["bf16", "f32"], "int8": ["int8"]}
 # Targets: as a fraction of a peer's time (f16 of its f32), and in milliseconds.
 ASKED = {"onnxruntime": {("query16", "f32"): 0.50, ("query16", "int8"): 0.30, ("text128", "f32"): 0.65, ("text128", "int8"): 0.45,
                          ("batch32x128", "f32"): 0.65, ("batch32x128", "f16"): 0.50, ("batch32x128", "int8"): 0.40,
@@ -92,7 +92,7 @@ def resident(o, precision, lines, folder):
 def memory(o, results, folder):
     shapes = {k: v.size for k, v in tensors(o.model).items()}
     words = shapes["embeddings.word_embeddings.weight"]
-    for precision, bytes_ in (("f32", 4), ("f16", 2), ("int8", 1)):
+    for precision, bytes_ in (("f32", 4), ("f16", 2), ("bf16", 2), ("int8", 1)):
         for lines in (o.lines_few, 10 * o.lines_few):
             most = rounded(resident(o, precision, lines, folder))
             results.row("memory", f"{lines:,} texts, {precision}", {"median": most, "best": most}, unit="MiB",

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -269,8 +270,8 @@ wb::EmbedOptions options(wb::Precision precision) {
 
 const wb::Embedder& embedder(wb::Precision precision) {
   static const wb::Model model = opened();
-  static std::unique_ptr<wb::Embedder> made[3];
-  auto& one = made[static_cast<std::size_t>(precision)];
+  static std::map<wb::Precision, std::unique_ptr<wb::Embedder>> made;
+  auto& one = made[precision];
   if (!one) one = std::make_unique<wb::Embedder>(model, options(precision));
   return *one;
 }
@@ -303,12 +304,15 @@ void embed(benchmark::State& state, wb::Precision precision, std::size_t texts, 
 }
 BENCHMARK_CAPTURE(embed, query16_f32, wb::Precision::f32, 1, 16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, query16_f16, wb::Precision::f16, 1, 16)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed, query16_bf16, wb::Precision::bf16, 1, 16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, query16_int8, wb::Precision::int8, 1, 16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, text128_f32, wb::Precision::f32, 1, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, text128_f16, wb::Precision::f16, 1, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed, text128_bf16, wb::Precision::bf16, 1, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, text128_int8, wb::Precision::int8, 1, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, batch32x128_f32, wb::Precision::f32, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, batch32x128_f16, wb::Precision::f16, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed, batch32x128_bf16, wb::Precision::bf16, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed, batch32x128_int8, wb::Precision::int8, 32, 128)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void embed_texts(benchmark::State& state, wb::Precision precision) {
@@ -334,6 +338,7 @@ void embed_texts(benchmark::State& state, wb::Precision precision) {
 }
 BENCHMARK_CAPTURE(embed_texts, f32, wb::Precision::f32)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed_texts, f16, wb::Precision::f16)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(embed_texts, bf16, wb::Precision::bf16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(embed_texts, int8, wb::Precision::int8)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // Times opening, from a file in the page cache to a ready Embedder.
@@ -349,6 +354,7 @@ void ready(benchmark::State& state, wb::Precision precision) {
 }
 BENCHMARK_CAPTURE(ready, f32, wb::Precision::f32)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ready, f16, wb::Precision::f16)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ready, bf16, wb::Precision::bf16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ready, int8, wb::Precision::int8)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

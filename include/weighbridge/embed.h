@@ -16,7 +16,7 @@
 ///   "normalize" (default false), also as "hf.max_length" and "hf.normalize". First, a text is cut to max_length times
 ///   the median length of the tokens, in characters, as in model2vec.
 /// - **Same bits.** The vector of a text is the same alone, in any batch, in any order and with any number of threads.
-///   In f32 and int8 it is the same on every processor. In f16, processors with AVX512-FP16 give the same bits as each
+///   In f32, bf16 and int8 it is the same on every processor. In f16, processors with AVX512-FP16 give the same bits as each
 ///   other, and so do all others; the two groups differ by as much as each differs from the exact vector.
 /// - **Threads.** Every const member may run concurrently; calls of embed() take turns, and each uses all the threads
 ///   of EmbedOptions. There is no Context: a job can be stopped between calls, so choose the number of texts per call.
@@ -52,11 +52,14 @@ enum class Precision : std::uint8_t {
   /// row scaled by a power of two to avoid overflow), multiplied and summed 64 at a time in f16. On others, everything
   /// but the weights is f32. Weights beyond 65504 are refused.
   f16,
+  /// Weights and activations are rounded to bf16, each row scaled by a power of two; sums are f32. Processors with
+  /// AVX512-BF16 multiply two elements at once; all others compute the same bits one at a time.
+  bf16,
   int8  ///< 8-bit codes for weights (one scale per row) and activations (scale and zero point per token), exact sums
 };
 
 std::string_view name(Pooling) noexcept;    ///< "mean", "cls", "max"
-std::string_view name(Precision) noexcept;  ///< "f32", "f16", "int8"
+std::string_view name(Precision) noexcept;  ///< "f32", "f16", "bf16", "int8"
 /// The pooling with this name, exact spelling; nullopt if there is none.
 std::optional<Pooling> pooling_from_name(std::string_view) noexcept;
 /// The precision with this name, exact spelling; nullopt if there is none.

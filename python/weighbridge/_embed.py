@@ -29,7 +29,7 @@ class Embedder:
     ----------
     model : Model or path
         Any container that holds one: a Hugging Face folder, ``.weights``, ``.zt``.
-    precision : {"f32", "f16", "int8"}
+    precision : {"f32", "f16", "bf16", "int8"}
         Of products with weights.
     pooling : {"mean", "cls", "max"}, optional
     normalize, lower_case, max_length, heads

@@ -45,6 +45,7 @@ unsigned find() noexcept {
   add(Cpu::avx512vl, avx512 && bit(b, 31));
   add(Cpu::avx512vnni, avx512 && bit(c, 11));
   add(Cpu::avx512fp16, avx512 && bit(d, 23));
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) add(Cpu::avx512bf16, avx512 && bit(a, 5));
   return found;
 }
 #else

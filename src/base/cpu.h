@@ -22,6 +22,7 @@ enum class Cpu : unsigned {
   avx512vl,
   avx512vnni,
   avx512fp16,
+  avx512bf16,
 };
 
 // Whether all of them are there. False on other processors.

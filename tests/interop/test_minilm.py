@@ -70,7 +70,7 @@ def test_f32_is_the_reference(usual, cases):
     assert np.abs(usual - reference).max() < 2e-6
 
 
-@pytest.mark.parametrize("precision,most,least,mean", [("f16", 2e-3, 0.9999, 0.9999), ("int8", 1, 0.99, 0.998)])
+@pytest.mark.parametrize("precision,most,least,mean", [("f16", 2e-3, 0.9999, 0.9999), ("bf16", 1, 0.9999, 0.9999), ("int8", 1, 0.99, 0.998)])
 def test_other_precisions_are_close(model, texts, cases, tmp_path, precision, most, least, mean):
     found = vectors(model, texts, tmp_path / "v.npy", "--precision", precision).astype(np.float64)
     reference = np.array([case["embedding"] for case in cases])
@@ -135,7 +135,7 @@ def test_threads_and_batches_change_no_bit(model, texts, usual, tmp_path, flags)
     assert vectors(model, texts, tmp_path / "v.npy", *flags).tobytes() == usual.tobytes()
 
 
-@pytest.mark.parametrize("precision", ["f32", "f16", "int8"])
+@pytest.mark.parametrize("precision", ["f32", "f16", "bf16", "int8"])
 def test_order_and_company_change_no_bit(model, texts, cases, tmp_path, precision):
     flags = ["--precision", precision]
     together = vectors(model, texts, tmp_path / "v.npy", *flags)

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--keep", default="", help="columns to copy, separated by commas")
     embed.add_argument("--form", choices=["parquet", "jsonl", "text"], help="the form of the input (default: by the extension)")
     embed.add_argument("--no-text", action="store_true", help="leave the texts out of the output")
-    embed.add_argument("--precision", choices=["f32", "f16", "int8"], default="f32", help="precision of products with weights (default: f32)")
+    embed.add_argument("--precision", choices=["f32", "f16", "bf16", "int8"], default="f32", help="precision of products with weights (default: f32)")
     embed.add_argument("--dtype", choices=["f32", "f16", "int8"], default="f32", help="type of the vectors (default: f32)")
     embed.add_argument("--pooling", choices=["mean", "cls", "max"], help="how token vectors become one (default: as the model says)")
     embed.add_argument("--max-length", type=_number(1), metavar="N", help="most tokens to read of a text")

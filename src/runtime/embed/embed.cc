@@ -15,7 +15,7 @@ namespace weighbridge {
 namespace {
 
 constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max};
-constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::int8};
+constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::bf16, Precision::int8};
 
 template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&all)[N], std::string_view text) noexcept {
   for (const Enum one : all)
@@ -37,6 +37,7 @@ std::string_view name(Precision precision) noexcept {
   switch (precision) {
     case Precision::f32: return "f32";
     case Precision::f16: return "f16";
+    case Precision::bf16: return "bf16";
     case Precision::int8: return "int8";
   }
   return "";

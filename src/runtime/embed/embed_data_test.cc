@@ -125,6 +125,12 @@ TEST(EmbedData, MiniLmInF16IsClose) {
   EXPECT_GE(accuracy.least, 0.9999);
 }
 
+TEST(EmbedData, MiniLmInBf16IsClose) {
+  WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
+  WB_REQUIRE_MINILM();
+  EXPECT_GE(golden_accuracy(minilm(vocabulary_path, Precision::bf16), golden_path).least, 0.9999);
+}
+
 TEST(EmbedData, MiniLmInInt8IsClose) {
   WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
   WB_REQUIRE_MINILM();

@@ -46,7 +46,7 @@ void expect_same_bits(const test::BertShape& shape) {
   const Model model = test::bert_model(shape).build();
   const std::vector<Ids> texts = some_ids();
   const auto width = static_cast<std::ptrdiff_t>(shape.hidden);
-  for (const Precision precision : {Precision::f32, Precision::f16, Precision::int8}) {
+  for (const Precision precision : {Precision::f32, Precision::f16, Precision::bf16, Precision::int8}) {
     const Embedder alone(model, {.precision = precision, .threads = 1});
     std::vector<float> expected;
     for (const Ids& ids : texts) {
@@ -81,9 +81,10 @@ TEST(Embedder, NamesTheKindOfItsVectors) {
   const std::string plain = kind({.threads = 1});
   EXPECT_TRUE(plain.starts_with("wbv1:") && plain.size() == 69) << plain;
   EXPECT_EQ(kind({.threads = 3, .batch_tokens = 7}), plain);
-  const EmbedOptions others[] = {{.pooling = Pooling::cls},    {.normalize = false},           {.lower_case = false},
-                                 {.max_length = 17},           {.precision = Precision::int8}, {.heads = 1},
-                                 {.precision = Precision::f16}};
+  const EmbedOptions others[] = {{.pooling = Pooling::cls},      {.normalize = false},
+                                 {.lower_case = false},          {.max_length = 17},
+                                 {.precision = Precision::int8}, {.heads = 1},
+                                 {.precision = Precision::f16},  {.precision = Precision::bf16}};
   std::vector<std::string> all = {plain};
   for (const EmbedOptions& other : others) all.push_back(kind(other));
   all.push_back(
@@ -274,7 +275,7 @@ TEST(EmbedOptions, AreSetByNameAndSayTheirWords) {
   EXPECT_EQ(pooling.kind, Kind::misuse);
   EXPECT_EQ(pooling.message, "pooling cannot be \"Mean\": it is one of mean cls max");
   EXPECT_EQ(test::thrown([&] { options.set("precision", ""); }).message,
-            "precision cannot be \"\": it is one of f32 f16 int8");
+            "precision cannot be \"\": it is one of f32 f16 bf16 int8");
   EXPECT_EQ(test::thrown([&] { options.set("heads", "4"); }).rule, "misuse/option");
 }
 

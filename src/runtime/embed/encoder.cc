@@ -25,8 +25,12 @@ struct Rows {
 
 // Bytes of one activation in the form that products read; 0 if they read the f32.
 std::size_t code_size(Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::half) return sizeof(std::uint32_t);
-  return arithmetic == Arithmetic::int8 ? sizeof(std::uint8_t) : 0;
+  switch (arithmetic) {
+    case Arithmetic::half: return sizeof(std::uint32_t);
+    case Arithmetic::bf16: return kernels::kernels().bf16_bytes;
+    case Arithmetic::int8: return sizeof(std::uint8_t);
+    default: return 0;
+  }
 }
 
 // Bytes of a panel, except the last.
@@ -35,6 +39,7 @@ std::size_t panel_bytes(std::size_t k, Arithmetic arithmetic) {
     case Arithmetic::f32: return kernels::kPanel * k * sizeof(float);
     case Arithmetic::widened: return kernels::kPanel * k * sizeof(std::uint16_t);
     case Arithmetic::half: return kernels::kHalfPanel * k * sizeof(std::uint16_t);
+    case Arithmetic::bf16: return kernels::kPanel * kernels::bf16_depth(k) * sizeof(kernels::Bf16);
     case Arithmetic::int8: return kernels::kPanel * kernels::int8_depth(k);
   }
   return 0;
@@ -60,6 +65,8 @@ class Step {
       const float* values = rows.values + row * rows.stride;
       if (arithmetic_ == Arithmetic::half)
         kernels::half_kernels()->halve_row(values, k, halves() + row * k, space_.code_scale[row]);
+      else if (arithmetic_ == Arithmetic::bf16)
+        space_.code_scale[row] = set.pair_row(values, k, space_.codes + row * kernels::bf16_depth(k) * set.bf16_bytes);
       else if (arithmetic_ == Arithmetic::int8)
         space_.coded[row] = quantize(values, k, bytes() + row * kernels::int8_depth(k));
     }
@@ -103,6 +110,12 @@ class Step {
                                            linear.scale.data()};
         return each_range(linear.n,
                           [&](const kernels::Range& range) { kernels::half_kernels()->product(product, range); });
+      }
+      case Arithmetic::bf16: {
+        const kernels::ProductBf16Pairs product{common, space_.codes, space_.code_scale,
+                                                reinterpret_cast<const kernels::Bf16*>(linear.packed),
+                                                linear.scale.data()};
+        return each_range(linear.n, [&](const kernels::Range& range) { set.product_bf16_pairs(product, range); });
       }
       case Arithmetic::int8: {
         const kernels::ProductI8 product{common,

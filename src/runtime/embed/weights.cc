@@ -50,6 +50,7 @@ std::size_t packed_bytes(std::size_t n, std::size_t k, Arithmetic arithmetic) {
     case Arithmetic::f32: return kernels::packed_size(n, k) * sizeof(float);
     case Arithmetic::widened: return kernels::packed_size(n, k) * sizeof(std::uint16_t);
     case Arithmetic::half: return kernels::half_packed_size(n, k) * sizeof(std::uint16_t);
+    case Arithmetic::bf16: return kernels::packed_size(n, kernels::bf16_depth(k)) * sizeof(kernels::Bf16);
     case Arithmetic::int8: return kernels::packed_size(n, kernels::int8_depth(k));
   }
   return 0;
@@ -86,6 +87,10 @@ void pack(const Model& model, const Config& config, const std::string& name, Ari
       out.scale.resize(out.bias.size());
       return kernels::half_kernels()->pack(weights.data(), out.n, out.k, reinterpret_cast<std::uint16_t*>(out.packed),
                                            out.scale.data());
+    case Arithmetic::bf16:
+      out.scale.resize(out.bias.size());
+      return kernels::kernels().pack_bf16_pairs(weights.data(), out.n, out.k,
+                                                reinterpret_cast<kernels::Bf16*>(out.packed), out.scale.data());
     case Arithmetic::int8:
       out.scale.resize(out.bias.size());
       out.sum.resize(out.bias.size());
@@ -117,6 +122,7 @@ Arithmetic arithmetic_of(Precision precision) noexcept {
   switch (precision) {
     case Precision::f32: return Arithmetic::f32;
     case Precision::f16: return kernels::half_kernels() != nullptr ? Arithmetic::half : Arithmetic::widened;
+    case Precision::bf16: return Arithmetic::bf16;
     case Precision::int8: return Arithmetic::int8;
   }
   return Arithmetic::f32;

@@ -15,15 +15,15 @@
 namespace weighbridge::bert {
 
 // How this processor computes a precision. widened: f16 weights, everything else f32; half: everything f16.
-enum class Arithmetic : std::uint8_t { f32, widened, half, int8 };
+enum class Arithmetic : std::uint8_t { f32, widened, half, bf16, int8 };
 Arithmetic arithmetic_of(Precision) noexcept;
 
 // out = in * w^T + bias, in the model's arithmetic.
 struct Linear {
   std::size_t n = 0, k = 0;
   std::vector<float> bias;        // size n, padded to 16
-  std::byte* packed = nullptr;    // panels of codes, f16 or f32, in Weights::panels
-  std::vector<float> scale;       // half and int8
+  std::byte* packed = nullptr;    // panels of codes, f16, bf16 or f32, in Weights::panels
+  std::vector<float> scale;       // half, bf16 and int8
   std::vector<std::int32_t> sum;  // int8
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -25,6 +26,8 @@ namespace {
 #include "runtime/kernels/vector_avx2.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/bf16_pairs.inc"
 
 #include "runtime/kernels/generate.inc"
 

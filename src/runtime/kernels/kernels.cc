@@ -13,7 +13,7 @@ namespace weighbridge::kernels {
 namespace {
 
 struct Choice {
-  const Kernels* sets[3] = {plain_kernels(), nullptr, nullptr};
+  const Kernels* sets[4] = {plain_kernels()};
   std::size_t count = 1;
   const HalfKernels* half = nullptr;
 
@@ -28,6 +28,8 @@ struct Choice {
     if (has_avx2 && base::cpu_has(avx512f, avx512bw, avx512dq, avx512vl, avx512vnni)) {
       sets[count++] = avx512_kernels();
       if (base::cpu_has(avx512fp16)) half = avx512fp16_kernels();
+      const Kernels* const pairs = base::cpu_has(avx512bf16) ? avx512bf16_kernels() : nullptr;
+      if (pairs != nullptr) sets[count++] = pairs;
     }
 #endif
   }

@@ -77,6 +77,22 @@ struct ProductBf16 : Product {
   std::size_t a_stride;
   const Bf16* w;
 };
+// The same with both in bf16, which is how AVX512-BF16 multiplies: two elements of k at a time.
+//
+// SCALES  Each row of activations and of weights is multiplied by a power of two that brings its largest magnitude to
+//         [8, 16), then rounded to bf16; what is then below 2^-56 becomes 0. So every product and every sum is a
+//         multiple of 2^-126, none is subnormal, and it makes no difference that the instruction takes those for 0.
+// ORDER   The sum of an element starts at 0 in f32. Of each pair of k, first the second product is added to it, then
+// the
+//         first. The result is fma(sum, scale of the weights * scale of the activations, bias).
+struct ProductBf16Pairs : Product {
+  const void* a;         // rows one after the other, filled by pair_row() of the same set
+  const float* a_scale;  // of each row
+  const Bf16* w;         // packed by pack_bf16_pairs() of the same set
+  const float* w_scale;  // padded to 16
+};
+constexpr std::size_t bf16_depth(std::size_t k) noexcept { return round_up(k, 2); }
+
 // What the codes of a row of activations mean: element j is (code[j] - zero) * scale, the one at `apart` is
 // outlier * scale more. A few activations of a trained model are many times larger than all others: a range that held
 // them would leave the others few codes.
@@ -198,6 +214,12 @@ struct Kernels {
   void (*product_f32)(const ProductF32&, const Range&);
   void (*product_f16)(const ProductF16&, const Range&);
   void (*product_bf16)(const ProductBf16&, const Range&);
+  // Packs a matrix [n, k] for product_bf16_pairs, as packed_size(n, bf16_depth(k)) elements. scale has round_up(n, 16).
+  void (*pack_bf16_pairs)(const float* w, std::size_t n, std::size_t k, Bf16* out, float* scale);
+  // Rounds one row of activations for it, as bf16_depth(k) elements of bf16_bytes each. Returns its scale.
+  float (*pair_row)(const float* x, std::size_t k, void* out);
+  std::size_t bf16_bytes;
+  void (*product_bf16_pairs)(const ProductBf16Pairs&, const Range&);
   void (*attention)(const Attention&);
   // x[i] = gamma * (x[i] - mean) / sqrt(variance + epsilon) + beta, for each of `rows` rows, in place.
   void (*layer_norm)(float* x, std::size_t rows, std::size_t width, const float* gamma, const float* beta,
@@ -271,5 +293,6 @@ const Kernels* plain_kernels() noexcept;
 const Kernels* wasm_kernels() noexcept;  // defined where WebAssembly has SIMD
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
+const Kernels* avx512bf16_kernels() noexcept;  // also null if this processor sums pairs in another order
 
 }  // namespace weighbridge::kernels

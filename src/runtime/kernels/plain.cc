@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "codecs/small_float.h"
@@ -15,6 +16,8 @@ namespace {
 #include "runtime/kernels/vector_plain.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/bf16_pairs.inc"
 
 #include "runtime/kernels/generate.inc"
 

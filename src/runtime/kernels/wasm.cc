@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "codecs/small_float.h"
@@ -18,6 +19,8 @@ namespace {
 #include "runtime/kernels/vector_wasm.inc"
 
 #include "runtime/kernels/loops.inc"
+
+#include "runtime/kernels/bf16_pairs.inc"
 
 #include "runtime/kernels/generate.inc"
 

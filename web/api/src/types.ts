@@ -616,7 +616,7 @@ export interface Tokens {
 export interface EmbedderOptions extends LongCallOptions {
   readonly pooling?: "mean" | "cls" | "max" | undefined;
   /** The precision of the computation. Default: `f32`. */
-  readonly precision?: "f32" | "f16" | "int8" | undefined;
+  readonly precision?: "f32" | "f16" | "bf16" | "int8" | undefined;
   /** The largest number of tokens, including the special ones. Default: that of the model. */
   readonly maxLength?: number | undefined;
   /** The number of attention heads, if the file does not give it. */
