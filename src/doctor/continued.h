@@ -2,16 +2,19 @@
 // A damaged file as it would be with an end, so that a reader can open what is there.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::doctor {
 
-// The file's first `cut` bytes, at most all of them, then `tail`, then zeros up to `size`.
+// The file's first `cut` bytes, at most all of them, then `tail`, then zeros up to `size`. Readers get no more zeros
+// than the file has bytes, and 64 KiB: `size` may be what a few damaged bytes say.
 class Continued final : public Source {
  public:
   Continued(std::shared_ptr<const Source> file, std::uint64_t cut, std::string tail, std::uint64_t size)
@@ -30,18 +33,25 @@ class Continued final : public Source {
     const auto of_tail = take(cut_ + tail_.size());
     if (!of_tail.empty())
       std::copy_n(std::as_bytes(std::span(tail_)).begin() + place_in_tail(offset), of_tail.size(), of_tail.begin());
+    if (!out.empty() && zeros_.fetch_add(out.size()) + out.size() > cut_ + kMoreZeros)
+      base::io_error_of(name(), "read", "is read beyond its end");
     std::ranges::fill(out, std::byte{0});
   }
+  // Whether a reader wanted more zeros than it may have.
+  bool exhausted() const noexcept { return zeros_.load() > cut_ + kMoreZeros; }
   void check_unchanged() const override { file_->check_unchanged(); }
   std::string_view name() const noexcept override { return file_->name(); }
 
  private:
+  static constexpr std::uint64_t kMoreZeros = std::uint64_t{64} << 10;
+
   std::ptrdiff_t place_in_tail(std::uint64_t offset) const { return static_cast<std::ptrdiff_t>(offset - cut_); }
 
   const std::shared_ptr<const Source> file_;
   const std::uint64_t cut_;
   const std::string tail_;
   const std::uint64_t size_;
+  mutable std::atomic<std::uint64_t> zeros_{0};
 };
 
 }  // namespace weighbridge::doctor

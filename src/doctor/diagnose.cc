@@ -106,7 +106,13 @@ class Examination {
       // What is missing reads as zeros.
       const auto whole = std::make_shared<const doctor::Continued>(file_, out_.size, std::string(), *out_.full_size);
       const OpenOptions options{.format = std::string(out_.verdict.format), .checks = Checks::structure};
-      const Model all = registry::load(place_of(whole), context_, options, findings).model;
+      Model all;
+      try {
+        all = registry::load(place_of(whole), context_, options, findings).model;
+      } catch (const Error&) {
+        if (whole->exhausted()) return;  // the file ends within its index
+        throw;
+      }
       std::multimap<std::uint64_t, std::string_view> late;  // by where they begin
       core::Draft there;                                    // of no format, whose checksums would cover the whole file
       there.begin_view(all);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/continued.h"
 #include "support/sanitized.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -142,6 +143,26 @@ TEST(Doctor, ManyFalseEndsOfAMemberCostOneReadOfTheFile) {
 }
 
 // The advice is about the files that need it, not about the index or the first file, which are whole.
+// A few bytes can say that a file has a terabyte: a reader that reads zeros for them would never end.
+TEST(Doctor, WhatIsMissingIsNotReadBeyondTheSizeOfWhatIsThere) {
+  const std::string bytes = random_bytes(100);
+  const doctor::Continued longer(source_of(bytes), bytes.size(), "", std::uint64_t{1} << 40);
+  std::string out(1000, 'x');
+  const auto read = [&](std::uint64_t at) { longer.read_at(at, std::as_writable_bytes(std::span(out))); };
+  read(50);
+  EXPECT_EQ(out, bytes.substr(50) + std::string(950, '\0'));
+  for (int i = 0; i < 64; ++i) read(std::uint64_t{1} << 39);
+  EXPECT_FALSE(longer.exhausted());
+  const auto error = test::thrown([&] {
+    for (int i = 0; i < 2; ++i) read(1000);
+  });
+  EXPECT_EQ(error.rule, "io/read");
+  EXPECT_TRUE(longer.exhausted());
+  out.resize(bytes.size());
+  read(0);  // what is there can be read
+  EXPECT_EQ(out, bytes);
+}
+
 TEST(Doctor, ADamagedShardIsTheOneToFetch) {
   const Folder folder;
   const auto write = [&](const std::string& name, const std::string& bytes) {
