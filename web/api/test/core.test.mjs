@@ -149,7 +149,7 @@ test("options that cannot be are misuse, and the sentence names what can", { ski
       return true;
     });
   await refused(model.embedder({ pooling: "median" }), /pooling cannot be "median": it is one of mean cls max$/);
-  await refused(model.embedder({ precision: "bf16" }), /precision cannot be "bf16": it is one of f32 f16 int8$/);
+  await refused(model.embedder({ precision: "f64" }), /precision cannot be "f64": it is one of f32 f16 bf16 int8$/);
   await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd deflate zstd-seekable$/);
   await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c xxh3$/);
   await refused(model.plan("slm", { quantize: "q2" }), /quantize cannot be "q2": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16$/);
