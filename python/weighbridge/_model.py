@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models and their tensors. Owns open(), Model and Tensor."""
+"""Models and their tensors. Owns open(), Model and Tensor, which refer to each other."""
 
 from __future__ import annotations
 

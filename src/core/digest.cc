@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content digest of docs/content-digest.md, parallel over leaves, and the plain SHA-256 of a file. Owns the tree
-// and the division of work.
+// The content digest of docs/content-digest.md, parallel over leaves, and the plain SHA-256 of a file. Owns the
+// reading, the tree and the division of work; digest_nodes.h has the bodies of nodes.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,15 +15,14 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
 #include "core/cut.h"
+#include "core/digest_nodes.h"
 #include "core/draft.h"
 #include "core/extents.h"
-#include "core/leaves.h"
 #include "core/logical.h"
 #include "core/progress.h"
 #include "core/widen.h"
@@ -36,94 +35,12 @@ namespace {
 using codecs::Digest256;
 using codecs::Sha256;
 
-using core::kLeaf;
+using core::begin_part, core::kLeaf, core::Leaves, core::Node, core::see, core::Seen, core::tag_of, core::tensor_node;
 // The size of one read: a leaf for every lane, hashed while it is still in the cache. Smaller tensors are read and
 // hashed together.
 constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
 constexpr std::uint64_t kChunk = 4 * kRead;  // the share of a large part that one thread takes at a time
 constexpr std::uint32_t kGroupTensors = 2048;
-
-// The 8 bytes before the body of a node, so that nodes of different kinds or versions never have the same digest.
-std::array<char, 8> tag_of(char kind, std::uint32_t version) noexcept {
-  return {'w', 'b', 'd', 'i', 'g', version == 1 ? '1' : '2', '.', kind};
-}
-
-// The body of a node, fed to SHA-256 field by field.
-class Node {
- public:
-  Node(char kind, std::uint32_t version) {
-    const std::array<char, 8> tag = tag_of(kind, version);
-    hash_.update(std::as_bytes(std::span(tag)));
-  }
-  void bytes(std::span<const std::byte> data) { hash_.update(data); }
-  void u64(std::uint64_t value) {
-    std::array<std::byte, 8> raw;
-    base::store_le(raw.data(), value);
-    hash_.update(raw);
-  }
-  void text(std::string_view value) {
-    u64(value.size());
-    hash_.update(std::as_bytes(std::span(value)));
-  }
-  Digest256 finish() { return hash_.finish(); }
-
- private:
-  Sha256 hash_;
-};
-
-// Leaves to hash in lanes. Their bytes must stay in place until hash().
-class Leaves {
- public:
-  explicit Leaves(std::uint32_t version) : tag_(tag_of('L', version)) {}
-  void add(std::span<const std::byte> bytes) {
-    for (; bytes.size() > kLeaf; bytes = bytes.subspan(kLeaf)) leaves_.push_back(bytes.first(kLeaf));
-    if (!bytes.empty()) leaves_.push_back(bytes);
-  }
-  // The digests of the leaves added since the last call, in order.
-  std::span<const Digest256> hash() {
-    digests_.resize(leaves_.size());
-    codecs::sha256_each(std::as_bytes(std::span(tag_)), leaves_, digests_);
-    leaves_.clear();
-    return digests_;
-  }
-
- private:
-  std::array<char, 8> tag_;
-  std::vector<std::span<const std::byte>> leaves_;
-  std::vector<Digest256> digests_;
-};
-
-// A part as the digest sees it.
-struct Seen {
-  Tensor tensor;
-  Part part;
-  bool index;          // whether its elements are widened to u64
-  std::uint64_t size;  // logical bytes, widened
-  std::uint32_t version;
-  std::uint64_t leaves() const noexcept { return size / kLeaf + (size % kLeaf != 0 ? 1 : 0); }
-};
-
-Seen see(const Tensor& tensor, const Part& part, std::uint32_t version) {
-  const bool index = core::is_index(tensor.layout(), part.role());
-  return {tensor, part, index, index ? part.count() * 8 : part.size(), version};
-}
-
-Node begin_part(const Seen& seen) {
-  Node node('P', seen.version);
-  node.text(seen.part.role());
-  node.text(seen.index ? name(DType::u64) : name(seen.part.dtype()));
-  if (seen.tensor.layout() == Layout::dense) {
-    const Shape shape = seen.tensor.shape();
-    node.u64(shape.size());
-    for (const std::uint64_t d : shape) node.u64(d);
-  } else {
-    node.u64(1);
-    node.u64(seen.part.count());
-  }
-  node.u64(seen.size);
-  node.u64(seen.leaves());
-  return node;
-}
 
 // Splits a stream of bytes into leaves and adds each leaf's digest to the nodes. `room` is a buffer of kRead bytes.
 class LeafCutter {
@@ -152,52 +69,6 @@ class LeafCutter {
   std::size_t used_ = 0;
   Leaves leaves_;
 };
-
-// A tensor's type in version 1: a display name, and parameters that depend on the layout.
-struct TypeFields {
-  std::string_view type;
-  std::span<const std::string_view> parameters;
-};
-TypeFields fields_of_version_1(const Tensor& tensor) noexcept {
-  static constexpr std::string_view kGroup[] = {"bits", "group_size", "packing"}, kBlock[] = {"block_size"};
-  switch (tensor.layout()) {
-    case Layout::quantized_group: return {name(Layout::quantized_group), kGroup};
-    case Layout::quantized_block: return {tensor.type_name(), kBlock};
-    case Layout::quantized_row: return {tensor.type_name(), {}};
-    default: return {name(tensor.dtype()), {}};
-  }
-}
-TypeFields fields_of(const Tensor& tensor, std::uint32_t version) noexcept {
-  if (version == 1) return fields_of_version_1(tensor);
-  if (const BlockTypeInfo* type = tensor.block_type()) return {type->id, type->parameters};
-  return {name(tensor.dtype()), {}};
-}
-
-Digest256 tensor_node(const Tensor& tensor, std::span<const std::pair<std::string_view, Digest256>> parts,
-                      std::uint32_t version) {
-  const auto [type, keys] = fields_of(tensor, version);
-  Node node('T', version);
-  node.text(name(tensor.layout()));
-  node.text(type);
-  const Shape shape = tensor.shape();
-  node.u64(shape.size());
-  for (const std::uint64_t d : shape) node.u64(d);
-  std::vector<std::pair<std::string_view, std::string>> parameters;
-  for (const std::string_view key : keys)
-    if (const Value* value = tensor.attribute(key)) parameters.emplace_back(key, value->to_text());
-  node.u64(parameters.size());
-  for (const auto& [key, value] : parameters) {
-    node.text(key);
-    node.text(value);
-  }
-  std::vector<std::uint32_t> order(parts.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return parts[a].first < parts[b].first; });
-  node.u64(parts.size());
-  for (const std::uint32_t i : order) node.bytes(parts[i].second);
-  return node.finish();
-}
 
 // Computes the nodes of tensors: threads share large parts, and small tensors go in groups.
 class Hasher {

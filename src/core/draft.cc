@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft: fills the flat arrays. name_index.cc sorts the names.
+// Draft: fills the flat arrays, which all of its functions share, hence one file. name_index.cc sorts the names.
 #include "core/state.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the directory of a zip archive from its end, as APPNOTE.TXT 6.3 lays it out, and compares it with the local
-// headers.
+// headers. One file, because each check needs what the walk has read of all members.
 #include "core/zip.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 """The interface of the package safetensors, over every container that weighbridge opens.
 
 ``import weighbridge.safetensors as safetensors`` is a drop-in for it. Files are written by weighbridge: synced, read back, compared, and
-renamed into place.
+renamed into place. One module, as in the original: its names are imported from here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to zTensor 2. Blobs are placed as canonical files have them (6.3): at multiples of 64 KiB, in the order of
-// object and part names. Options::canonical does the rest of that section: raw parts, xxh3 digests, one blob for equal
-// content. From a file of zTensor 2, stored bytes are copied verbatim.
+// Model to zTensor 2: the one layout that plan and writer share. Blobs are placed as canonical files have them (6.3):
+// at multiples of 64 KiB, in the order of object and part names. Options::canonical does the rest of that section: raw
+// parts, xxh3 digests, one blob for equal content. From a file of zTensor 2, stored bytes are copied verbatim.
 #include <algorithm>
 #include <map>
 #include <string>

@@ -28,7 +28,13 @@ namespace weighbridge::kernels {
 namespace {
 #include "runtime/kernels/vector_avx512.inc"
 
-#include "runtime/kernels/loops.inc"
+#include "runtime/kernels/rows.inc"
+
+#include "runtime/kernels/prefetch.inc"
+
+#include "runtime/kernels/products.inc"
+
+#include "runtime/kernels/attention.inc"
 
 #include "runtime/kernels/bf16_pairs.inc"
 

@@ -15,7 +15,13 @@ namespace weighbridge::kernels {
 namespace {
 #include "runtime/kernels/vector_plain.inc"
 
-#include "runtime/kernels/loops.inc"
+#include "runtime/kernels/rows.inc"
+
+#include "runtime/kernels/prefetch.inc"
+
+#include "runtime/kernels/products.inc"
+
+#include "runtime/kernels/attention.inc"
 
 #include "runtime/kernels/bf16_pairs.inc"
 

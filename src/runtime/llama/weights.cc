@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, checks and packs the weights, several pieces of matrices in parallel.
+// Reads, checks and packs the weights, several pieces of matrices in parallel. One file, because a piece goes through
+// all three at once.
 #include "runtime/llama/weights.h"
 
 #include <algorithm>
