@@ -252,7 +252,7 @@ test-shared: setup ## build the shared library, install it, and run the command 
 package: setup ## make the .deb files and the .tar.gz: build/release/packages
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target weighbridge weighbridge_library pages
-	@cd build/release && cpack -B packages
+	@umask 022 && cd build/release && cpack -B packages  # CPack writes the umask into a .deb
 	@ls -l build/release/packages/*.deb build/release/packages/*.tar.gz
 
 check-reproducible: setup ## build HEAD twice in different folders, once without the compiler cache, and compare every byte of what is released

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# CPack runs this after installing into its staging folder and before packing. Gives the files the time that SOURCE_DATE_EPOCH asks for, and makes
-# the changes that Debian's policy requires.
+# CPack runs this after installing into its staging folder and before packing. Gives the files permissions and the time that SOURCE_DATE_EPOCH asks
+# for, and makes the changes that Debian's policy requires.
 
-# Archives have the times of their files.
-function(set_times)
+# Archives have the times and the permissions of their files, of which the caller's umask takes some.
+function(settle)
+  execute_process(COMMAND chmod -R u=rwX,go=rX ${CPACK_TEMPORARY_DIRECTORY} COMMAND_ERROR_IS_FATAL ANY)
   if(DEFINED ENV{SOURCE_DATE_EPOCH})
     execute_process(COMMAND find ${CPACK_TEMPORARY_DIRECTORY} -exec touch --no-dereference --date=@$ENV{SOURCE_DATE_EPOCH} {} +
       COMMAND_ERROR_IS_FATAL ANY)
   endif()
 endfunction()
-set_times()
+settle()
 
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
@@ -69,4 +70,4 @@ set(development ${CPACK_TEMPORARY_DIRECTORY}/development)
 if(EXISTS ${development})
   document(${development} libweighbridge-dev)
 endif()
-set_times()
+settle()

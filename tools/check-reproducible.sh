@@ -37,7 +37,7 @@ build() {
     cd "$at"
     cmake --preset release -DWEIGHBRIDGE_TESTS=OFF "${launcher[@]}" >"$log"
     cmake --build build/release -j "$jobs" --target weighbridge weighbridge_library weighbridge_chain pages >>"$log"
-    if has packages; then (cd build/release && cpack -B packages >>"$log"); fi
+    if has packages; then (umask 022 && cd build/release && cpack -B packages >>"$log"); fi  # as `make package` does
     if has wheel; then
       tools/make-wheel.sh "$python" "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=$([ ${#launcher[@]} -gt 0 ] || command -v ccache)" >>"$log"
       tools/make-sdist.sh "$python" >>"$log"

@@ -173,7 +173,7 @@ Octets der_of(X509* certificate) {
   if (size < 0) throw std::bad_alloc();
   const auto* const begin = reinterpret_cast<const std::byte*>(data);
   Octets out(begin, begin + size);
-  OPENSSL_free(data);
+  CRYPTO_free(data, "", 0);  // OPENSSL_free() would add this file's path, which depends on where it is compiled
   return out;
 }
 
