@@ -4,7 +4,7 @@
 
 # Archives have the times and the permissions of their files, of which the caller's umask takes some.
 function(settle)
-  execute_process(COMMAND chmod -R u=rwX,go=rX ${CPACK_TEMPORARY_DIRECTORY} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND chmod -R u=rwX,go=rX,ug-s ${CPACK_TEMPORARY_DIRECTORY} COMMAND_ERROR_IS_FATAL ANY)
   if(DEFINED ENV{SOURCE_DATE_EPOCH})
     execute_process(COMMAND find ${CPACK_TEMPORARY_DIRECTORY} -exec touch --no-dereference --date=@$ENV{SOURCE_DATE_EPOCH} {} +
       COMMAND_ERROR_IS_FATAL ANY)

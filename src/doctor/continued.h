@@ -14,7 +14,7 @@
 namespace weighbridge::doctor {
 
 // The file's first `cut` bytes, at most all of them, then `tail`, then zeros up to `size`. Readers get no more zeros
-// than the file has bytes, and 64 KiB: `size` may be what a few damaged bytes say.
+// than the file has bytes, and 256 KiB for what they read ahead: `size` may be what a few damaged bytes say.
 class Continued final : public Source {
  public:
   Continued(std::shared_ptr<const Source> file, std::uint64_t cut, std::string tail, std::uint64_t size)
@@ -43,7 +43,7 @@ class Continued final : public Source {
   std::string_view name() const noexcept override { return file_->name(); }
 
  private:
-  static constexpr std::uint64_t kMoreZeros = std::uint64_t{64} << 10;
+  static constexpr std::uint64_t kMoreZeros = std::uint64_t{256} << 10;
 
   std::ptrdiff_t place_in_tail(std::uint64_t offset) const { return static_cast<std::ptrdiff_t>(offset - cut_); }
 

@@ -110,7 +110,7 @@ class Examination {
       try {
         all = registry::load(place_of(whole), context_, options, findings).model;
       } catch (const Error&) {
-        if (whole->exhausted()) return;  // the file ends within its index
+        if (whole->exhausted()) return;  // a reader wanted more than there is: nothing is counted
         throw;
       }
       std::multimap<std::uint64_t, std::string_view> late;  // by where they begin

@@ -23,9 +23,8 @@ class Workspace {
 
   float *x, *query_key_value, *context;  // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden]
   float* wide;                           // [tokens, intermediate], in the memory of query_key_value and context
-  std::byte*
-      codes;  // [tokens, the wider of the two, rounded up]: activations as half, bf16 and int8 products read them
-  float* code_scale;         // [tokens]: half and bf16
+  std::byte* codes;   // [tokens, the wider of the two, rounded up]: activations as products read them, if not as f32
+  float* code_scale;  // [tokens]: half and bf16
   kernels::CodedRow* coded;  // [tokens]: int8
   float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
   std::exception_ptr failure;  // the exception of the member that reads the embeddings

@@ -70,8 +70,9 @@ constexpr Kernels kBf16Kernels = [] {
 }  // namespace weighbridge::kernels
 #if defined(__clang__)
 #pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512fp16"))), \
-                                 apply_to = function)
+#pragma clang attribute push(                                                                         \
+        __attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512fp16"))), \
+            apply_to = function)
 #else
 #pragma GCC pop_options
 #pragma GCC push_options

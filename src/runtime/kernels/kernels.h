@@ -80,10 +80,10 @@ struct ProductBf16 : Product {
 // The same with both in bf16, which is how AVX512-BF16 multiplies: two elements of k at a time.
 //
 // SCALES  Each row of activations and of weights is multiplied by a power of two that brings its largest magnitude to
-//         [8, 16), then rounded to bf16; what is then below 2^-56 becomes 0. So every product and every sum is a
-//         multiple of 2^-126, none is subnormal, and it makes no difference that the instruction takes those for 0.
-// ORDER   The sum of an element starts at 0 in f32. Of each pair of k, first the second product is added to it, then
-// the
+//         [8, 16). What is then below 2^-56 becomes 0, and the rest is rounded to bf16. So every product and every sum
+//         is a multiple of 2^-126, none is subnormal, and it makes no difference that the instruction takes those for
+//         0.
+// ORDER   The sum of an element starts at 0 in f32. Of each pair of k, the second product is added to it, then the
 //         first. The result is fma(sum, scale of the weights * scale of the activations, bias).
 struct ProductBf16Pairs : Product {
   const void* a;         // rows one after the other, filled by pair_row() of the same set
