@@ -33,8 +33,8 @@ class Continued final : public Source {
     const auto of_tail = take(cut_ + tail_.size());
     if (!of_tail.empty())
       std::copy_n(std::as_bytes(std::span(tail_)).begin() + place_in_tail(offset), of_tail.size(), of_tail.begin());
-    if (!out.empty() && zeros_.fetch_add(out.size()) + out.size() > cut_ + kMoreZeros)
-      base::io_error_of(name(), "read", "is read beyond its end");
+    zeros_ += out.size();
+    if (!out.empty() && exhausted()) base::io_error_of(name(), "read", "is read beyond its end");
     std::ranges::fill(out, std::byte{0});
   }
   // Whether a reader wanted more zeros than it may have.

@@ -16,12 +16,13 @@
 #endif
 
 #include "runtime/kernels/kernels.h"
-#include "support/kernel_numbers.h"
+#include "support/scaled_products.h"
 
 namespace weighbridge::kernels {
 namespace {
 
-using testing::numbers, testing::same_bits;
+using testing::activated, testing::Matrices, testing::matrices, testing::name, testing::numbers, testing::same_bits,
+    testing::Shape;
 
 // ---- the twin ----
 
@@ -34,56 +35,18 @@ float round_to_bf16(double value) {
   return static_cast<float>(std::nearbyint(value / unit) * unit);
 }
 
-struct Scaled {
-  std::vector<float> values;
-  float scale;
-};
-Scaled scaled(const float* x, std::size_t n) {
-  float most = 0;
-  for (std::size_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
-  int exponent = 0;
-  std::frexp(most, &exponent);
-  const int power = most < std::numeric_limits<float>::min() ? 126 : std::min(4 - exponent, 126);
-  Scaled out{{}, std::ldexp(1.0F, -power)};
-  for (std::size_t i = 0; i < n; ++i) out.values.push_back(round_to_bf16(std::ldexp(double{x[i]}, power)));
-  return out;
-}
-
-struct Shape {
-  std::size_t m, n, k;
-};
-struct Matrices {
-  std::vector<float> a, w, bias;
-};
-
 // The product of two bf16 is a float, so each step rounds once.
-float element(const Scaled& a, const Scaled& w, float bias) {
+float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
   float sum = 0;
-  const std::size_t k = a.values.size();
-  for (std::size_t p = 0; p < k; p += 2) {
-    if (p + 1 < k) sum += a.values[p + 1] * w.values[p + 1];
-    sum += a.values[p] * w.values[p];
+  for (std::size_t p = 0; p < a.size(); p += 2) {
+    if (p + 1 < a.size()) sum += static_cast<float>(a[p + 1] * w[p + 1]);
+    sum += static_cast<float>(a[p] * w[p]);
   }
-  return std::fma(sum, w.scale * a.scale, bias);
+  return sum;
 }
-std::vector<float> twin(const Matrices& in, const Shape& s) {
-  std::vector<float> out(s.m * s.n);
-  std::vector<Scaled> columns;
-  for (std::size_t j = 0; j < s.n; ++j) columns.push_back(scaled(in.w.data() + j * s.k, s.k));
-  for (std::size_t i = 0; i < s.m; ++i) {
-    const Scaled row = scaled(in.a.data() + i * s.k, s.k);
-    for (std::size_t j = 0; j < s.n; ++j) out[i * s.n + j] = element(row, columns[j], in.bias[j]);
-  }
-  return out;
-}
+std::vector<float> twin(const Matrices& in, const Shape& s) { return testing::twin(in, s, round_to_bf16, sum_of); }
 
 // ---- the sets ----
-
-Matrices matrices(const Shape& s) {
-  Matrices out{numbers(s.m * s.k, 1), numbers(s.n * s.k, 2), numbers(s.n, 3)};
-  out.bias.resize(round_up(s.n, kLanes));
-  return out;
-}
 
 std::vector<float> product(const Kernels& set, const Matrices& in, const Shape& s, Activation activation,
                            const float* residual, std::size_t rows = 1000, std::size_t panels = 1000) {
@@ -104,8 +67,6 @@ std::vector<float> product(const Kernels& set, const Matrices& in, const Shape& 
       set.product_bf16_pairs(task, {row, std::min(row + rows, s.m), panel, std::min(panel + panels, panel_count(s.n))});
   return c;
 }
-
-std::string name(const Shape& s) { return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k); }
 
 constexpr Shape kShapes[] = {{1, 1, 1},    {1, 16, 3},     {2, 17, 16},   {3, 33, 33},   {4, 49, 63},
                              {5, 96, 64},  {6, 144, 65},   {7, 31, 130},  {8, 384, 48},  {9, 97, 200},
@@ -136,17 +97,11 @@ TEST(Bf16Pairs, ProductsAreThoseOfTheTwin) {
   }
 }
 
-// Applies the activation of the f32 kernels: a product with a matrix of one changes nothing else.
 TEST(Bf16Pairs, AreActivated) {
   const Shape s{9, 97, 70};
   const Matrices in = matrices(s);
-  const auto before = twin(in, s);
-  const std::vector<float> one(kLanes, 1.0F), nothing(kLanes);
-  std::vector<float> expected(before.size());
   for (const Activation activation : {Activation::gelu, Activation::gelu_tanh}) {
-    all_kernels()[0]->product_f32(
-        {{1, 1, nothing.data(), activation, nullptr, 0, expected.data(), 1}, before.data(), 1, one.data()},
-        {0, before.size(), 0, 1});
+    const auto expected = activated(twin(in, s), activation);
     for (const Kernels* set : all_kernels())
       EXPECT_TRUE(same_bits(product(*set, in, s, activation, nullptr), expected)) << set->name;
   }

@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "codecs/small_float.h"
-#include "support/kernel_numbers.h"
+#include "support/scaled_products.h"
 
 namespace weighbridge::kernels {
 namespace {
 
-using testing::numbers, testing::same_bits;
+using testing::activated, testing::Matrices, testing::matrices, testing::name, testing::numbers, testing::same_bits,
+    testing::Scaled, testing::Shape;
 
 #define WB_REQUIRE_HALF() \
   if (half_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX512-FP16"
@@ -39,56 +40,20 @@ double round_to_half(double value) {
 // the sum exceeds f16.
 double fma_half(double a, double b, double c) { return round_to_half(a * b + c); }
 
-struct Scaled {
-  std::vector<double> values;
-  float scale;
-};
-Scaled scaled(const float* x, std::size_t n) {
-  float most = 0;
-  for (std::size_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
-  int exponent = 0;
-  std::frexp(most, &exponent);
-  const int power = most < std::numeric_limits<float>::min() ? 126 : std::min(4 - exponent, 126);
-  Scaled out{{}, std::ldexp(1.0F, -power)};
-  for (std::size_t i = 0; i < n; ++i) out.values.push_back(round_to_half(std::ldexp(double{x[i]}, power)));
-  return out;
-}
+Scaled scaled(const float* x, std::size_t n) { return testing::scaled(x, n, round_to_half); }
 
-struct Shape {
-  std::size_t m, n, k;
-};
-struct Matrices {
-  std::vector<float> a, w, bias;
-};
-
-float element(const Scaled& a, const Scaled& w, float bias) {
+float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
   float sum = 0;
-  for (std::size_t begin = 0; begin < a.values.size(); begin += kHalfChain) {
+  for (std::size_t begin = 0; begin < a.size(); begin += kHalfChain) {
     double chain = 0;
-    for (std::size_t p = begin; p < std::min(begin + kHalfChain, a.values.size()); ++p)
-      chain = fma_half(a.values[p], w.values[p], chain);
+    for (std::size_t p = begin; p < std::min(begin + kHalfChain, a.size()); ++p) chain = fma_half(a[p], w[p], chain);
     sum += static_cast<float>(chain);
   }
-  return std::fma(sum, w.scale * a.scale, bias);
+  return sum;
 }
-std::vector<float> twin(const Matrices& in, const Shape& s) {
-  std::vector<float> out(s.m * s.n);
-  std::vector<Scaled> columns;
-  for (std::size_t j = 0; j < s.n; ++j) columns.push_back(scaled(in.w.data() + j * s.k, s.k));
-  for (std::size_t i = 0; i < s.m; ++i) {
-    const Scaled row = scaled(in.a.data() + i * s.k, s.k);
-    for (std::size_t j = 0; j < s.n; ++j) out[i * s.n + j] = element(row, columns[j], in.bias[j]);
-  }
-  return out;
-}
+std::vector<float> twin(const Matrices& in, const Shape& s) { return testing::twin(in, s, round_to_half, sum_of); }
 
 // ---- reference values ----
-
-Matrices matrices(const Shape& s) {
-  Matrices out{numbers(s.m * s.k, 1), numbers(s.n * s.k, 2), numbers(s.n, 3)};
-  out.bias.resize(round_up(s.n, kLanes));
-  return out;
-}
 
 std::vector<float> product(const Matrices& in, const Shape& s, Activation activation, const float* residual,
                            std::size_t rows = 1000, std::size_t panels = 1000) {
@@ -109,8 +74,6 @@ std::vector<float> product(const Matrices& in, const Shape& s, Activation activa
       half.product(task, {row, std::min(row + rows, s.m), panel, std::min(panel + panels, half_panel_count(s.n))});
   return c;
 }
-
-std::string name(const Shape& s) { return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k); }
 
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 3},   {2, 17, 16},   {3, 33, 33},  {4, 49, 63},
                              {5, 96, 64},   {6, 144, 65}, {7, 31, 130},  {8, 384, 48}, {9, 97, 200},
@@ -169,21 +132,12 @@ TEST(Halves, ProductsAreThoseOfTheTwin) {
   }
 }
 
-// Applies the activation of the f32 kernels: a product with a matrix of one changes nothing else.
 TEST(Halves, AreActivated) {
   WB_REQUIRE_HALF();
   const Shape s{9, 97, 70};
   const Matrices in = matrices(s);
-  const auto before = twin(in, s);
-  const std::vector<float> one(kLanes, 1.0F), nothing(kLanes);
-  std::vector<float> expected(before.size());
-  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh}) {
-    const Kernels& plain = *all_kernels()[0];
-    plain.product_f32(
-        {{1, 1, nothing.data(), activation, nullptr, 0, expected.data(), 1}, before.data(), 1, one.data()},
-        {0, before.size(), 0, 1});
-    EXPECT_TRUE(same_bits(product(in, s, activation, nullptr), expected));
-  }
+  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh})
+    EXPECT_TRUE(same_bits(product(in, s, activation, nullptr), activated(twin(in, s), activation)));
 }
 
 TEST(Halves, DoNotDependOnHowTheyAreSharedOut) {
