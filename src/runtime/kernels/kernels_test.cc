@@ -451,5 +451,34 @@ TEST(Int8, SumsDoNotSaturate) {
   }
 }
 
+// The farthest zero times the largest sums of codes: the AVX-512 set multiplies in words as long as they fit.
+TEST(Int8, TheZeroIsTakenOffExactlyHoweverLongARowIs) {
+  for (const std::size_t k : {std::size_t{32764}, std::size_t{32768}, std::size_t{65536}}) {
+    for (const float sign : {1.0F, -1.0F}) {
+      const std::vector<float> w(16 * k, sign * 127.0F), bias(16);
+      std::vector<std::int8_t> packed(packed_size(16, k));
+      std::vector<float> scale(16);
+      std::vector<std::int32_t> sum(16);
+      kernels().pack_i8(w.data(), 16, k, packed.data(), scale.data(), sum.data());
+      const std::vector<std::uint8_t> codes(2 * k, 254);
+      const CodedRow rows[] = {{.zero = 255}, {.zero = 1}};
+      for (const Kernels* set : all_kernels()) {
+        std::vector<float> c(32);
+        set->product_i8({{16, k, bias.data(), Activation::none, nullptr, 0, c.data(), 16},
+                         codes.data(),
+                         k,
+                         rows,
+                         packed.data(),
+                         scale.data(),
+                         sum.data()},
+                        {0, 2, 0, 1});
+        EXPECT_EQ(c[3], -sign * 127.0F * static_cast<float>(k)) << set->name << " " << k;
+        EXPECT_EQ(c[16], sign * static_cast<float>(std::int64_t{127} * 253 * static_cast<std::int64_t>(k)))
+            << set->name;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weighbridge::kernels
