@@ -116,17 +116,23 @@ function checked() {
 }
 
 async function verify(wb) {
+  const together = await Weighbridge.start({ workers: 2 });
   for (const [label, path] of Object.entries(checked())) {
+    const shared = path.endsWith(".zt");
     const { start, ...times } = await turns({
       package: () => timed(() => wb.verify(path)),
+      ...(shared ? { together: () => timed(() => together.verify(path)) } : {}),
       one: () => native(["verify", "--quiet", "--threads", "1", path]).milliseconds,
       two: () => native(["verify", "--quiet", "--threads", "2", path]).milliseconds,
       start: () => native(["--version"]).milliseconds,
     });
     const without = ({ median: middle, best }) => ({ median: Math.max(0.1, middle - start.median), best: Math.max(0.1, best - start.best) });
-    row("verify", `verify ${label}`, times.package, { [kOne]: without(times.one), [kTwo]: without(times.two) },
-      { asked: { [kOne]: kAsked[label] }, bytes: statSync(path).size });
+    const peers = { [kOne]: without(times.one), [kTwo]: without(times.two) };
+    const facts = { asked: { [kOne]: kAsked[label] }, bytes: statSync(path).size };
+    row("verify", `verify ${label}`, times.package, peers, facts);
+    if (shared) row("verify", `verify ${label}, 2 workers`, times.together, peers, facts);
   }
+  together.close();
 }
 
 /** A safetensors has no digest, so only its header is checked, whatever the file's size. */
@@ -197,7 +203,7 @@ async function opening(wb) {
   }
 }
 
-const wb = await Weighbridge.start();
+const wb = await Weighbridge.start({ workers: 1 });
 try {
   results.method = `npm package under Node ${process.version}${wb.version.simd ? ", with SIMD" : ""}, medians of ${kRounds} rounds`;
   await verify(wb);

@@ -2,6 +2,7 @@
 /// \file
 /// Checks whether a file is valid: first all structural rules, then every rule that reads payload, in one pass over it.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,12 @@ struct Verdict {
   /// "structure and digests of 3 of 4 parts", or, if whole files such as shards have digests, "structure and digests of
   /// 2 files". Empty unless the report is valid.
   std::string checked{};
+  /// Into how many shares the payload was divided: Context::share.of, or 1 if the format does not divide it. Then
+  /// index 0 has checked everything.
+  std::uint32_t shares = 1;
+  /// Which of report.findings() come from rules that read payload: those from `payload_begin` to before `payload_end`,
+  /// in the order of their offsets. Findings of other shares (Context::share) belong among them.
+  std::size_t payload_begin = 0, payload_end = 0;
 };
 
 /// [reads] Throws Error of kind io and misuse only. If open() fails, it throws the first error of the report. The

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over the payload: parts become runs (each is read once, for all aliases), runs become tasks for one thread,
-// and the executor runs the longest serial tasks first.
+// and the executor runs the longest serial tasks first. Processes that verify one file together divide its runs.
 #include "core/content.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <queue>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -101,6 +103,7 @@ class Pass {
     sources_ = &Access::state(jobs_.front().part).sources;
     make_runs();
     if (!is_bounded()) return;
+    keep_share();
     make_tasks();
     executor_of(context_).for_each(tasks_.size(), [this](std::uint64_t i) { work(tasks_[base::to_size(i)]); });
   }
@@ -141,7 +144,7 @@ class Pass {
     for (const Run& run : runs_) work.add(jobs_[order_[run.first]].part, run.codec ? run.size : run.range.length);
     auto excess = work.excess(context_.limits);
     if (!excess) return true;
-    out_.push_back(*std::move(excess));
+    if (context_.share.index == 0) out_.push_back(*std::move(excess));
     return false;
   }
 
@@ -166,26 +169,60 @@ class Pass {
     if (is_coded(encoding) && (job.encoding_rule || job.bool_rule || of_decoded)) run.codec = codec_of(encoding);
   }
 
+  // Leaves only the runs of this share. What fits one read goes to the share that has the least so far, the longest
+  // first. That depends neither on threads nor on the processor, which the other processes may not have in common.
+  void keep_share() {
+    const auto [index, of] = context_.share;
+    if (of == 1) return;
+    std::vector<Task> reads;
+    for (std::size_t i = 0; i < runs_.size(); i += reads.back().count) reads.push_back(one_read(i));
+    std::ranges::stable_sort(reads, std::ranges::greater{}, &Task::weight);
+    using Load = std::pair<std::uint64_t, std::uint32_t>;  // bytes, share
+    std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+    for (std::uint32_t share = 0; share < of; ++share) loads.emplace(0, share);
+    std::vector<char> kept(runs_.size());
+    std::uint64_t others = 0;
+    for (const Task& read : reads) {
+      const auto [bytes, share] = loads.top();
+      loads.pop();
+      loads.emplace(bytes + read.weight, share);
+      if (share == index)
+        std::fill_n(kept.begin() + static_cast<std::ptrdiff_t>(read.first), read.count, char{1});
+      else
+        others += read.weight;
+    }
+    std::vector<Run> own;
+    for (std::size_t i = 0; i < runs_.size(); ++i)
+      if (kept[i] != 0) own.push_back(runs_[i]);
+    runs_ = std::move(own);
+    progress_.add(others);
+  }
+
+  // A long run, or a short one with the neighbors that fit one read: runs are sorted by source and offset.
+  Task one_read(std::size_t i) const {
+    const Run& run = runs_[i];
+    Task task{run.range.length, i, 1, nullptr, 0};
+    std::uint64_t end = run.range.offset + run.range.length;
+    if (run.range.length > kSmall) return task;
+    for (++i; i < runs_.size(); ++i, ++task.count) {
+      const Run& next = runs_[i];
+      if (next.range.source != run.range.source || next.range.length > kSmall || next.range.offset > end + kHole) break;
+      const std::uint64_t new_end = std::max(end, next.range.offset + next.range.length);
+      if (new_end - run.range.offset > kGather) break;
+      task.weight += next.range.length;
+      end = new_end;
+    }
+    return task;
+  }
+
   void make_tasks() {
     for (std::size_t i = 0; i < runs_.size();) {
-      const Run& run = runs_[i];
-      if (run.range.length > kSmall) {
-        add_long(i++);
-        continue;
-      }
-      // Neighbors that fit one read: runs are sorted by source and offset.
-      Task task{run.range.length, i, 1, nullptr, 0};
-      std::uint64_t end = run.range.offset + run.range.length;
-      for (++i; i < runs_.size(); ++i, ++task.count) {
-        const Run& next = runs_[i];
-        if (next.range.source != run.range.source || next.range.length > kSmall || next.range.offset > end + kHole)
-          break;
-        const std::uint64_t new_end = std::max(end, next.range.offset + next.range.length);
-        if (new_end - run.range.offset > kGather) break;
-        task.weight += next.range.length;
-        end = new_end;
-      }
-      tasks_.push_back(task);
+      const Task task = one_read(i);
+      if (runs_[i].range.length > kSmall)
+        add_long(i);
+      else
+        tasks_.push_back(task);
+      i += task.count;
     }
     put_abreast();
     // The longest first, so that a serial one does not start when all others are done; equal ones in file order.

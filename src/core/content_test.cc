@@ -112,6 +112,39 @@ TEST(CheckParts, FindsTheWrongDigestsOfPartsOfEverySize) {
   }
 }
 
+TEST(CheckParts, SharesReadEachRunOnceWhateverTheirThreads) {
+  const auto source = pattern(60'000'000);
+  const Model model = model_of(source, {{0, 5},
+                                        {64, 65536},
+                                        {65'600, 65536},
+                                        {200'000, 262'145},
+                                        {500'000, 19'000'001},
+                                        {20'000'000, 20'000'000},
+                                        {20'000'000, 20'000'000},
+                                        {40'000'000, 19'000'000}});
+  for (const PartDigest digest : {PartDigest::sha256, PartDigest::crc32c}) {
+    Jobs made = jobs_of(model, *source, digest);
+    for (std::string& text : made.digests) text[0] = text[0] == '0' ? '1' : '0';
+    for (std::size_t i = 0; i < made.jobs.size(); ++i) made.jobs[i].expected = made.digests[i];
+    std::vector<Finding> alone, together;
+    source->read = 0;
+    check_parts(made.jobs, {}, alone);
+    const std::uint64_t all = source->read.exchange(0);
+    for (std::uint32_t index = 0; index < 3; ++index) {
+      Context context = threads(index + 1);
+      context.share = {index, 3};
+      const std::uint64_t before = source->read;
+      check_parts(made.jobs, context, together);
+      EXPECT_LE(source->read - before, 21'000'000U) << "share " << index << " is far more than a third";
+    }
+    EXPECT_EQ(source->read, all);
+    sort_findings(alone);
+    sort_findings(together);
+    EXPECT_EQ(alone.size(), model.size());
+    EXPECT_EQ(together, alone);
+  }
+}
+
 // Long parts of similar length are hashed in lanes, the others alone; findings must not depend on it.
 TEST(CheckParts, FindsTheWrongDigestsAmongManyLongParts) {
   const auto source = pattern(30'000'000);

@@ -242,6 +242,8 @@ struct Format {
   void (*check_content)(const Model&, const Context&, Findings&);
   // Whether one of them is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
+  // Whether check_content heeds Context::share; if not, it is called only for the first share.
+  bool content_has_shares = false;
   // The layout of the output. Null: read-only format. Reads no payload. Throws Error{misuse} for options that the
   // format lacks.
   WriteLayout (*layout)(const Model&, const Options&);

@@ -40,8 +40,10 @@ void check_stated(const Model& model, const StatedRules& rules, const Context& c
   std::vector<Finding> found;
   Progress progress(context, stored_bytes(jobs) + sparse_bytes(model));
   check_parts(jobs, context, progress, found);
-  check_sparse(model, rules.sparse, context, progress, found);
-  more(progress, found);
+  if (context.share.index == 0) {
+    check_sparse(model, rules.sparse, context, progress, found);
+    more(progress, found);
+  }
   progress.finish();
   report_sorted(std::move(found), findings);
 }

@@ -111,6 +111,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
 
 void check_content(const Loaded& loaded, const Context& context, core::Findings& findings) {
   if (loaded.format == nullptr || loaded.format->check_content == nullptr) return;
+  if (context.share.index > 0 && !loaded.format->content_has_shares) return;
   loaded.format->check_content(loaded.model, context, findings);
 }
 

@@ -239,6 +239,14 @@ class ChangedSource final : public Source {
   std::shared_ptr<const Source> inner_;
 };
 
+TEST(Verify, RefusesAShareThatIsNone) {
+  for (const Share share : {Share{0, 0}, Share{1, 1}, Share{7, 7}, Share{0, 4097}}) {
+    Context context;
+    context.share = share;
+    EXPECT_EQ(test::thrown([&] { verify(source(kEmptySafetensors), context); }).rule, "misuse/share");
+  }
+}
+
 TEST(Verify, AFileThatChangesMeanwhileIsAnIoError) {
   EXPECT_EQ(test::thrown([] { verify(std::make_shared<ChangedSource>(source(kEmptySafetensors))); }).rule,
             "io/changed");

@@ -3,21 +3,45 @@
 // read.
 #include "weighbridge/verify.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/fail.h"
 #include "registry/checked.h"
 #include "registry/load.h"
 
 namespace weighbridge {
+namespace {
+
+// The largest Share::of: what divides the payload takes memory for each share.
+constexpr std::uint32_t kMostShares = 4096;
+
+void require(const Share& share) {
+  if (share.of < 1 || share.of > kMostShares || share.index >= share.of)
+    base::misuse("share", fmt::format("share {} of {}: there are 1 to {}, and the first has index 0", share.index,
+                                      share.of, kMostShares));
+}
+
+}  // namespace
 
 Verdict verify(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options) {
+  require(context.share);
+  const bool first = context.share.index == 0;
   Verdict verdict;
   core::Findings findings(verdict.report, core::Findings::Mode::all);
-  registry::Loaded loaded = registry::load(place, context, options, findings);
+  Report of_first;
+  core::Findings left_to_first(of_first, core::Findings::Mode::all);
+  OpenOptions reading = options;
+  if (!first) reading.checks = Checks::structure;
+  registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
+  verdict.payload_begin = verdict.report.findings().size();
   registry::check_content(loaded, context, findings);
+  verdict.payload_end = verdict.report.findings().size();
   verdict.model = std::move(loaded.model);
+  if (loaded.format != nullptr && loaded.format->content_has_shares) verdict.shares = context.share.of;
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
-  if (loaded.format != nullptr) {
+  if (loaded.format != nullptr && first) {
     registry::warn_of_zero_tail(*place, verdict.model, findings);
     registry::say_what_was_checked(*loaded.format, verdict);
   }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/common_rules.h"
+#include "core/content.h"
 #include "corpus/all_cases.h"
 #include "support/agreement.h"
 #include "support/failing_source.h"
@@ -254,6 +255,34 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
     EXPECT_EQ(found({.format = std::string(corpus.format->info.name), .access = Access::positional}), expected);
     fs::remove(path);
     if (c.sidecar) fs::remove(sidecar_path(path, *c.sidecar));
+  });
+}
+
+// The findings of processes that verify one file together: those of the others go among the first one's of payload.
+std::vector<Finding> found_together(const FormatCorpus& corpus, const core::CorpusCase& c, std::uint32_t of) {
+  Context context = context_of(c);
+  context.share.of = of;
+  const Verdict first = verify(corpus.source(c), context);
+  const auto& all = first.report.findings();
+  const auto at = [&](std::size_t index) { return all.begin() + static_cast<std::ptrdiff_t>(index); };
+  std::vector<Finding> payload(at(first.payload_begin), at(first.payload_end));
+  for (context.share.index = 1; context.share.index < of; ++context.share.index) {
+    const Verdict other = verify(corpus.source(c), context);
+    const auto& more = other.report.findings();
+    payload.insert(payload.end(), more.begin(), more.end());
+  }
+  core::sort_findings(payload);
+  std::vector<Finding> out(all.begin(), at(first.payload_begin));
+  out.insert(out.end(), payload.begin(), payload.end());
+  out.insert(out.end(), at(first.payload_end), all.end());
+  return out;
+}
+
+TEST(Corpus, ProcessesThatShareAFileFindWhatOneFinds) {
+  for_each_case([](const FormatCorpus& corpus, const core::CorpusCase& c) {
+    const auto alone = verify(corpus.source(c), context_of(c)).report.findings();
+    EXPECT_EQ(found_together(corpus, c, 2), alone);
+    EXPECT_EQ(found_together(corpus, c, 5), alone);
   });
 }
 

@@ -84,7 +84,23 @@ std::string inspect(int model, const std::string& path) {
 }
 
 std::string verify_file(const std::string& path, const val& options) {
-  return answer(path, [&] { return to_json(path, verify(path, job_context(), open_options(options))); });
+  return answer(path, [&] {
+    Context context = job_context();
+    const val share = options["share"];
+    context.share.index = static_cast<std::uint32_t>(count_option(share, "index", 0, UINT32_MAX));
+    context.share.of = static_cast<std::uint32_t>(count_option(share, "of", 1, UINT32_MAX));
+    const Verdict verdict = verify(path, context, open_options(options));
+    return object([&](JsonWriter& out) {
+      out.key("verdict");
+      out.raw(to_json(path, verdict));
+      out.member("shares", verdict.shares);
+      out.key("payload");
+      out.begin_array();
+      out.u64(verdict.payload_begin);
+      out.u64(verdict.payload_end);
+      out.end_array();
+    });
+  });
 }
 
 std::string hash(int model, const std::string& path, bool with_names) {

@@ -51,6 +51,7 @@ constexpr core::Format kFormat = {
     .read = read,
     .check_content = check_content,
     .content_can_fail = true,
+    .content_has_shares = true,
     .layout = layout,
     .append = nullptr,
 };

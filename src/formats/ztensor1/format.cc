@@ -56,6 +56,7 @@ constexpr core::Format kFormat = {
     .read = read,
     .check_content = check_content,
     .content_can_fail = true,
+    .content_has_shares = true,
     .layout = layout,
     .append = append,
     .new_header = new_header,

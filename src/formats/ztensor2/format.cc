@@ -67,6 +67,7 @@ constexpr core::Format kFormat = {
     .signs = kSigns,
     .check_content = check_content,
     .content_can_fail = true,
+    .content_has_shares = true,
     .layout = layout,
     .layout_files = layout_files,
     .append = nullptr,

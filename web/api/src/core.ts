@@ -2,6 +2,8 @@
 // TypeScript declarations of the WebAssembly core, and the choice between its two builds. docs/schemas describes the
 // JSON texts that it returns; an object with "error" means that the call failed.
 
+import type { Share } from "./protocol.js";
+
 /** A node of Emscripten's file system; `entry` is ours (files.ts). */
 export interface FsNode<Entry = unknown> {
   readonly id: number;
@@ -35,7 +37,7 @@ export interface Core {
   close(model: number): void;
   /** `path` is copied into the result; so is `path` in `hash`, `plan` and `execute`. */
   inspect(model: number, path: string): string;
-  verify(path: string, options: { format: string; structure: boolean }): string;
+  verify(path: string, options: { format: string; structure: boolean; share: Share }): string;
   hash(model: number, path: string, withNames: boolean): string;
   zt_hash(model: number, path: string): string;
   statistics(model: number, tensor: number): string;

@@ -12,6 +12,10 @@ export interface Host {
   path(path: string): { readonly name: string; readonly file: FileBytes };
   /** A Blob in the form that a worker of this host can read synchronously. */
   blob(blob: Blob): Promise<FileBytes>;
+  /** How many threads run at once on this machine. */
+  processors(): number;
+  /** The size of what a worker would read, in bytes; 0 if that cannot be told. */
+  size(file: FileBytes): Promise<number>;
   readPath(path: string, offset: number, length: number): Promise<Uint8Array>;
   /** Writes one file, and creates its folder if necessary. */
   save(path: string, written: WrittenFile): Promise<void>;

@@ -34,6 +34,8 @@ export const browserHost: Host = {
     throw noPaths();
   },
   blob: async (blob) => ({ kind: "blob", blob }),
+  processors: () => navigator.hardwareConcurrency ?? 1,
+  size: async (file) => (file.kind === "blob" ? file.blob.size : file.kind === "bytes" ? file.bytes.length : 0),
   readPath: async () => {
     throw noPaths();
   },

@@ -2,7 +2,8 @@
 // Node's host: worker_threads, and files by path.
 
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import os from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { Worker } from "node:worker_threads";
 
@@ -103,6 +104,13 @@ export const nodeHost: Host = {
   path: (path) => ({ name: basename(resolve(path)), file: { kind: "path", path: resolve(path) } }),
   // A worker of Node cannot read a Blob synchronously, as FileReaderSync does in a browser.
   blob: async (blob) => ({ kind: "bytes", bytes: new Uint8Array(await blob.arrayBuffer()) }),
+  // Node before 18.14 does not have the first of the two.
+  processors: () => os.availableParallelism?.() ?? os.cpus().length,
+  size: async (file) => {
+    if (file.kind !== "path") return file.kind === "blob" ? file.blob.size : file.bytes.length;
+    // The worker says what is wrong with the path.
+    return stat(file.path).then(({ size }) => size, () => 0);
+  },
   readPath,
   save,
 };

@@ -49,6 +49,8 @@ export interface LongCallOptions extends CallOptions {
 export interface StartOptions {
   /** Use the SIMD build. Default: if the engine supports it. */
   readonly simd?: boolean | undefined;
+  /** How many workers may verify a large .zt file together. Default: one for each processor, 4 at most. */
+  readonly workers?: number | undefined;
   /** The folder that holds `worker.js` and `core/`; must end in `/`. Default: the folder of this module. */
   readonly base?: URL | undefined;
 }

@@ -24,6 +24,22 @@ export interface OpenArguments {
   readonly tokenizer: MountedSource | null;
 }
 
+/** One of the workers that verify a file together, as Context::share of the library. */
+export interface Share {
+  readonly index: number;
+  readonly of: number;
+}
+
+/**
+ * What one of them found, into how many shares the payload was divided, and which of the findings are of payload: from
+ * the first number to before the second.
+ */
+export interface CheckedShare {
+  readonly verdict: types.Verdict;
+  readonly shares: number;
+  readonly payload: readonly [number, number];
+}
+
 /** A written file: its bytes in order. `path` is relative to the folder, or the file's name. */
 export interface WrittenFile {
   readonly path: string;
@@ -130,7 +146,7 @@ export interface Operations {
     result: { readonly model: number; readonly inspection: types.Inspection };
   };
   close: { args: { readonly model: number }; result: null };
-  verify: { args: Omit<OpenArguments, "tokenizer">; result: types.Verdict };
+  verify: { args: Omit<OpenArguments, "tokenizer"> & { readonly share: Share }; result: CheckedShare };
   hash: { args: { readonly model: number; readonly names: boolean }; result: types.Hash };
   ztHash: { args: { readonly model: number }; result: types.Hash };
   statistics: { args: TensorArguments; result: types.Statistics };

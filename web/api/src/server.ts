@@ -9,7 +9,16 @@ import type { About } from "./handles.js";
 import { Handles } from "./handles.js";
 import type { Mounted, Readers } from "./mounts.js";
 import { Mounts } from "./mounts.js";
-import type { Arguments, MountedSource, Operation, Reply, Request, Result, WrittenOutput } from "./protocol.js";
+import type {
+  Arguments,
+  CheckedShare,
+  MountedSource,
+  Operation,
+  Reply,
+  Request,
+  Result,
+  WrittenOutput,
+} from "./protocol.js";
 import type {
   Comparison,
   DifferenceMap,
@@ -24,7 +33,6 @@ import type {
   PlanDetails,
   Statistics,
   Tokens,
-  Verdict,
   Version,
 } from "./types.js";
 
@@ -40,7 +48,7 @@ export interface Platform {
 
 /** How long a generation runs before messages are handled, in milliseconds: one frame of a screen. */
 const kStep = 16;
-/** The least time between two progress reports, in milliseconds. */
+/** The least time between two progress reports, in milliseconds. The first with a total comes at once, as the last. */
 const kReportEvery = 50;
 
 type Handlers = { [Op in Operation]: (args: Arguments<Op>, id: number) => Result<Op> | Promise<Result<Op>> };
@@ -89,10 +97,12 @@ export class Server {
   }
 
   #report(core: Core, id: number): void {
+    let isCounted = false;
     core.onProgress = (done, total) => {
       const now = performance.now();
-      if ((total > 0 && done >= total) || now - this.#reported >= kReportEvery) {
+      if ((total > 0 && (!isCounted || done >= total)) || now - this.#reported >= kReportEvery) {
         this.#reported = now;
+        isCounted ||= total > 0;
         this.#platform.post({ id, kind: "progress", done, total }, []);
       }
       return true;
@@ -142,12 +152,14 @@ export class Server {
     open: (args) => this.#open(args),
     adapt: (args) => this.#adapt(args),
     close: ({ model }) => this.#handles.close("model", model),
-    verify: ({ source, beside, format, structure }) => {
+    verify: ({ source, beside, format, structure, share }) => {
       const { core, mounts } = this.#running;
       const mounted = mounts.mount(source, beside);
       try {
-        const verdict = answer<Verdict>(core.verify(mounted.path, { format, structure }));
-        return { ...verdict, path: mounted.name, findings: verdict.findings.map(tidyFinding) };
+        const checked = answer<CheckedShare>(core.verify(mounted.path, { format, structure, share }));
+        const { verdict } = checked;
+        const findings = verdict.findings.map(tidyFinding);
+        return { ...checked, verdict: { ...verdict, path: mounted.name, findings } };
       } finally {
         mounted.unmount();
       }

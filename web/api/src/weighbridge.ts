@@ -4,11 +4,12 @@
 
 import { hasSimd } from "./core.js";
 import { WeighbridgeError } from "./errors.js";
-import { Link } from "./link.js";
+import { Link, Session } from "./link.js";
 import { Model } from "./model.js";
 import { host } from "./host.js";
 import { Output } from "./output.js";
 import type { EditArguments } from "./protocol.js";
+import { Helpers, sharesOf, verifyTogether } from "./shares.js";
 import { mounted, mountedBeside, readBytes } from "./source.js";
 import type {
   Admission,
@@ -30,6 +31,8 @@ import type {
 
 export class Weighbridge {
   readonly #link: Link;
+  readonly #helpers: Helpers;
+  readonly #workers: number;
 
   /** The build in use. */
   readonly version: Version;
@@ -40,8 +43,10 @@ export class Weighbridge {
    */
   onlost: (() => void) | null = null;
 
-  private constructor(link: Link, version: Version) {
+  private constructor(link: Link, helpers: Helpers, workers: number, version: Version) {
     this.#link = link;
+    this.#helpers = helpers;
+    this.#workers = workers;
     this.version = version;
     link.onlost = () => this.onlost?.();
   }
@@ -53,8 +58,13 @@ export class Weighbridge {
   static async start(options: StartOptions = {}): Promise<Weighbridge> {
     const base = options.base ?? new URL("./", import.meta.url);
     const platform = await host();
-    const link = new Link(() => platform.spawn(base), { base: base.href, simd: options.simd ?? hasSimd() });
-    return new Weighbridge(link, await link.start());
+    const workers = options.workers ?? Math.min(platform.processors(), kMostWorkers);
+    if (!(Number.isInteger(workers) && workers >= 1)) throw WeighbridgeError.of("misuse", "workers must be at least 1");
+    const spawn = () => platform.spawn(base);
+    const started = { base: base.href, simd: options.simd ?? hasSimd() };
+    const link = new Link(spawn, started);
+    const helpers = new Helpers((onEnd) => new Session(spawn(), started, onEnd));
+    return new Weighbridge(link, helpers, workers, await link.start());
   }
 
   /** The containers that this build supports. */
@@ -70,7 +80,10 @@ export class Weighbridge {
     return Model.open(this.#link, source, options);
   }
 
-  /** Checks the whole file. Also resolves for an invalid file: `valid` is then false. */
+  /**
+   * Checks the whole file. Also resolves for an invalid file: `valid` is then false. Several workers share a large .zt
+   * file with digests.
+   */
   async verify(source: Source, options: VerifyOptions = {}): Promise<Verdict> {
     const platform = await host();
     const args = {
@@ -78,7 +91,11 @@ export class Weighbridge {
       format: options.format ?? "",
       structure: options.checks === "structure",
     };
-    return this.#link.call("verify", args, options);
+    const file = "file" in args.source ? args.source.file : null;
+    const of = file === null || args.structure ? 1 : sharesOf(file, await platform.size(file), this.#workers);
+    if (of === 1) return (await this.#link.call("verify", { ...args, share: { index: 0, of } }, options)).verdict;
+    const job = (session: Session) => verifyTogether(session, this.#helpers, of, args, options.onProgress);
+    return this.#link.run(job, options.signal);
   }
 
   /** Reads bytes of a file, fewer at its end. Useful around a finding in a file that cannot be opened. */
@@ -146,9 +163,13 @@ export class Weighbridge {
 
   /** Ends the worker. Pending calls reject with `cancelled`, later ones with `misuse`. */
   close(): void {
+    this.#helpers.end();
     this.#link.close();
   }
 }
+
+/** More would mostly wait for the memory, and each has a core of its own. */
+const kMostWorkers = 4;
 
 /** The format cannot be edited in place. */
 const kNewFile = "misuse/new-file";

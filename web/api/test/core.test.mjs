@@ -169,6 +169,31 @@ test("options that cannot be are misuse, and the sentence names what can", { ski
   wb.close();
 });
 
+test("several workers find in a large file what one finds", { skip: withoutCore }, async () => {
+  const [count, size] = [12, 8 * 2 ** 20];
+  const header = JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) =>
+    [`t${i}`, { dtype: "F32", shape: [size / 4], data_offsets: [i * size, (i + 1) * size] }])));
+  const head = Buffer.alloc(8 + 4096, " ");
+  head.writeBigUInt64LE(4096n);
+  head.write(header, 8);
+  const [one, three] = [await Weighbridge.start({ workers: 1 }), await Weighbridge.start({ workers: 3 })];
+  const from = join(folder, "large.safetensors");
+  writeFileSync(from, Buffer.concat([head, Buffer.alloc(count * size, "zt")]));
+  const plan = await (await one.open(from)).plan("zt", { digest: "sha256" });
+  const path = join(folder, "large.zt");
+  await (await plan.convert()).save(path);
+  assert.deepEqual(await three.verify(path), await one.verify(path));
+  const model = await one.open(path);
+  const file = openSync(path, "r+");
+  for (const name of ["t0", "t5", "t6", "t11"]) writeSync(file, "?", model.tensors.find((t) => t.name === name).parts[0].offset + 9);
+  closeSync(file);
+  const verdict = await three.verify(path);
+  assert.deepEqual(verdict, await one.verify(path));
+  assert.deepEqual([verdict.valid, verdict.checked, verdict.findings.length], [false, "", 4]);
+  one.close();
+  three.close();
+});
+
 test("a file of 10 GB opens without being read, and is read beyond 4 GB", { skip: withoutCore }, async () => {
   const gigabytes = 10;
   const rows = gigabytes * 2 ** 18;

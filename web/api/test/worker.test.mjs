@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, truncateSync } from "node:fs";
 import { after, afterEach, beforeEach, test } from "node:test";
 
 import { Weighbridge, WeighbridgeError } from "../dist/index.js";
@@ -85,6 +85,40 @@ test("an aborted job ends with its worker, and models live on in the next", asyn
   await settled();
   assert.equal(lost, 0);
   await rejects(wb.verify(bytes("good"), { signal: stop.signal }), "cancelled");
+});
+
+/** A file that `count` workers verify together. */
+function shared(text, count) {
+  const path = fake.write(`${text}.bin`, text);
+  truncateSync(path, count * 32 * 1024 * 1024);
+  return path;
+}
+
+for (const how of ["shared", "helper dies"]) {
+  test(`workers verify a large file together (${how})`, async () => {
+    const several = await Weighbridge.start({ base: fake.base, simd: false, workers: 3 });
+    const seen = [];
+    const verdict = await several.verify(shared(how, 3), { onProgress: (done, total) => seen.push([done, total]) });
+    assert.deepEqual(verdict.findings.map(({ rule, offset }) => [rule, offset]), [["index", 7], ["payload", 98],
+      ["payload", 99], ["payload", 100], ["payload", 200], ["payload", 201], ["payload", 202], ["tail", 9]]);
+    assert.equal(verdict.valid, false);
+    assert.deepEqual(seen.at(-1), [300e6, 300e6]);
+    assert.deepEqual(seen, [...seen].sort(([a], [b]) => a - b));
+    assert.equal((await several.verify(shared("shared", 1))).findings.length, 4);
+    assert.equal((await several.verify(bytes("good"))).valid, true);
+    several.close();
+  });
+}
+
+test("an aborted verification ends the workers that helped", async () => {
+  const several = await Weighbridge.start({ base: fake.base, simd: false, workers: 2 });
+  const stop = new AbortController();
+  const verdict = several.verify(shared("hang", 2), { signal: stop.signal });
+  setTimeout(() => stop.abort(), 200);
+  await rejects(verdict, "cancelled");
+  assert.equal((await several.verify(shared("shared", 2))).findings.length, 6);
+  several.close();
+  await rejects(Weighbridge.start({ base: fake.base, simd: false, workers: 0 }), "misuse");
 });
 
 test("an aborted call that waits does not touch the worker", async () => {
