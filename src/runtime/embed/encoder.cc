@@ -81,53 +81,39 @@ class Step {
   // `next` is the matrix applied afterwards; null if none.
   void apply(const Linear& linear, const Linear* next, Rows in, kernels::Activation activation, const float* residual,
              float* out, std::size_t out_stride) const {
-    const kernels::Product common{.n = linear.n,
-                                  .k = linear.k,
-                                  .bias = linear.bias.data(),
-                                  .activation = activation,
-                                  .residual = residual,
-                                  .residual_stride = out_stride,
-                                  .c = out,
-                                  .c_stride = out_stride,
-                                  .after = next == nullptr ? nullptr : first_panel(*next)};
+    kernels::Product common{.n = linear.n,
+                            .k = linear.k,
+                            .bias = linear.bias.data(),
+                            .activation = activation,
+                            .residual = residual,
+                            .residual_stride = out_stride,
+                            .c = out,
+                            .c_stride = out_stride};
     const kernels::Kernels& set = kernels::kernels();
-    switch (arithmetic_) {
-      case Arithmetic::f32: {
-        const kernels::ProductF32 product{common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)};
-        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f32(product, range); });
+    each_range(linear, next, [&](const kernels::Range& range, const void* after) {
+      common.after = after;
+      switch (arithmetic_) {
+        case Arithmetic::f32:
+          return set.product_f32({common, in.values, in.stride, reinterpret_cast<const float*>(linear.packed)}, range);
+        case Arithmetic::widened:
+          return set.product_f16({common, in.values, in.stride, reinterpret_cast<const std::uint16_t*>(linear.packed)},
+                                 range);
+        case Arithmetic::half:
+          return kernels::half_kernels()->product(
+              {common, halves(), linear.k, space_.code_scale, reinterpret_cast<const std::uint16_t*>(linear.packed),
+               linear.scale.data()},
+              range);
+        case Arithmetic::bf16:
+          return set.product_bf16_pairs({common, space_.codes, space_.code_scale,
+                                         reinterpret_cast<const kernels::Bf16*>(linear.packed), linear.scale.data()},
+                                        range);
+        case Arithmetic::int8:
+          return set.product_i8(
+              {common, bytes(), kernels::int8_depth(linear.k), space_.coded,
+               reinterpret_cast<const std::int8_t*>(linear.packed), linear.scale.data(), linear.sum.data()},
+              range);
       }
-      case Arithmetic::widened: {
-        const kernels::ProductF16 product{common, in.values, in.stride,
-                                          reinterpret_cast<const std::uint16_t*>(linear.packed)};
-        return each_range(linear.n, [&](const kernels::Range& range) { set.product_f16(product, range); });
-      }
-      case Arithmetic::half: {
-        const kernels::ProductHalf product{common,
-                                           halves(),
-                                           linear.k,
-                                           space_.code_scale,
-                                           reinterpret_cast<const std::uint16_t*>(linear.packed),
-                                           linear.scale.data()};
-        return each_range(linear.n,
-                          [&](const kernels::Range& range) { kernels::half_kernels()->product(product, range); });
-      }
-      case Arithmetic::bf16: {
-        const kernels::ProductBf16Pairs product{common, space_.codes, space_.code_scale,
-                                                reinterpret_cast<const kernels::Bf16*>(linear.packed),
-                                                linear.scale.data()};
-        return each_range(linear.n, [&](const kernels::Range& range) { set.product_bf16_pairs(product, range); });
-      }
-      case Arithmetic::int8: {
-        const kernels::ProductI8 product{common,
-                                         bytes(),
-                                         kernels::int8_depth(linear.k),
-                                         space_.coded,
-                                         reinterpret_cast<const std::int8_t*>(linear.packed),
-                                         linear.scale.data(),
-                                         linear.sum.data()};
-        return each_range(linear.n, [&](const kernels::Range& range) { set.product_i8(product, range); });
-      }
-    }
+    });
   }
 
  private:
@@ -137,25 +123,32 @@ class Step {
   std::size_t panel_count(std::size_t n) const noexcept {
     return arithmetic_ == Arithmetic::half ? kernels::half_panel_count(n) : kernels::panel_count(n);
   }
-  // The first panel of this member's share.
-  const std::byte* first_panel(const Linear& linear) const noexcept {
-    return linear.packed + crew_.share(panel_count(linear.n)).first * panel_bytes(linear.k, arithmetic_);
+  const std::byte* panel_of(const Linear& linear, std::size_t panel) const noexcept {
+    return linear.packed + panel * panel_bytes(linear.k, arithmetic_);
   }
 
-  template <class Call> void each_range(std::size_t n, Call call) const {
-    const std::size_t panels = panel_count(n);
+  // Calls call(range, the weights needed after it) for what this member computes.
+  template <class Call> void each_range(const Linear& linear, const Linear* next, Call call) const {
+    const std::size_t panels = panel_count(linear.n);
     const std::size_t slices = panels >= crew_.size
                                    ? 1
                                    : std::min<std::size_t>((tokens_ + kernels::kTileRows - 1) / kernels::kTileRows,
                                                            (crew_.size + panels - 1) / panels);
-    const auto [begin, end] = crew_.share(panels * slices);
-    for (std::size_t i = begin; i < end;) {
-      const std::size_t slice = i / panels, panel = i % panels, count = std::min(panels - panel, end - i);
-      const std::size_t rows = kernels::round_up((tokens_ + slices - 1) / slices, kernels::kTileRows);
-      const std::size_t row = std::min(slice * rows, tokens_);
-      call(kernels::Range{row, std::min(row + rows, tokens_), panel, panel + count});
-      i += count;
-    }
+    const std::size_t rows = kernels::round_up((tokens_ + slices - 1) / slices, kernels::kTileRows);
+    const std::size_t own_end = crew_.share(panels * slices).second;
+    crew_.each(panels * slices, [&](std::size_t i, std::size_t end) {
+      while (i < end) {
+        const std::size_t slice = i / panels, panel = i % panels, count = std::min(panels - panel, end - i);
+        const std::size_t row = std::min(slice * rows, tokens_);
+        i += count;
+        const void* after = nullptr;
+        if (i < own_end && i % panels != 0)
+          after = panel_of(linear, i % panels);
+        else if (next != nullptr)
+          after = panel_of(*next, crew_.share(panel_count(next->n)).first);
+        call(kernels::Range{row, std::min(row + rows, tokens_), panel, panel + count}, after);
+      }
+    });
   }
 
   const Workspace& space_;
@@ -283,25 +276,25 @@ void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequ
 
 void Encoder::attend(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const {
   const std::size_t hidden = hidden_of(config_), heads = base::to_size(config_.heads), head = hidden / heads;
-  const auto [begin, end] = crew.share(sequences.size() * heads);
-  std::size_t row = 0;
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    for (std::size_t h = 0; h < heads; ++h) {
-      if (i * heads + h < begin || i * heads + h >= end) continue;
-      const float* at = space.query_key_value + row * 3 * hidden + h * head;
-      kernels::kernels().attention({.q = at,
-                                    .k = at + hidden,
-                                    .v = at + 2 * hidden,
-                                    .stride = 3 * hidden,
-                                    .length = sequences[i].length,
-                                    .head = head,
-                                    .scale = 1.0F / std::sqrt(static_cast<float>(head)),
-                                    .out = space.context + row * hidden + h * head,
-                                    .out_stride = hidden,
-                                    .scratch = space.scratch(crew.rank)});
+  crew.each(sequences.size() * heads, [&](std::size_t begin, std::size_t end) {
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < sequences.size() && i * heads < end; row += sequences[i++].length) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        if (i * heads + h < begin || i * heads + h >= end) continue;
+        const float* at = space.query_key_value + row * 3 * hidden + h * head;
+        kernels::kernels().attention({.q = at,
+                                      .k = at + hidden,
+                                      .v = at + 2 * hidden,
+                                      .stride = 3 * hidden,
+                                      .length = sequences[i].length,
+                                      .head = head,
+                                      .scale = 1.0F / std::sqrt(static_cast<float>(head)),
+                                      .out = space.context + row * hidden + h * head,
+                                      .out_stride = hidden,
+                                      .scratch = space.scratch(crew.rank)});
+      }
     }
-    row += sequences[i].length;
-  }
+  });
 }
 
 void Encoder::pool(const Sequence& sequence, const float* rows) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a team, and how they wait for each other.
+// The threads of a team, how they wait for each other, and how they divide work.
 #include "runtime/kernels/team.h"
 
 #if defined(__x86_64__)
@@ -10,6 +10,7 @@
 #include <pthread.h>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -68,6 +69,39 @@ void Barrier::arrive_and_wait() noexcept {
   wait_while(round_, round, kWithinJob);
 }
 
+// All words of a job are of that job or the next one by the time a member leaves it, and those of the next are begun by
+// whoever comes first. So a word that is not of this job is of the one before, and empty, or of the one after.
+std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, std::size_t count) noexcept {
+  const auto word = [](std::uint16_t job, std::uint64_t first, std::uint64_t end) {
+    return std::uint64_t{job} << 48 | first << 24 | end;
+  };
+  const std::uint16_t job = members_[rank].job;
+  const auto size = static_cast<unsigned>(members_.size());
+  for (unsigned i = 0; i < size; ++i) {
+    const unsigned whose = (rank + i) % size;
+    std::atomic<std::uint64_t>& left = members_[whose].left;
+    for (std::uint64_t seen = left.load(std::memory_order_acquire);;) {
+      const auto of = static_cast<std::uint16_t>(seen >> 48);
+      std::uint64_t first = seen >> 24 & kMost, end = seen & kMost;
+      if (of == static_cast<std::uint16_t>(job - 1)) {
+        first = count * whose / size;
+        end = count * (whose + 1) / size;
+      } else if (of != job) {
+        break;
+      }
+      // Some of its own at once, as long as many are left: weights are prefetched best in order.
+      const std::uint64_t some = i == 0 ? (end - first + 3) / 4 : std::min<std::uint64_t>(1, end - first);
+      const std::uint64_t rest = i == 0 ? word(job, first + some, end) : word(job, first, end - some);
+      if (rest == seen) break;
+      if (!left.compare_exchange_weak(seen, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (some == 0) break;
+      return i == 0 ? std::pair<std::size_t, std::size_t>{first, first + some}
+                    : std::pair<std::size_t, std::size_t>{end - some, end};
+    }
+  }
+  return {0, 0};
+}
+
 Team::Team(unsigned threads) {
   count_forks();
   start(threads);
@@ -82,6 +116,7 @@ void Team::start(unsigned threads) noexcept {
     // Continue with the threads that exist.
   }
   barrier_.emplace(size());
+  claims_.emplace(size());
 }
 
 // Nothing may be done with handles of threads that only the parent has, so they are not destroyed.
@@ -111,7 +146,7 @@ void Team::run(const std::function<void(const Crew&)>& body) noexcept {
   busy_.store(size() - 1, std::memory_order_relaxed);
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
-  body(Crew{.rank = 0, .size = size(), .barrier = &*barrier_});
+  body(Crew{.rank = 0, .size = size(), .barrier = &*barrier_, .claims = &*claims_});
   for (unsigned left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire))
     wait_while(busy_, left, kWithinJob);
 }
@@ -120,7 +155,7 @@ void Team::work(unsigned rank) noexcept {
   for (unsigned seen = 0;; ++seen) {
     wait_while(job_, seen, kBetweenJobs);
     if (stopping_.load()) return;
-    (*body_)(Crew{.rank = rank, .size = size(), .barrier = &*barrier_});
+    (*body_)(Crew{.rank = rank, .size = size(), .barrier = &*barrier_, .claims = &*claims_});
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
   }
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,31 @@ class Barrier {
   alignas(64) std::atomic<unsigned> round_{0};
 };
 
+// What each member has left of the items that a crew computes. A member starts with its share, from the front; once
+// done, it takes items of the others, from the back: another program may have their processor at the moment.
+class Claims {
+ public:
+  explicit Claims(unsigned size) : members_(size) {}
+  static constexpr std::size_t kMost = (std::size_t{1} << 24) - 1;  // items of a job
+
+  // Begins the next job. All members call it for the same jobs in the same order.
+  void begin(unsigned rank) noexcept { ++members_[rank].job; }
+  // Items of the `count` that are this member's from now on, as [first, second); none if none are left.
+  std::pair<std::size_t, std::size_t> next(unsigned rank, std::size_t count) noexcept;
+
+ private:
+  struct alignas(64) Member {
+    std::atomic<std::uint64_t> left{0};  // the job it is of, first item, end
+    std::uint16_t job = 0;               // only for the member's own thread
+  };
+  std::vector<Member> members_;
+};
+
 // One thread's rank among those that compute together. A crew of one needs no barrier.
 struct Crew {
   unsigned rank = 0, size = 1;
   Barrier* barrier = nullptr;
+  Claims* claims = nullptr;
 
   void sync() const noexcept {
     if (size > 1) barrier->arrive_and_wait();
@@ -37,6 +59,17 @@ struct Crew {
   // This member's share of `count` items, as [first, second).
   std::pair<std::size_t, std::size_t> share(std::size_t count) const noexcept {
     return {count * rank / size, count * (rank + 1) / size};
+  }
+  // Calls call(first, end) for items until all `count` are computed or being computed. All members call this, in the
+  // same order; which of them gets an item depends on how fast they are.
+  template <class Call> void each(std::size_t count, Call call) const {
+    if (size == 1 || count > Claims::kMost) {
+      if (const auto [first, end] = share(count); first < end) call(first, end);
+      return;
+    }
+    claims->begin(rank);
+    for (auto [first, end] = claims->next(rank, count); first < end; std::tie(first, end) = claims->next(rank, count))
+      call(first, end);
   }
 };
 
@@ -61,6 +94,7 @@ class Team {
 
   unsigned process_ = 0;            // in which the threads are: how many forks were before it
   std::optional<Barrier> barrier_;  // for the threads that could be created
+  std::optional<Claims> claims_;
   const std::function<void(const Crew&)>* body_ = nullptr;
   alignas(64) std::atomic<unsigned> job_{0};  // counts the jobs started
   alignas(64) std::atomic<unsigned> busy_{0};

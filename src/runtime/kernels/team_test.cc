@@ -8,6 +8,7 @@
 #include <unistd.h>
 #endif
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -44,6 +45,40 @@ TEST(Team, BarriersSeparateSteps) {
     }
   });
   EXPECT_TRUE(right);
+}
+
+TEST(Team, ComputesEachItemOnceWhoeverIsLate) {
+  for (const unsigned threads : {1U, 2U, 3U, 5U}) {
+    Team team(threads);
+    constexpr std::size_t kJobs = 300;
+    std::vector<std::vector<std::atomic<int>>> done;
+    for (std::size_t job = 0; job < kJobs; ++job) done.emplace_back(job * 7 % 23);
+    for (int round = 1; round <= 3; ++round) {
+      team.run([&](const Crew& crew) {
+        for (std::size_t job = 0; job < kJobs; ++job) {
+          if ((job + crew.rank) % 40 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+          crew.each(done[job].size(), [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) done[job][i].fetch_add(1, std::memory_order_relaxed);
+          });
+          if (job % 3 == 2) crew.sync();  // up to three jobs are under way at once
+        }
+      });
+      for (const auto& job : done)
+        for (const auto& times : job) ASSERT_EQ(times.load(), round);
+    }
+  }
+}
+
+TEST(Team, TakesOverFromAMemberThatHasNotBegun) {
+  Team team(2);
+  std::atomic<std::size_t> items[2] = {};
+  team.run([&](const Crew& crew) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (crew.rank == 1 && items[0] < 100 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    crew.each(100, [&](std::size_t begin, std::size_t end) { items[crew.rank] += end - begin; });
+  });
+  EXPECT_EQ(items[0], 100U);
+  EXPECT_EQ(items[1], 0U);
 }
 
 TEST(Team, WakesFromSleep) {

@@ -124,20 +124,28 @@ Network::Operand Network::prepare(const float* in, std::size_t width, const floa
 
 void Network::product(const Linear& linear, const Linear& next, const Operand& in, const float* residual, float* out,
                       const kernels::Crew& crew) const {
+  kernels::Product common{.n = linear.n,
+                          .k = linear.k,
+                          .bias = weights_.zeros.data(),
+                          .activation = kernels::Activation::none,
+                          .residual = residual,
+                          .residual_stride = linear.n,
+                          .c = out,
+                          .c_stride = linear.n,
+                          .ahead = weights_.packed_bytes <= kCached ? kernels::kAheadInCache : kernels::kAheadInMemory};
+  const std::size_t panels = kernels::panel_count(linear.n), own_end = crew.share(panels).second;
+  const auto call = [&](std::size_t begin, std::size_t end) {
+    common.after = end < own_end ? linear.panel(end) : next.panel(crew.share(kernels::panel_count(next.n)).first);
+    multiply(linear, in, common, {0, in.rows, begin, end});
+  };
+  // A row alone takes no longer than reading the weights, which is fastest without a stop.
+  if (in.rows > 1) return crew.each(panels, call);
+  if (const auto [begin, end] = crew.share(panels); begin < end) call(begin, end);
+}
+
+void Network::multiply(const Linear& linear, const Operand& in, const kernels::Product& common,
+                       const kernels::Range& range) const {
   const kernels::Kernels& set = kernels::kernels();
-  const auto [begin, end] = crew.share(kernels::panel_count(linear.n));
-  const kernels::Range range{0, in.rows, begin, end};
-  const kernels::Product common{
-      .n = linear.n,
-      .k = linear.k,
-      .bias = weights_.zeros.data(),
-      .activation = kernels::Activation::none,
-      .residual = residual,
-      .residual_stride = linear.n,
-      .c = out,
-      .c_stride = linear.n,
-      .after = next.panel(crew.share(kernels::panel_count(next.n)).first),
-      .ahead = weights_.packed_bytes <= kCached ? kernels::kAheadInCache : kernels::kAheadInMemory};
   const bool fast = weights_.precision == GeneratorPrecision::fast;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(linear.packed);
   switch (linear.form) {
@@ -212,6 +220,7 @@ void Network::layer(std::size_t index, const Step& step, const kernels::Crew& cr
   const Operand f = prepare(space.x, hidden, l.ffn_norm.data(), rows, first, space, crew);
   product(l.gate, l.up, f, nullptr, space.gate, crew);
   product(l.up, l.down, f, nullptr, space.up, crew);
+  if (rows > 1) crew.sync();  // others may have computed what this member reads now
   const auto [begin, end] = crew.share(kernels::panel_count(ffn));
   const std::size_t column = std::min(begin * kPanel, ffn), columns = std::min(end * kPanel, ffn) - column;
   for (std::size_t row = 0; row < rows && columns != 0; ++row)
@@ -223,29 +232,34 @@ void Network::layer(std::size_t index, const Step& step, const kernels::Crew& cr
   crew.sync();
 }
 
-// Each member takes some key/value heads and the query heads that read them.
+// Each member takes some key/value heads and the query heads that read them. Those of a row alone stay with a member,
+// which has their keys in its cache.
 void Network::attend(std::size_t index, const Step& step, const kernels::Crew& crew) const {
   const kernels::Kernels& set = kernels::kernels();
   const std::size_t rows = step.ids.size(), head = config_.head, group = config_.heads / config_.kv_heads;
   const std::size_t kv_width = config_.kv_width();
-  const auto [begin, end] = crew.share(config_.kv_heads);
-  for (std::size_t kv = begin; kv < end; ++kv) {
-    float *keys = step.cache.keys(index, kv), *values = step.cache.values(index, kv);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const std::size_t position = step.position + row;
-      const float *cosines = step.space.turns + 2 * row * head, *sines = cosines + head;
-      float* key = step.space.key + row * kv_width + kv * head;
-      set.rotate(key, head, cosines, sines);
-      float* lane = keys + position / kPanel * kPanel * head + position % kPanel;
-      for (std::size_t d = 0; d < head; ++d) lane[d * kPanel] = key[d];
-      std::copy_n(step.space.value + row * kv_width + kv * head, head, values + position * head);
-      for (std::size_t q = kv * group; q < (kv + 1) * group; ++q)
-        set.rotate(step.space.query + row * config_.hidden + q * head, head, cosines, sines);
+  const auto attend_heads = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t kv = begin; kv < end; ++kv) {
+      float *keys = step.cache.keys(index, kv), *values = step.cache.values(index, kv);
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t position = step.position + row;
+        const float *cosines = step.space.turns + 2 * row * head, *sines = cosines + head;
+        float* key = step.space.key + row * kv_width + kv * head;
+        set.rotate(key, head, cosines, sines);
+        float* lane = keys + position / kPanel * kPanel * head + position % kPanel;
+        for (std::size_t d = 0; d < head; ++d) lane[d * kPanel] = key[d];
+        std::copy_n(step.space.value + row * kv_width + kv * head, head, values + position * head);
+        for (std::size_t q = kv * group; q < (kv + 1) * group; ++q)
+          set.rotate(step.space.query + row * config_.hidden + q * head, head, cosines, sines);
+      }
+      set.causal_attention({step.space.query + kv * group * head, config_.hidden, rows, step.position + 1, head, group,
+                            1.0F / std::sqrt(static_cast<float>(head)), keys, values,
+                            step.space.context + kv * group * head, config_.hidden, step.space.scratch(crew.rank)});
     }
-    set.causal_attention({step.space.query + kv * group * head, config_.hidden, rows, step.position + 1, head, group,
-                          1.0F / std::sqrt(static_cast<float>(head)), keys, values,
-                          step.space.context + kv * group * head, config_.hidden, step.space.scratch(crew.rank)});
-  }
+  };
+  if (rows > 1) return crew.each(config_.kv_heads, attend_heads);
+  const auto [begin, end] = crew.share(config_.kv_heads);
+  attend_heads(begin, end);
 }
 
 void Network::logits(Workspace& space, std::size_t first, std::size_t rows, const kernels::Crew& crew) const noexcept {
@@ -254,6 +268,7 @@ void Network::logits(Workspace& space, std::size_t first, std::size_t rows, cons
       prepare(space.x + first * config_.hidden, config_.hidden, weights_.norm.data(), rows, users, space, crew);
   const auto [begin, end] = crew.share(kernels::panel_count(config_.vocabulary));
   product(weights_.output, weights_.layers.front().query, in, nullptr, space.logits, crew);
+  if (rows > 1) crew.sync();
   const std::size_t from = std::min(begin * kPanel, config_.vocabulary);
   const std::size_t count = std::min(end * kPanel, config_.vocabulary) - from;
   Workspace::Best& best = space.best[crew.rank];

@@ -85,9 +85,10 @@ class Network {
   struct Operand;
   Operand prepare(const float* in, std::size_t width, const float* norm, std::size_t rows,
                   std::span<const Linear* const> users, Workspace&, const kernels::Crew&) const;
-  // A member's share of a product. `next` is the matrix that this member multiplies by afterwards.
+  // What a member computes of a product. `next` is the matrix that this member multiplies by afterwards.
   void product(const Linear&, const Linear& next, const Operand&, const float* residual, float* out,
                const kernels::Crew&) const;
+  void multiply(const Linear&, const Operand&, const kernels::Product&, const kernels::Range&) const;
   void begin(const Step&, std::size_t row) const;
   void layer(std::size_t index, const Step&, const kernels::Crew&) const;
   void attend(std::size_t index, const Step&, const kernels::Crew&) const;
