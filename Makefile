@@ -57,7 +57,7 @@ check: ## everything else that must be green: release, published packages, brows
 	@$(STAGE) "the Python package" $(MAKE) --no-print-directory test-python
 	@$(STAGE) "the browser: core with vectors, npm package and page" $(MAKE) --no-print-directory test-web WEB_KINDS=simd
 	@$(STAGE) "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
-	@$(STAGE) "clang 16: thread sanitizer over the lowest layers with threads" $(MAKE) --no-print-directory test-threads THREADED="base_test io_test"
+	@$(STAGE) "clang 16: thread sanitizer over the lowest layers with threads, and crews" $(MAKE) --no-print-directory test-threads THREADED="base_test io_test runtime_kernels_test"
 
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
 	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared

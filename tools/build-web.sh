@@ -18,7 +18,8 @@ for kind in "${kinds[@]}"; do
 done
 
 cd web
-[ -x node_modules/.bin/tsc ] || npm ci --silent
+# Also when the versions in the lock have changed since.
+[ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent
 rm -rf api/dist ../build/web/site
 npx --no-install tsc -p api/tsconfig.json
 node api/tools/copy_core.mjs ../build/web/core "${kinds[@]}"

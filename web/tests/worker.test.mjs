@@ -3,10 +3,10 @@
 // be loaded.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 
 import { choose, give, pageTest, textOf, verdict } from "./support/page.mjs";
-import { floats, safetensors, scratch } from "./support/tools.mjs";
+import { floats, native, nativeVerdicts, safetensors, scratch, withoutNative } from "./support/tools.mjs";
 
 function two() {
   return ["one", "two"].map((name) => {
@@ -76,4 +76,24 @@ pageTest("a worker that dies at work says so where the work was", {}, async (pag
   await give(page, one);
   assert.equal(await verdict(page), "valid");
   seen.problems = seen.problems.filter((problem) => !problem.includes("planted"));
+});
+
+pageTest("a large .zt is verified by several workers, as the command sees it", { skip: withoutNative }, async (page) => {
+  const [count, size] = [4, 24 * 2 ** 20];
+  const tensor = { dtype: "F32", shape: [size / 4], bytes: Buffer.alloc(size, "zt") };
+  const [from, path] = [scratch("large.safetensors"), scratch("large.zt")];
+  writeFileSync(from, safetensors(Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, tensor]))));
+  native(["convert", from, path, "--digest", "sha256", "--quiet"]);
+  await give(page, path);
+  assert.equal(await verdict(page), "valid");
+  const processors = await page.evaluate(() => navigator.hardwareConcurrency);
+  assert.equal(page.workers().length, Math.min(processors, 3), "one for 32 MiB each");
+  const file = openSync(path, "r+");
+  for (const at of [1, 50, 90]) writeSync(file, "?", at * 2 ** 20);
+  closeSync(file);
+  await give(page, path);
+  assert.equal(await verdict(page), "broken");
+  const [{ findings }] = nativeVerdicts([path]);
+  assert.equal(findings.length, 3);
+  for (const { offset } of findings) assert.match(await textOf(page, ".verdict"), new RegExp(String(offset)));
 });
