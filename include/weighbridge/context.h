@@ -27,14 +27,6 @@ enum class Checks : std::uint8_t {
   structure  ///< skips checks that read payload; Model::checked() is then false
 };
 
-/// One of several processes that verify the same file together. That of index 0 reports all but the payload findings of
-/// the others; each of the others reports only those of its own share. How payload is divided depends on the file and
-/// on `of` alone. Formats without digests of their parts leave all of it to index 0.
-struct Share {
-  std::uint32_t index = 0;  ///< below `of`
-  std::uint32_t of = 1;     ///< how many there are, 1 to 4096
-};
-
 /// Runs work in parallel. One executor may serve many jobs at once.
 class Executor {
  public:
@@ -61,8 +53,6 @@ struct Context {
   /// not known yet; a job also calls it so between two counts). If it returns false, the job stops within 16 MiB of
   /// reading, throws Cancelled and leaves everything as it was.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress{};
-  /// Of verify(), which throws Error{misuse} if it is none; other jobs ignore it.
-  Share share{};
 };
 
 }  // namespace weighbridge

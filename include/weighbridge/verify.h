@@ -11,6 +11,7 @@
 #include "weighbridge/error.h"
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
+#include "weighbridge/share.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge {
@@ -28,20 +29,19 @@ struct Verdict {
   /// "structure and digests of 3 of 4 parts", or, if whole files such as shards have digests, "structure and digests of
   /// 2 files". Empty unless the report is valid.
   std::string checked{};
-  /// Into how many shares the payload was divided: Context::share.of, or 1 if the format does not divide it. Then
-  /// index 0 has checked everything.
+  /// Into how many shares the payload was divided: Share::of, or 1 if the format leaves everything to index 0.
   std::uint32_t shares = 1;
   /// Which of report.findings() come from rules that read payload: those from `payload_begin` to before `payload_end`,
-  /// in the order of their offsets. Findings of other shares (Context::share) belong among them.
+  /// in the order of file, offset, rule, tensor and message. Findings of other shares belong among them.
   std::size_t payload_begin = 0, payload_end = 0;
 };
 
 /// [reads] Throws Error of kind io and misuse only. If open() fails, it throws the first error of the report. The
 /// source is checked again at the end; a file that has changed is Error{io}.
-Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {});
+Verdict verify(const std::string& path, const Context& = {}, const OpenOptions& = {}, const Share& = {});
 /// [reads] Verifies one file from any source.
-Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
+Verdict verify(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {}, const Share& = {});
 /// [reads] Verifies a file or a folder in any place.
-Verdict verify(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
+Verdict verify(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {}, const Share& = {});
 
 }  // namespace weighbridge

@@ -95,8 +95,9 @@ std::string lower(std::string_view digits) {
 
 class Pass {
  public:
-  Pass(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out)
-      : jobs_(jobs), context_(context), progress_(progress), out_(out), buffers_(kGather) {}
+  Pass(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out,
+       const Share& share)
+      : jobs_(jobs), context_(context), progress_(progress), out_(out), share_(share), buffers_(kGather) {}
 
   void run() {
     if (jobs_.empty()) return;
@@ -144,7 +145,7 @@ class Pass {
     for (const Run& run : runs_) work.add(jobs_[order_[run.first]].part, run.codec ? run.size : run.range.length);
     auto excess = work.excess(context_.limits);
     if (!excess) return true;
-    if (context_.share.index == 0) out_.push_back(*std::move(excess));
+    if (share_.index == 0) out_.push_back(*std::move(excess));
     return false;
   }
 
@@ -172,7 +173,7 @@ class Pass {
   // Leaves only the runs of this share. What fits one read goes to the share that has the least so far, the longest
   // first. That depends neither on threads nor on the processor, which the other processes may not have in common.
   void keep_share() {
-    const auto [index, of] = context_.share;
+    const auto [index, of] = share_;
     if (of == 1) return;
     std::vector<Task> reads;
     for (std::size_t i = 0; i < runs_.size(); i += reads.back().count) reads.push_back(one_read(i));
@@ -516,6 +517,7 @@ class Pass {
   const Context& context_;
   Progress& progress_;
   std::vector<Finding>& out_;
+  const Share share_;
   BufferPool buffers_;
   const std::vector<std::shared_ptr<const Source>>* sources_ = nullptr;
   std::vector<std::uint32_t> order_;  // jobs, sorted by extent
@@ -534,8 +536,9 @@ std::uint64_t stored_bytes(std::span<const PartJob> jobs) noexcept {
   return total;
 }
 
-void check_parts(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out) {
-  Pass(jobs, context, progress, out).run();
+void check_parts(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out,
+                 const Share& share) {
+  Pass(jobs, context, progress, out, share).run();
 }
 
 void check_parts(std::span<const PartJob> jobs, const Context& context, std::vector<Finding>& out) {

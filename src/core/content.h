@@ -12,6 +12,7 @@
 #include "core/progress.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
+#include "weighbridge/share.h"
 
 namespace weighbridge::core {
 
@@ -28,9 +29,9 @@ struct PartJob {
 
 // Reads the stored bytes of every part once, from several threads, and appends findings in no particular order. Memory
 // does not grow with the payload, except for a codec's window. Parts with equal extents and sizes are read once; empty
-// raw parts are not read. With Context::share, reads only the parts of that share. Adds the stored bytes of all to the
-// progress. Throws Error{io}, Cancelled.
-void check_parts(std::span<const PartJob>, const Context&, Progress&, std::vector<Finding>& out);
+// raw parts are not read. Only the parts of the share are read; the stored bytes of all are added to the progress.
+// Throws Error{io}, Cancelled.
+void check_parts(std::span<const PartJob>, const Context&, Progress&, std::vector<Finding>& out, const Share& = {});
 // The same with its own Progress, for a job that does nothing else.
 void check_parts(std::span<const PartJob>, const Context&, std::vector<Finding>& out);
 // What check_parts() adds to the progress; counts each alias.

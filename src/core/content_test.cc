@@ -131,10 +131,10 @@ TEST(CheckParts, SharesReadEachRunOnceWhateverTheirThreads) {
     check_parts(made.jobs, {}, alone);
     const std::uint64_t all = source->read.exchange(0);
     for (std::uint32_t index = 0; index < 3; ++index) {
-      Context context = threads(index + 1);
-      context.share = {index, 3};
+      const Context context = threads(index + 1);
       const std::uint64_t before = source->read;
-      check_parts(made.jobs, context, together);
+      Progress progress(context, stored_bytes(made.jobs));
+      check_parts(made.jobs, context, progress, together, {index, 3});
       EXPECT_LE(source->read - before, 21'000'000U) << "share " << index << " is far more than a third";
     }
     EXPECT_EQ(source->read, all);

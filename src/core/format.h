@@ -20,6 +20,7 @@
 #include "weighbridge/hash.h"
 #include "weighbridge/model.h"
 #include "weighbridge/place.h"
+#include "weighbridge/share.h"
 
 namespace weighbridge::core {
 
@@ -242,8 +243,8 @@ struct Format {
   void (*check_content)(const Model&, const Context&, Findings&);
   // Whether one of them is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
-  // Whether check_content heeds Context::share; if not, it is called only for the first share.
-  bool content_has_shares = false;
+  // The same for one of several processes that divide the parts. Null: the first one checks everything.
+  void (*check_share)(const Model&, const Share&, const Context&, Findings&) = nullptr;
   // The layout of the output. Null: read-only format. Reads no payload. Throws Error{misuse} for options that the
   // format lacks.
   WriteLayout (*layout)(const Model&, const Options&);

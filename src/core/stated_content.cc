@@ -34,13 +34,13 @@ std::vector<PartJob> jobs_of(const Model& model, const StatedRules& rules) {
 
 }  // namespace
 
-void check_stated(const Model& model, const StatedRules& rules, const Context& context, Findings& findings,
-                  const std::function<void(Progress&, std::vector<Finding>&)>& more) {
+void check_stated(const Model& model, const StatedRules& rules, const Share& share, const Context& context,
+                  Findings& findings, const std::function<void(Progress&, std::vector<Finding>&)>& more) {
   const std::vector<PartJob> jobs = jobs_of(model, rules);
   std::vector<Finding> found;
   Progress progress(context, stored_bytes(jobs) + sparse_bytes(model));
-  check_parts(jobs, context, progress, found);
-  if (context.share.index == 0) {
+  check_parts(jobs, context, progress, found, share);
+  if (share.index == 0) {
     check_sparse(model, rules.sparse, context, progress, found);
     more(progress, found);
   }

@@ -109,10 +109,17 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   return {&format, draft.finish()};
 }
 
+std::uint32_t check_share(const Loaded& loaded, const Share& share, const Context& context, core::Findings& findings) {
+  if (loaded.format == nullptr || loaded.format->check_content == nullptr) return 1;
+  if (share.of > 1 && loaded.format->check_share != nullptr) {
+    loaded.format->check_share(loaded.model, share, context, findings);
+    return share.of;
+  }
+  if (share.index == 0) loaded.format->check_content(loaded.model, context, findings);
+  return 1;
+}
 void check_content(const Loaded& loaded, const Context& context, core::Findings& findings) {
-  if (loaded.format == nullptr || loaded.format->check_content == nullptr) return;
-  if (context.share.index > 0 && !loaded.format->content_has_shares) return;
-  loaded.format->check_content(loaded.model, context, findings);
+  check_share(loaded, {}, context, findings);
 }
 
 }  // namespace weighbridge::registry

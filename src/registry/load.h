@@ -9,6 +9,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
+#include "weighbridge/share.h"
 
 namespace weighbridge::registry {
 
@@ -26,5 +27,7 @@ Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptio
             Files = Files::all);
 // Runs the rules that read payload on the result of load().
 void check_content(const Loaded&, const Context&, core::Findings&);
+// Likewise, those of a share. Returns Verdict::shares.
+std::uint32_t check_share(const Loaded&, const Share&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::registry

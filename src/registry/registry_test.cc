@@ -240,11 +240,21 @@ class ChangedSource final : public Source {
 };
 
 TEST(Verify, RefusesAShareThatIsNone) {
-  for (const Share share : {Share{0, 0}, Share{1, 1}, Share{7, 7}, Share{0, 4097}}) {
-    Context context;
-    context.share = share;
-    EXPECT_EQ(test::thrown([&] { verify(source(kEmptySafetensors), context); }).rule, "misuse/share");
-  }
+  for (const Share share : {Share{0, 0}, Share{1, 1}, Share{7, 7}, Share{0, 4097}})
+    EXPECT_EQ(test::thrown([&] { verify(source(kEmptySafetensors), {}, {}, share); }).rule, "misuse/share");
+}
+
+TEST(Verify, AFormatThatIsNotDividedIsCheckedByTheFirst) {
+  constexpr std::size_t kSize = 100'000;  // too long to be read together
+  std::string header = R"({"a":{"dtype":"BOOL","shape":[100000],"data_offsets":[0,100000]},)"
+                       R"("b":{"dtype":"BOOL","shape":[100000],"data_offsets":[100000,200000]}})";
+  header.resize(192, ' ');
+  const std::string length{static_cast<char>(header.size()), '\0', 0, 0, 0, 0, 0, 0};
+  const std::string file = length + header + std::string(2 * kSize, '\7');
+  const Verdict first = verify(source(file), {}, {}, {0, 2}), second = verify(source(file), {}, {}, {1, 2});
+  EXPECT_EQ(first.shares, 1U);
+  EXPECT_EQ(first.report.total(), 2U);
+  EXPECT_EQ(second.report.total(), 0U);
 }
 
 TEST(Verify, AFileThatChangesMeanwhileIsAnIoError) {

@@ -25,9 +25,10 @@ void require(const Share& share) {
 
 }  // namespace
 
-Verdict verify(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options) {
-  require(context.share);
-  const bool first = context.share.index == 0;
+Verdict verify(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options,
+               const Share& share) {
+  require(share);
+  const bool first = share.index == 0;
   Verdict verdict;
   core::Findings findings(verdict.report, core::Findings::Mode::all);
   Report of_first;
@@ -36,10 +37,9 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   if (!first) reading.checks = Checks::structure;
   registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
   verdict.payload_begin = verdict.report.findings().size();
-  registry::check_content(loaded, context, findings);
+  verdict.shares = registry::check_share(loaded, share, context, findings);
   verdict.payload_end = verdict.report.findings().size();
   verdict.model = std::move(loaded.model);
-  if (loaded.format != nullptr && loaded.format->content_has_shares) verdict.shares = context.share.of;
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
   if (loaded.format != nullptr && first) {
     registry::warn_of_zero_tail(*place, verdict.model, findings);
@@ -51,11 +51,12 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   return verdict;
 }
 
-Verdict verify(const std::string& path, const Context& context, const OpenOptions& options) {
-  return verify(place_at(path, options.access), context, options);
+Verdict verify(const std::string& path, const Context& context, const OpenOptions& options, const Share& share) {
+  return verify(place_at(path, options.access), context, options, share);
 }
-Verdict verify(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options) {
-  return verify(place_of(std::move(source)), context, options);
+Verdict verify(std::shared_ptr<const Source> source, const Context& context, const OpenOptions& options,
+               const Share& share) {
+  return verify(place_of(std::move(source)), context, options, share);
 }
 
 }  // namespace weighbridge

@@ -260,14 +260,13 @@ TEST(Corpus, FindingsDoNotDependOnWhereTheBytesComeFrom) {
 
 // The findings of processes that verify one file together: those of the others go among the first one's of payload.
 std::vector<Finding> found_together(const FormatCorpus& corpus, const core::CorpusCase& c, std::uint32_t of) {
-  Context context = context_of(c);
-  context.share.of = of;
-  const Verdict first = verify(corpus.source(c), context);
+  const Context context = context_of(c);
+  const Verdict first = verify(corpus.source(c), context, {}, {0, of});
   const auto& all = first.report.findings();
   const auto at = [&](std::size_t index) { return all.begin() + static_cast<std::ptrdiff_t>(index); };
   std::vector<Finding> payload(at(first.payload_begin), at(first.payload_end));
-  for (context.share.index = 1; context.share.index < of; ++context.share.index) {
-    const Verdict other = verify(corpus.source(c), context);
+  for (std::uint32_t index = 1; index < of; ++index) {
+    const Verdict other = verify(corpus.source(c), context, {}, {index, of});
     const auto& more = other.report.findings();
     payload.insert(payload.end(), more.begin(), more.end());
   }

@@ -83,17 +83,35 @@ std::string inspect(int model, const std::string& path) {
   });
 }
 
+// A number that differs if two workers did not read the same index: the file may have been replaced in between.
+std::string identity_of(const Model& model) {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  };
+  for (const auto& source : model.sources()) add(std::to_string(source->size()) + ' ');
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    add(model.name(i));
+    for (const Part& part : model[i].parts()) {
+      const Extent extent = part.extent().value_or(Extent{});
+      add(' ' + std::to_string(extent.offset) + ' ' + std::to_string(extent.length) + ' ');
+      add(part.digest());
+    }
+  }
+  return std::to_string(hash);
+}
+
 std::string verify_file(const std::string& path, const val& options) {
   return answer(path, [&] {
-    Context context = job_context();
-    const val share = options["share"];
-    context.share.index = static_cast<std::uint32_t>(count_option(share, "index", 0, UINT32_MAX));
-    context.share.of = static_cast<std::uint32_t>(count_option(share, "of", 1, UINT32_MAX));
-    const Verdict verdict = verify(path, context, open_options(options));
+    const val given = options["share"];
+    const Share share{.index = static_cast<std::uint32_t>(count_option(given, "index", 0, UINT32_MAX)),
+                      .of = static_cast<std::uint32_t>(count_option(given, "of", 1, UINT32_MAX))};
+    const Verdict verdict = verify(path, job_context(), open_options(options), share);
     return object([&](JsonWriter& out) {
       out.key("verdict");
       out.raw(to_json(path, verdict));
       out.member("shares", verdict.shares);
+      out.member("identity", identity_of(verdict.model));
       out.key("payload");
       out.begin_array();
       out.u64(verdict.payload_begin);

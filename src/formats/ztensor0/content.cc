@@ -28,13 +28,17 @@ void find_overlaps(const Model& model, std::vector<Finding>& out) {
 }  // namespace
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  check_share(model, {}, context, findings);
+}
+
+void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{
       parse_checksum,
       rules::kChecksumRule,
       rules::kZstdRule,
       nullptr,
       {rules::kIndptr, rules::kEntryRange, rules::kDuplicateEntries, rules::kDuplicatesUnchecked}};
-  core::check_stated(model, kRules, context, findings,
+  core::check_stated(model, kRules, share, context, findings,
                      [&](core::Progress&, std::vector<Finding>& found) { find_overlaps(model, found); });
 }
 

@@ -51,7 +51,7 @@ constexpr core::Format kFormat = {
     .read = read,
     .check_content = check_content,
     .content_can_fail = true,
-    .content_has_shares = true,
+    .check_share = check_share,
     .layout = layout,
     .append = nullptr,
 };

@@ -89,13 +89,17 @@ class LayoutPass {
 }  // namespace
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  check_share(model, {}, context, findings);
+}
+
+void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{
       core::parse_digest,
       rules::kDigestRule,
       rules::kZstd,
       &rules::kBool,
       {rules::kIndptr, rules::kIndexRange, rules::kDuplicateEntries, rules::kDuplicatesUnchecked}};
-  core::check_stated(model, kRules, context, findings, [&](core::Progress&, std::vector<Finding>& found) {
+  core::check_stated(model, kRules, share, context, findings, [&](core::Progress&, std::vector<Finding>& found) {
     // If a component is broken, its bytes would look like a gap, so this pass needs an error-free file.
     if (findings.errors() == 0) LayoutPass(model, found).run();
   });

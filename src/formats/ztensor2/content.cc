@@ -155,19 +155,25 @@ void check_padding(const Model& model, core::Progress& progress, std::vector<Fin
 }  // namespace
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
+  check_share(model, {}, context, findings);
+}
+
+void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{core::parse_decoded_digest,
                                      rules::kDigestRule,
                                      rules::kZstd,
                                      &rules::kBool,
                                      {rules::kIndptrRule, rules::kIndexRange, rules::kDuplicateEntries,
                                       rules::kEntriesUnchecked, &rules::kIndexOrder}};
-  core::check_stated(model, kRules, context, findings, [&](core::Progress& progress, std::vector<Finding>& found) {
-    check_nibbles(model, context, found);
-    // These read the manifest again, or take the bytes of a broken part for padding: both need a file without errors.
-    if (findings.errors() != 0) return;
-    ShardPass(model, progress, found).run();
-    check_padding(model, progress, found);
-  });
+  core::check_stated(model, kRules, share, context, findings,
+                     [&](core::Progress& progress, std::vector<Finding>& found) {
+                       check_nibbles(model, context, found);
+                       // These read the manifest again, or take the bytes of a broken part for padding: both need a
+                       // file without errors.
+                       if (findings.errors() != 0) return;
+                       ShardPass(model, progress, found).run();
+                       check_padding(model, progress, found);
+                     });
 }
 
 }  // namespace weighbridge::ztensor2

@@ -69,8 +69,9 @@ void Barrier::arrive_and_wait() noexcept {
   wait_while(round_, round, kWithinJob);
 }
 
-// All words of a job are of that job or the next one by the time a member leaves it, and those of the next are begun by
-// whoever comes first. So a word that is not of this job is of the one before, and empty, or of the one after.
+// By the time a member leaves a job, all words are of that job and empty, or of a later one; those of the next job are
+// begun by whoever comes first. So a word that is not of this job is of the one before, and empty, or of a later one.
+// Barriers keep members far less than 2^16 jobs apart.
 std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, std::size_t count) noexcept {
   const auto word = [](std::uint16_t job, std::uint64_t first, std::uint64_t end) {
     return std::uint64_t{job} << 48 | first << 24 | end;
@@ -110,13 +111,13 @@ Team::Team(unsigned threads) {
 void Team::start(unsigned threads) noexcept {
   process_ = forks.load(std::memory_order_relaxed);
   try {
+    claims_.emplace(threads);  // those of a thread that cannot be created are taken over by the others
     if (threads > 1) threads_.reserve(threads - 1);
     for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
   } catch (const std::exception&) {
     // Continue with the threads that exist.
   }
   barrier_.emplace(size());
-  claims_.emplace(size());
 }
 
 // Nothing may be done with handles of threads that only the parent has, so they are not destroyed.

@@ -35,7 +35,7 @@ export type OnProgress = (done: number, total: number) => void;
 export interface CallOptions {
   /**
    * Stops the call, which then rejects with kind `cancelled`. Generation stops between two steps. Any other running job
-   * is stopped by ending the worker, and a new one is started: open models are opened again on their next use. A
+   * is stopped by ending its workers, and a new one is started: open models are opened again on their next use. A
    * generation that runs at the same time is lost.
    */
   readonly signal?: AbortSignal | undefined;

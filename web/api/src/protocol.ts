@@ -24,7 +24,7 @@ export interface OpenArguments {
   readonly tokenizer: MountedSource | null;
 }
 
-/** One of the workers that verify a file together, as Context::share of the library. */
+/** One of the workers that verify a file together, as Share of the library. */
 export interface Share {
   readonly index: number;
   readonly of: number;
@@ -37,6 +37,8 @@ export interface Share {
 export interface CheckedShare {
   readonly verdict: types.Verdict;
   readonly shares: number;
+  /** The same for all that read the same index. */
+  readonly identity: string;
   readonly payload: readonly [number, number];
 }
 

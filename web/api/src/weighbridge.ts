@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry point. One Weighbridge is one worker with the core; a worker that dies is replaced. Models and what is made
-// from them have their own files.
+// The entry point. One Weighbridge is one worker with the core, and others that help it; a worker that dies is replaced.
+// Models and what is made from them have their own files.
 
 import { hasSimd } from "./core.js";
 import { WeighbridgeError } from "./errors.js";
@@ -39,7 +39,7 @@ export class Weighbridge {
 
   /**
    * Called when the worker has died by itself (`memory`, `lost`), after the pending calls have been rejected. You need
-   * not do anything: the next call gets a new worker. Not called for a cancelled job.
+   * not do anything: the next call gets a new worker. Not called for a cancelled job, nor for a worker that only helped.
    */
   onlost: (() => void) | null = null;
 
@@ -59,7 +59,9 @@ export class Weighbridge {
     const base = options.base ?? new URL("./", import.meta.url);
     const platform = await host();
     const workers = options.workers ?? Math.min(platform.processors(), kMostWorkers);
-    if (!(Number.isInteger(workers) && workers >= 1)) throw WeighbridgeError.of("misuse", "workers must be at least 1");
+    if (!(Number.isInteger(workers) && workers >= 1 && workers <= kMostAsked)) {
+      throw WeighbridgeError.of("misuse", `workers must be a whole number from 1 to ${kMostAsked}`);
+    }
     const spawn = () => platform.spawn(base);
     const started = { base: base.href, simd: options.simd ?? hasSimd() };
     const link = new Link(spawn, started);
@@ -90,12 +92,12 @@ export class Weighbridge {
       ...await mountedBeside(platform, source, options.beside),
       format: options.format ?? "",
       structure: options.checks === "structure",
+      share: { index: 0, of: 1 },
     };
-    const file = "file" in args.source ? args.source.file : null;
-    const of = file === null || args.structure ? 1 : sharesOf(file, await platform.size(file), this.#workers);
-    if (of === 1) return (await this.#link.call("verify", { ...args, share: { index: 0, of } }, options)).verdict;
-    const job = (session: Session) => verifyTogether(session, this.#helpers, of, args, options.onProgress);
-    return this.#link.run(job, options.signal);
+    const size = "file" in args.source && !args.structure ? await platform.size(args.source.file) : 0;
+    const of = sharesOf(args, size, this.#workers);
+    if (of === 1) return (await this.#link.call("verify", args, options)).verdict;
+    return this.#link.run((session) => verifyTogether(session, this.#helpers, of, args, options), options.signal);
   }
 
   /** Reads bytes of a file, fewer at its end. Useful around a finding in a file that cannot be opened. */
@@ -161,7 +163,7 @@ export class Weighbridge {
     return this.#link.call("memory", null);
   }
 
-  /** Ends the worker. Pending calls reject with `cancelled`, later ones with `misuse`. */
+  /** Ends the workers. Pending calls reject with `cancelled`, later ones with `misuse`. */
   close(): void {
     this.#helpers.end();
     this.#link.close();
@@ -170,6 +172,7 @@ export class Weighbridge {
 
 /** More would mostly wait for the memory, and each has a core of its own. */
 const kMostWorkers = 4;
+const kMostAsked = 64;
 
 /** The format cannot be edited in place. */
 const kNewFile = "misuse/new-file";

@@ -94,15 +94,18 @@ function shared(text, count) {
   return path;
 }
 
-for (const how of ["shared", "helper dies"]) {
+for (const how of ["shared", "helper dies", "shared little"]) {
   test(`workers verify a large file together (${how})`, async () => {
     const several = await Weighbridge.start({ base: fake.base, simd: false, workers: 3 });
     const seen = [];
+    const began = performance.now();
     const verdict = await several.verify(shared(how, 3), { onProgress: (done, total) => seen.push([done, total]) });
+    assert.ok(seen.length <= 3 + (performance.now() - began) / 50, `${seen.length} reports`);
     assert.deepEqual(verdict.findings.map(({ rule, offset }) => [rule, offset]), [["index", 7], ["payload", 98],
       ["payload", 99], ["payload", 100], ["payload", 200], ["payload", 201], ["payload", 202], ["tail", 9]]);
     assert.equal(verdict.valid, false);
-    assert.deepEqual(seen.at(-1), [300e6, 300e6]);
+    const all = how.includes("little") ? 3e5 : 3e8;
+    assert.deepEqual(seen.at(-1), [all, all]);
     assert.deepEqual(seen, [...seen].sort(([a], [b]) => a - b));
     assert.equal((await several.verify(shared("shared", 1))).findings.length, 4);
     assert.equal((await several.verify(bytes("good"))).valid, true);
@@ -110,15 +113,36 @@ for (const how of ["shared", "helper dies"]) {
   });
 }
 
-test("an aborted verification ends the workers that helped", async () => {
+test("a file that is replaced between two workers is verified by one", async () => {
   const several = await Weighbridge.start({ base: fake.base, simd: false, workers: 2 });
-  const stop = new AbortController();
-  const verdict = several.verify(shared("hang", 2), { signal: stop.signal });
-  setTimeout(() => stop.abort(), 200);
-  await rejects(verdict, "cancelled");
+  assert.equal((await several.verify(shared("shared, replaced", 2))).findings.length, 4);
+  several.close();
+});
+
+test("without workers to help, the first one does it all", async () => {
+  const other = fakePackage();
+  const several = await Weighbridge.start({ base: other.base, simd: false, workers: 2 });
+  other.remove();
   assert.equal((await several.verify(shared("shared", 2))).findings.length, 6);
   several.close();
-  await rejects(Weighbridge.start({ base: fake.base, simd: false, workers: 0 }), "misuse");
+});
+
+for (const how of ["hang", "helper hangs"]) {
+  test(`an aborted verification ends all of its workers (${how})`, async () => {
+    const several = await Weighbridge.start({ base: fake.base, simd: false, workers: 2 });
+    const stop = new AbortController();
+    const verdict = several.verify(shared(how, 2), { signal: stop.signal });
+    setTimeout(() => stop.abort(), 300);
+    await rejects(verdict, "cancelled");
+    assert.equal((await several.verify(shared("shared", 2))).findings.length, 6);
+    several.close();
+  });
+}
+
+test("a number of workers that cannot be is misuse", async () => {
+  for (const workers of [0, -1, 1.5, 65, NaN]) {
+    await rejects(Weighbridge.start({ base: fake.base, simd: false, workers }), "misuse");
+  }
 });
 
 test("an aborted call that waits does not touch the worker", async () => {

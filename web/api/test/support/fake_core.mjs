@@ -93,15 +93,18 @@ export default async function fakeCore({ wasmBinary }) {
       const what = text(path);
       isFirst ||= share.index === 0;
       if (what.startsWith("helper dies") && !isFirst) process.exit(3);
+      if (what.startsWith("helper hangs") && !isFirst) for (;;) core.onProgress(1, 2);
       if (what.startsWith("helper") || what.startsWith("shared")) {
         // The structure has one finding before and one after those of payload.
         const found = (rule, offset) => ({ rule, severity: "error", kind: "malformed", message: rule, offset, file: null,
           tensor: null, expected: null, found: null });
         const own = [found("payload", 100 - share.index), found("payload", 200 + share.index)];
         const findings = share.index > 0 ? own : [found("index", 7), ...own, found("tail", 9)];
-        for (let i = 0; i <= 100; i++) core.onProgress((100 * (share.of - 1) + i) * 1e6, 100 * share.of * 1e6);
+        const bytes = what.includes("little") ? 1000 : 1e6;
+        for (let i = 0; i <= 100; i++) core.onProgress((100 * (share.of - 1) + i) * bytes, 100 * share.of * bytes);
         const verdict = { schema: 2, path, format: "fake", valid: false, findings };
-        return JSON.stringify({ verdict, shares: share.of, payload: [1, 3] });
+        const identity = what.includes("replaced") ? String(share.index) : "1";
+        return JSON.stringify({ verdict, shares: share.of, identity, payload: [1, 3] });
       }
       if (what.startsWith("trap")) throw new WebAssembly.RuntimeError("unreachable");
       if (what.startsWith("memory")) throw new WebAssembly.RuntimeError("memory access out of bounds");
@@ -109,7 +112,7 @@ export default async function fakeCore({ wasmBinary }) {
       if (what.startsWith("hang")) for (;;) core.onProgress(1, 2);
       if (what.startsWith("progress")) for (let i = 1; i <= 100000; i++) core.onProgress(i, 100000);
       const valid = !what.startsWith("bad");
-      return JSON.stringify({ verdict: { schema: 2, path, format: "fake", valid, findings: [] }, shares: 1, payload: [0, 0] });
+      return JSON.stringify({ verdict: { schema: 2, path, format: "fake", valid, findings: [] }, shares: 1, identity: "1", payload: [0, 0] });
     },
     hash: (model, path) => JSON.stringify({ schema: 2, path, format: "fake", of: "content", digest: "00" }),
     rows: (model, tensor, first, count) =>
