@@ -241,10 +241,10 @@ struct Format {
   std::span<const std::string_view> signs{};
   // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&);
-  // Whether one of them is an error: a conversion then checks them before it writes.
-  bool content_can_fail = false;
   // The same for one of several processes that divide the parts. Null: the first one checks everything.
   void (*check_share)(const Model&, const Share&, const Context&, Findings&) = nullptr;
+  // Whether one of these rules is an error: a conversion then checks them before it writes.
+  bool content_can_fail = false;
   // The layout of the output. Null: read-only format. Reads no payload. Throws Error{misuse} for options that the
   // format lacks.
   WriteLayout (*layout)(const Model&, const Options&);

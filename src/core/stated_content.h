@@ -20,9 +20,15 @@ struct StatedRules {
 };
 
 // Checks all parts and sparse structures, then calls `more` for the container's own rules, and reports everything in
-// order. Of several shares each checks some parts, and the first the rest. Parts that are cut from one
-// blob are checked once, as the tensor's main part. Throws Error{io}, Cancelled.
+// order. Of several shares each checks some parts, and the first the rest. Parts that are cut from one blob are checked
+// once, as the tensor's main part. Throws Error{io}, Cancelled.
 void check_stated(const Model&, const StatedRules&, const Share&, const Context&, Findings&,
                   const std::function<void(Progress&, std::vector<Finding>&)>& more);
+
+// Format::check_content of a format that has check_share: the check by one process.
+template <void (*CheckShare)(const Model&, const Share&, const Context&, Findings&)>
+void check_alone(const Model& model, const Context& context, Findings& findings) {
+  CheckShare(model, {}, context, findings);
+}
 
 }  // namespace weighbridge::core

@@ -109,7 +109,8 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   return {&format, draft.finish()};
 }
 
-std::uint32_t check_share(const Loaded& loaded, const Share& share, const Context& context, core::Findings& findings) {
+std::uint32_t check_content(const Loaded& loaded, const Share& share, const Context& context,
+                            core::Findings& findings) {
   if (loaded.format == nullptr || loaded.format->check_content == nullptr) return 1;
   if (share.of > 1 && loaded.format->check_share != nullptr) {
     loaded.format->check_share(loaded.model, share, context, findings);
@@ -117,9 +118,6 @@ std::uint32_t check_share(const Loaded& loaded, const Share& share, const Contex
   }
   if (share.index == 0) loaded.format->check_content(loaded.model, context, findings);
   return 1;
-}
-void check_content(const Loaded& loaded, const Context& context, core::Findings& findings) {
-  check_share(loaded, {}, context, findings);
 }
 
 }  // namespace weighbridge::registry

@@ -25,9 +25,7 @@ enum class Files : bool { all, one };
 // Reports to `findings`. Throws core::Stop where `findings` does, Error{io} and Error{misuse}.
 Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&,
             Files = Files::all);
-// Runs the rules that read payload on the result of load().
-void check_content(const Loaded&, const Context&, core::Findings&);
-// Likewise, those of a share. Returns Verdict::shares.
-std::uint32_t check_share(const Loaded&, const Share&, const Context&, core::Findings&);
+// Runs the rules that read payload on the share of the result of load(). Returns Verdict::shares.
+std::uint32_t check_content(const Loaded&, const Share&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::registry

@@ -37,7 +37,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   if (!first) reading.checks = Checks::structure;
   registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
   verdict.payload_begin = verdict.report.findings().size();
-  verdict.shares = registry::check_share(loaded, share, context, findings);
+  verdict.shares = registry::check_content(loaded, share, context, findings);
   verdict.payload_end = verdict.report.findings().size();
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;

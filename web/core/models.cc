@@ -111,7 +111,7 @@ std::string verify_file(const std::string& path, const val& options) {
       out.key("verdict");
       out.raw(to_json(path, verdict));
       out.member("shares", verdict.shares);
-      out.member("identity", identity_of(verdict.model));
+      out.member("identity", share.of > 1 ? identity_of(verdict.model) : std::string());
       out.key("payload");
       out.begin_array();
       out.u64(verdict.payload_begin);

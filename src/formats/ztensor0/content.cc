@@ -27,10 +27,6 @@ void find_overlaps(const Model& model, std::vector<Finding>& out) {
 
 }  // namespace
 
-void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  check_share(model, {}, context, findings);
-}
-
 void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{
       parse_checksum,

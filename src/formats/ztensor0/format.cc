@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/format_options.h"
+#include "core/stated_content.h"
 #include "formats/ztensor0/layout.h"
 #include "formats/ztensor0/rules.h"
 
@@ -49,9 +50,9 @@ constexpr core::Format kFormat = {
              .rules = rules::kAll},
     .matches = matches,
     .read = read,
-    .check_content = check_content,
-    .content_can_fail = true,
+    .check_content = core::check_alone<check_share>,
     .check_share = check_share,
+    .content_can_fail = true,
     .layout = layout,
     .append = nullptr,
 };

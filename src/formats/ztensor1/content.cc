@@ -88,10 +88,6 @@ class LayoutPass {
 
 }  // namespace
 
-void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  check_share(model, {}, context, findings);
-}
-
 void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{
       core::parse_digest,

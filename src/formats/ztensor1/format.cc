@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/format_options.h"
+#include "core/stated_content.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
 
@@ -54,9 +55,9 @@ constexpr core::Format kFormat = {
              .rules = rules::kAll},
     .matches = matches,
     .read = read,
-    .check_content = check_content,
-    .content_can_fail = true,
+    .check_content = core::check_alone<check_share>,
     .check_share = check_share,
+    .content_can_fail = true,
     .layout = layout,
     .append = append,
     .new_header = new_header,

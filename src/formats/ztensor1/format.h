@@ -13,7 +13,6 @@ extern const core::Format kFormat;
 // Whether the magic number is at the start or the end of the file.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-void check_content(const Model&, const Context&, core::Findings&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&);
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,

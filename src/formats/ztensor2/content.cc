@@ -154,10 +154,6 @@ void check_padding(const Model& model, core::Progress& progress, std::vector<Fin
 
 }  // namespace
 
-void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  check_share(model, {}, context, findings);
-}
-
 void check_share(const Model& model, const Share& share, const Context& context, core::Findings& findings) {
   constexpr core::StatedRules kRules{core::parse_decoded_digest,
                                      rules::kDigestRule,

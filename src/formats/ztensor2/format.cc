@@ -7,6 +7,7 @@
 
 #include "core/format_options.h"
 #include "core/shards.h"
+#include "core/stated_content.h"
 #include "formats/ztensor2/layout.h"
 #include "formats/ztensor2/rules.h"
 
@@ -65,9 +66,9 @@ constexpr core::Format kFormat = {
     .read = read,
     .read_files = read_files,
     .signs = kSigns,
-    .check_content = check_content,
-    .content_can_fail = true,
+    .check_content = core::check_alone<check_share>,
     .check_share = check_share,
+    .content_can_fail = true,
     .layout = layout,
     .layout_files = layout_files,
     .append = nullptr,

@@ -14,7 +14,6 @@ extern const core::Format kFormat;
 // Whether the magic number is at the start or the end of the file.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-void check_content(const Model&, const Context&, core::Findings&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
 // The folder of a model in shards: model.zt, with model-00001-of-00003.zt and so on beside it.
 void read_files(const core::Opening&, core::Draft&);

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <tuple>
 
 namespace weighbridge::kernels {
 namespace {
@@ -72,12 +73,11 @@ void Barrier::arrive_and_wait() noexcept {
 // By the time a member leaves a job, all words are of that job and empty, or of a later one; those of the next job are
 // begun by whoever comes first. So a word that is not of this job is of the one before, and empty, or of a later one.
 // Barriers keep members far less than 2^16 jobs apart.
-std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, std::size_t count) noexcept {
+std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, unsigned size, std::size_t count) noexcept {
   const auto word = [](std::uint16_t job, std::uint64_t first, std::uint64_t end) {
     return std::uint64_t{job} << 48 | first << 24 | end;
   };
   const std::uint16_t job = members_[rank].job;
-  const auto size = static_cast<unsigned>(members_.size());
   for (unsigned i = 0; i < size; ++i) {
     const unsigned whose = (rank + i) % size;
     std::atomic<std::uint64_t>& left = members_[whose].left;
@@ -85,8 +85,7 @@ std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, std::size_t coun
       const auto of = static_cast<std::uint16_t>(seen >> 48);
       std::uint64_t first = seen >> 24 & kMost, end = seen & kMost;
       if (of == static_cast<std::uint16_t>(job - 1)) {
-        first = count * whose / size;
-        end = count * (whose + 1) / size;
+        std::tie(first, end) = share_of(count, whose, size);
       } else if (of != job) {
         break;
       }
@@ -111,7 +110,7 @@ Team::Team(unsigned threads) {
 void Team::start(unsigned threads) noexcept {
   process_ = forks.load(std::memory_order_relaxed);
   try {
-    claims_.emplace(threads);  // those of a thread that cannot be created are taken over by the others
+    claims_.emplace(threads);
     if (threads > 1) threads_.reserve(threads - 1);
     for (unsigned rank = 1; rank < threads; ++rank) threads_.emplace_back([this, rank] { work(rank); });
   } catch (const std::exception&) {

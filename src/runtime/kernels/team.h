@@ -9,7 +9,6 @@
 #include <functional>
 #include <optional>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,17 +26,23 @@ class Barrier {
   alignas(64) std::atomic<unsigned> round_{0};
 };
 
-// What each member has left of the items that a crew computes. A member starts with its share, from the front; once
-// done, it takes items of the others, from the back: another program may have their processor at the moment.
+// A member's share of `count` items, as [first, second).
+inline std::pair<std::size_t, std::size_t> share_of(std::size_t count, unsigned rank, unsigned size) noexcept {
+  return {count * rank / size, count * (rank + 1) / size};
+}
+
+// What each member has left of the items that a crew computes. A member starts at the front of its share. Once done, it
+// takes items from the back of the others', because another program may be holding up their processors.
 class Claims {
  public:
-  explicit Claims(unsigned size) : members_(size) {}
+  explicit Claims(unsigned threads) : members_(threads) {}
   static constexpr std::size_t kMost = (std::size_t{1} << 24) - 1;  // items of a job
 
   // Begins the next job. All members call it for the same jobs in the same order.
   void begin(unsigned rank) noexcept { ++members_[rank].job; }
-  // Items of the `count` that are this member's from now on, as [first, second); none if none are left.
-  std::pair<std::size_t, std::size_t> next(unsigned rank, std::size_t count) noexcept;
+  // Items of the `count` that are this member's from now on, as [first, second); none if none are left. `size` is that
+  // of the crew.
+  std::pair<std::size_t, std::size_t> next(unsigned rank, unsigned size, std::size_t count) noexcept;
 
  private:
   struct alignas(64) Member {
@@ -56,20 +61,21 @@ struct Crew {
   void sync() const noexcept {
     if (size > 1) barrier->arrive_and_wait();
   }
-  // This member's share of `count` items, as [first, second).
-  std::pair<std::size_t, std::size_t> share(std::size_t count) const noexcept {
-    return {count * rank / size, count * (rank + 1) / size};
+  std::pair<std::size_t, std::size_t> share(std::size_t count) const noexcept { return share_of(count, rank, size); }
+  // Calls call(first, end) for this member's share, unless it is empty.
+  template <class Call> void own(std::size_t count, Call call) const {
+    if (const auto [first, end] = share(count); first < end) call(first, end);
   }
   // Calls call(first, end) for items until all `count` are computed or being computed. All members call this, in the
   // same order; which of them gets an item depends on how fast they are.
   template <class Call> void each(std::size_t count, Call call) const {
-    if (size == 1 || count > Claims::kMost) {
-      if (const auto [first, end] = share(count); first < end) call(first, end);
-      return;
-    }
+    if (size == 1 || count > Claims::kMost) return own(count, call);
     claims->begin(rank);
-    for (auto [first, end] = claims->next(rank, count); first < end; std::tie(first, end) = claims->next(rank, count))
+    for (;;) {
+      const auto [first, end] = claims->next(rank, size, count);
+      if (first == end) return;
       call(first, end);
+    }
   }
 };
 

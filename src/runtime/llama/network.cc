@@ -139,8 +139,7 @@ void Network::product(const Linear& linear, const Linear& next, const Operand& i
     multiply(linear, in, common, {0, in.rows, begin, end});
   };
   // A row alone takes no longer than reading the weights, which is fastest without a stop.
-  if (in.rows > 1) return crew.each(panels, call);
-  if (const auto [begin, end] = crew.share(panels); begin < end) call(begin, end);
+  in.rows > 1 ? crew.each(panels, call) : crew.own(panels, call);
 }
 
 void Network::multiply(const Linear& linear, const Operand& in, const kernels::Product& common,
@@ -257,9 +256,7 @@ void Network::attend(std::size_t index, const Step& step, const kernels::Crew& c
                             step.space.context + kv * group * head, config_.hidden, step.space.scratch(crew.rank)});
     }
   };
-  if (rows > 1) return crew.each(config_.kv_heads, attend_heads);
-  const auto [begin, end] = crew.share(config_.kv_heads);
-  attend_heads(begin, end);
+  rows > 1 ? crew.each(config_.kv_heads, attend_heads) : crew.own(config_.kv_heads, attend_heads);
 }
 
 void Network::logits(Workspace& space, std::size_t first, std::size_t rows, const kernels::Crew& crew) const noexcept {

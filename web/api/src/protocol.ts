@@ -5,6 +5,9 @@
 import type { Failure } from "./errors.js";
 import type * as types from "./types.js";
 
+/** The least time between two progress reports, in milliseconds. */
+export const kReportEvery = 50;
+
 /** Bytes of a file, in a form that can be sent to a worker. */
 export type FileBytes =
   | { readonly kind: "blob"; readonly blob: Blob }

@@ -19,6 +19,7 @@ import type {
   Result,
   WrittenOutput,
 } from "./protocol.js";
+import { kReportEvery } from "./protocol.js";
 import type {
   Comparison,
   DifferenceMap,
@@ -48,8 +49,6 @@ export interface Platform {
 
 /** How long a generation runs before messages are handled, in milliseconds: one frame of a screen. */
 const kStep = 16;
-/** The least time between two progress reports, in milliseconds. The first with a total comes at once, as the last. */
-const kReportEvery = 50;
 
 type Handlers = { [Op in Operation]: (args: Arguments<Op>, id: number) => Result<Op> | Promise<Result<Op>> };
 
@@ -97,7 +96,7 @@ export class Server {
   }
 
   #report(core: Core, id: number): void {
-    let isCounted = false;
+    let isCounted = false; // the first report with a total comes at once, as the last one does
     core.onProgress = (done, total) => {
       const now = performance.now();
       if ((total > 0 && (!isCounted || done >= total)) || now - this.#reported >= kReportEvery) {

@@ -5,6 +5,7 @@
 import { WeighbridgeError } from "./errors.js";
 import type { Session } from "./link.js";
 import type { Arguments, CheckedShare } from "./protocol.js";
+import { kReportEvery } from "./protocol.js";
 import type { Finding, LongCallOptions, OnProgress, Verdict } from "./types.js";
 
 /** The bytes of a file for each of its workers. */
@@ -13,8 +14,6 @@ const kBytesOfShare = 32 * 1024 * 1024;
 const kBytesWorthHelp = 16 * 1024 * 1024;
 /** The findings that a report keeps: Report::kMaxFindings of the library. */
 const kMostFindings = 1000;
-/** The least time between two progress reports, in milliseconds. */
-const kReportEvery = 50;
 
 /**
  * How many workers may verify a file of `size` bytes. Bytes in memory would be copied for each of them, so such a file,
