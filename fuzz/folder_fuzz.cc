@@ -24,7 +24,7 @@ Read read(const std::shared_ptr<const Place>& folder, const Context& context, co
   core::Findings findings(out.report, mode);
   try {
     registry::Loaded loaded = registry::load(folder, context, {.format = "hf"}, findings);
-    if (mode == core::Findings::Mode::all) registry::check_content(loaded, context, findings);
+    if (mode == core::Findings::Mode::all) registry::check_content(loaded, {}, context, findings);
     out.model = std::move(loaded.model);
   } catch (const core::Stop&) {}
   return out;

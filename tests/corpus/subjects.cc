@@ -187,7 +187,7 @@ class FolderSubject final : public Subject {
     for (const auto& [name, bytes] : suspect) files.emplace(name, source_of(bytes, name));
     try {
       registry::Loaded loaded = registry::load(folder_of(std::move(files), "folder"), {}, {.format = "hf"}, findings);
-      if (mode == core::Findings::Mode::all) registry::check_content(loaded, {}, findings);
+      if (mode == core::Findings::Mode::all) registry::check_content(loaded, {}, {}, findings);
       return std::move(loaded.model);
     } catch (const core::Stop&) {
       return std::nullopt;
