@@ -60,10 +60,10 @@ void require_possible(const Plan& plan) {
 // Only the file being appended to may also be the output: the new file begins with all its bytes and replaces it.
 void require_other_file(const convert::PlanRep& rep, const std::string& path, bool replace) {
   for (const Model& model : rep.models)
-    for (const auto& source : model.sources())
-      if (!(replace && source == rep.layout.prefix_source) && io::same_file(path, std::string(source->name())))
-        base::misuse_of(path, "output-is-input",
-                        "the output is the input '" + std::string(source->name()) + "': give another name");
+    if (const Source* const input =
+            io::find_file(path, model.sources(), replace ? rep.layout.prefix_source.get() : nullptr))
+      base::misuse_of(path, "output-is-input",
+                      "the output is the input '" + std::string(input->name()) + "': give another name");
 }
 
 void require_folder_name(const convert::PlanRep& rep, const std::string& path) {

@@ -423,6 +423,16 @@ TEST(SameFile, LooksThroughLinks) {
   EXPECT_FALSE(same_file(folder / "absent", folder / "absent"));
 }
 
+TEST(SameFile, FindsTheOutputAmongFilesAndModelsInMemory) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) write_file(folder / name, "x");
+  const std::vector<std::shared_ptr<const Source>> sources = {
+      memory_source({}), memory_source({}), open_file(folder / "a"), memory_source({}), open_file(folder / "b")};
+  EXPECT_EQ(find_file(folder / "b", sources), sources[4].get());
+  EXPECT_EQ(find_file(folder / "b", sources, sources[4].get()), nullptr);
+  EXPECT_EQ(find_file(folder / "absent", sources), nullptr);
+}
+
 TEST(Spill, HoldsBytesAndHasNoName) {
   const TemporaryFolder folder;
   Spill spill(folder / "target");

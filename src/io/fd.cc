@@ -121,15 +121,30 @@ int exchange(int folder, const char* name, int other_folder, const char* other_n
 
 int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : -1; }
 
+namespace {
+bool is_at(const struct stat& file, const std::string& path) {
+  struct stat there {};
+  return ::stat(path.c_str(), &there) == 0 && there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+}
+}  // namespace
+
 bool same_file(const std::string& a, const std::string& b) {
-  struct stat one {
-  }, two{};
-  if (::stat(a.c_str(), &one) != 0 || ::stat(b.c_str(), &two) != 0) return false;
-  return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+  struct stat file {};
+  return ::stat(a.c_str(), &file) == 0 && is_at(file, b);
 }
 
-bool is_one_of(const std::string& path, std::span<const std::shared_ptr<const Source>> sources) {
-  return std::ranges::any_of(sources, [&](const auto& each) { return same_file(path, std::string(each->name())); });
+const Source* find_file(const std::string& path, std::span<const std::shared_ptr<const Source>> sources,
+                        const Source* besides) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return nullptr;
+  std::string_view last;
+  for (const auto& each : sources) {
+    // A model in memory has a source for each tensor, all of one name.
+    if (each.get() == besides || each->name() == last) continue;
+    last = each->name();
+    if (is_at(file, std::string(last))) return each.get();
+  }
+  return nullptr;
 }
 
 }  // namespace weighbridge::io

@@ -67,7 +67,8 @@ bool not_offered(int error) noexcept;
 
 // Whether both paths are the same file by device and inode, links followed; false if either is absent.
 bool same_file(const std::string& a, const std::string& b);
-// Whether the path is one of these files, through any link. Names in angle brackets are not paths and never match.
-bool is_one_of(const std::string& path, std::span<const std::shared_ptr<const Source>> sources);
+// Which of these files the path is, through any link; null if none. `besides` is left out.
+const Source* find_file(const std::string& path, std::span<const std::shared_ptr<const Source>> sources,
+                        const Source* besides = nullptr);
 
 }  // namespace weighbridge::io

@@ -75,7 +75,7 @@ struct OutputFile::Rep {
 };
 
 OutputFile::OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs) {
-  if (io::is_one_of(path, inputs)) base::misuse_of(path, "output-is-input", "this is the file that is being read");
+  if (io::find_file(path, inputs)) base::misuse_of(path, "output-is-input", "this is the file that is being read");
   rep_ = std::make_unique<Rep>(path, replace, inputs);
 }
 

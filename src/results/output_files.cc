@@ -131,7 +131,7 @@ void OutputFiles::Rep::require_free(const std::string& name) const {
   // A link may lead to another disk, where a rename from here is impossible.
   if (fs::is_symlink(there)) refuse_kind(at.string(), "cannot be written: it is a symbolic link");
   if (!fs::is_regular_file(there)) refuse_kind(at.string(), "cannot be written: it is not a regular file");
-  if (io::is_one_of(at.string(), inputs))
+  if (io::find_file(at.string(), inputs))
     base::misuse_of(at.string(), "output-is-input", "the output is the input itself");
   if (!replace) refuse_existing(at.string());
 }

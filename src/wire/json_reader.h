@@ -189,7 +189,7 @@ inline std::uint64_t digits8(const char* at, std::size_t& count) noexcept {
 
 // The common case of a number: an integer of 1 to 15 digits well inside the text, read without a branch per digit.
 // Returns how many digits it has; 0 if it is anything else, or within 17 bytes of the end.
-inline std::size_t short_u64(const char* at, const char* end, std::uint64_t& out) noexcept {
+[[gnu::always_inline]] inline std::size_t short_u64(const char* at, const char* end, std::uint64_t& out) noexcept {
   if (end - at < 17) return 0;
   std::size_t count = 0;
   std::uint64_t value = json_detail::digits8(at, count);

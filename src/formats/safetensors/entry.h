@@ -62,15 +62,22 @@ struct Entry {
       next += digits;
       return digits != 0;
     };
-    if (!passes("{\"dtype\":")) return 0;
-    dtype_at = offset();
-    if (!passes("\"")) return 0;
+    if (!passes("{\"dtype\":\"")) return 0;
+    dtype_at = offset() - 1;
     const char* const name = next;
-    while (next != end && ((*next >= '0' && *next <= '9') || (*next >= 'A' && *next <= 'Z') || *next == '_')) ++next;
-    set_dtype({name, static_cast<std::size_t>(next - name)});
-    if (!passes("\",\"shape\":")) return 0;
-    shape_at = offset();
-    if (!passes("[")) return 0;
+    // Neighboring tensors mostly share a dtype.
+    const std::string_view last = last_ < kDTypeRanks ? kDTypes[last_].name : std::string_view{};
+    std::size_t same = 0;
+    while (same < last.size() && next != end && *next == last[same]) ++next, ++same;
+    if (same != 0 && same == last.size() && next != end && *next == '"') {
+      dtype_name = {name, same};
+      dtype = kDTypes[last_].dtype;
+    } else {
+      while (next != end && ((*next >= '0' && *next <= '9') || (*next >= 'A' && *next <= 'Z') || *next == '_')) ++next;
+      set_dtype({name, static_cast<std::size_t>(next - name)});
+    }
+    if (!passes("\",\"shape\":[")) return 0;
+    shape_at = offset() - 1;
     if (!passes("]")) {
       for (std::uint64_t dim = 0;;) {
         if (rank == kMaxRank || !number(dim)) return 0;
@@ -79,9 +86,9 @@ struct Entry {
         if (!passes(",")) return 0;
       }
     }
-    if (!passes(",\"data_offsets\":")) return 0;
-    offsets_at = offset();
-    if (!passes("[") || !number(offsets[0]) || !passes(",") || !number(offsets[1]) || !passes("]}")) return 0;
+    if (!passes(",\"data_offsets\":[")) return 0;
+    offsets_at = offset() - 1;
+    if (!number(offsets[0]) || !passes(",") || !number(offsets[1]) || !passes("]}")) return 0;
     has_dtype = has_shape = has_offsets = shape_good = offsets_good = true;
     return static_cast<std::size_t>(next - text.data());
   }

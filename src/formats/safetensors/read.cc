@@ -217,8 +217,9 @@ class Walk {
       place.offsets_at = static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize);
       if (sound) {
         place.tensor = add(name);
-        // While the names are at hand: most writers sort them.
-        if (place.tensor > 0) ascending_ = ascending_ && draft_.name(place.tensor - 1) < draft_.name(place.tensor);
+        // While the names are at hand: most writers sort them. Those with escapes are sorted afterwards.
+        ascending_ = ascending_ && !key.escaped && (place.tensor == 0 || last_name_ < name);
+        last_name_ = key.raw;
       }
     }
   }
@@ -506,6 +507,7 @@ class Walk {
   std::uint64_t data_start_ = 0, buffer_ = 0;
   std::vector<Place> places_;
   bool ascending_ = true;            // the names of the tensors, without duplicates
+  std::string_view last_name_;       // of the draft's last tensor, as the header spells it
   bool usual_ = false;               // the limit of depth allows the usual entry
   bool complete_ = true;             // every range could be read
   std::uint64_t seen_ = 0;           // number of tensors, including broken ones

@@ -294,7 +294,7 @@ class Packer {
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
       if (!options_.replace) refuse_existing(path);
-      if (io::is_one_of(path, model_.sources()))
+      if (io::find_file(path, model_.sources()))
         base::misuse_of(path, "output-is-input", "this is the input: choose another folder");
     }
   }
