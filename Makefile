@@ -199,8 +199,6 @@ fuzz: setup-check ## fuzz for long: make fuzz FUZZ_SECONDS=600
 
 bench: ## build and run the benchmarks, in turns with the peers that are there: BENCH_TURNS=1 for a short try
 	@tools/install-packages.sh bench
-	cmake --preset bench
-	cmake --build build/bench -j $(JOBS)
 	@tools/run-bench.sh $(BENCH_ARGUMENTS)
 
 bench-report: ## put the results of the last run into docs/performance.md and docs/charts

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs benchmarks in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all). A missing
+# Builds and runs benchmarks in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all). A missing
 # peer or input is left out, with a message. Environment variables:
 #   PEERS                 a folder with the commands zt and amn (features cli and gguf), if they are not in PATH
 #   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
@@ -102,6 +102,8 @@ run_web() {
   WEIGHBRIDGE_TEST_DATA=$test_data node bench/web.mjs --ours "$ours" ${turns:+--rounds "$turns"} ${NETRON:+--netron "$NETRON"} "$@"
 }
 
+if [ -z "${BENCH_BUILD-}" ]; then cmake --preset bench; fi
+cmake --build "$build" -j "$(nproc)"  # else programs that are older than their source would be timed, without a word
 install -D "$build/weighbridge" "$ours"  # as users have it: the file as the linker leaves it starts 0.45 ms slower than a copy
 mkdir -p "$results"
 failed=()
