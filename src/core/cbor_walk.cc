@@ -21,7 +21,7 @@ constexpr std::uint32_t kDeepest = 1000;
 
 std::uint32_t CborWalk::depth() const noexcept { return std::min(context_.limits.depth, kDeepest); }
 
-void CborWalk::enter(std::string index, std::uint64_t begin, std::size_t shortest, std::string_view what) {
+void CborWalk::enter(HeaderMemory index, std::uint64_t begin, std::size_t shortest, std::string_view what) {
   begin_ = begin;
   text_ = draft_.retain_header(std::move(index));
   findings_.tree(Grammar::cbor, Span::Kind::structure, begin, text_, what);

@@ -36,7 +36,7 @@ class CborWalk {
 
   // Keeps the index, which begins at `begin` in the file, and is called `what`. Each tensor takes at least `shortest`
   // bytes of it, so its length limits what is reserved.
-  void enter(std::string index, std::uint64_t begin, std::size_t shortest, std::string_view what);
+  void enter(HeaderMemory index, std::uint64_t begin, std::size_t shortest, std::string_view what);
 
   // Calls walk(). If it stops because the index cannot be read to its end, empties the draft and returns false.
   template <class Walk> bool attempt(Walk walk) {

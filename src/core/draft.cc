@@ -79,6 +79,7 @@ void Draft::begin_view(const Model& model) {
   state_->left_behind = of.left_behind;
   state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
+  state_->header_memory = of.header_memory;
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
   state_->dtype_label = of.dtype_label;
@@ -110,9 +111,22 @@ void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
   make_room(state_->dims, dims);
 }
 
+HeaderMemory::HeaderMemory(std::uint64_t size)
+    : size_(base::to_size(size)), memory_(std::make_unique_for_overwrite<std::byte[]>(size_)) {
+  base::use_large_pages(bytes());
+}
+
+std::string_view Draft::retain_header(HeaderMemory header) {
+  narrow(header.text().size(), "header");
+  state_->header = header.text();
+  state_->header_memory = std::move(header).share();
+  return state_->header;
+}
 std::string_view Draft::retain_header(std::string header) {
   narrow(header.size(), "header");
-  state_->header = std::move(header);
+  const auto memory = std::make_shared<const std::string>(std::move(header));
+  state_->header = *memory;
+  state_->header_memory = memory;
   return state_->header;
 }
 
@@ -134,7 +148,7 @@ void Draft::add_sources(std::vector<std::shared_ptr<const Source>> more) {
 }
 
 TextRef Draft::refer(std::string_view text) {
-  const auto within = [&](const std::string& whole) -> std::optional<std::uint32_t> {
+  const auto within = [&](std::string_view whole) -> std::optional<std::uint32_t> {
     const auto address = reinterpret_cast<std::uintptr_t>(text.data());
     const auto start = reinterpret_cast<std::uintptr_t>(whole.data());
     if (address < start || address - start > whole.size() || text.size() > whole.size() - (address - start))

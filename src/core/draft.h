@@ -28,6 +28,19 @@ struct FolderFile {
   bool weights = false;  // a part of the model that is not among its tensors
 };
 
+// Memory for a header that is about to be read: not filled with zeros, and in large pages if there are any.
+class HeaderMemory {
+ public:
+  explicit HeaderMemory(std::uint64_t size);
+  std::span<std::byte> bytes() noexcept { return {memory_.get(), size_}; }
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(memory_.get()), size_}; }
+  std::shared_ptr<const void> share() && { return std::shared_ptr<const std::byte[]>(std::move(memory_)); }
+
+ private:
+  std::size_t size_;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
 class Draft;
 struct TensorSide;
 struct TextRef;
@@ -121,6 +134,7 @@ class Draft {
   void begin_view(const Model& of);
 
   // Keeps the header in the model; views into the returned text become names without a copy.
+  std::string_view retain_header(HeaderMemory header);
   std::string_view retain_header(std::string header);
   // The model is in all of its sources: a folder, or shards with an index.
   void set_in_several_files();

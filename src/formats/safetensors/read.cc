@@ -94,11 +94,8 @@ class Walk {
                        bytes_text(length));
       return false;
     }
-    std::string text;
-    text.reserve(base::to_size(length));
-    base::use_large_pages(std::as_writable_bytes(std::span(text.data(), text.capacity())));
-    text.resize(base::to_size(length));
-    source_.read_at(kLengthSize, std::as_writable_bytes(std::span(text)));
+    core::HeaderMemory text(length);
+    source_.read_at(kLengthSize, text.bytes());
     text_ = draft_.retain_header(std::move(text));
     findings_.tree(core::Grammar::json, Span::Kind::structure, kLengthSize, text_, "header");
     data_start_ = kLengthSize + length;
@@ -210,6 +207,7 @@ class Walk {
     const bool sound = !entry_.broken && end <= buffer_;
     complete_ &= ranged;
     if (ranged) {
+      tiled_ = tiled_ && begin == std::exchange(tiles_end_, end);
       Place& place = places_.emplace_back();
       place.begin = begin;
       place.end = end;
@@ -390,6 +388,7 @@ class Walk {
   // T6: the ranges follow one another from 0 to the end of the buffer. If some range could not be read, holes are not
   // reported.
   void check_tiling() {
+    if (complete_ && tiled_ && tiles_end_ == buffer_) return;  // without another look at the places
     const auto before = [](const Place& a, const Place& b) {
       return std::tie(a.begin, a.end, a.name_at) < std::tie(b.begin, b.end, b.name_at);
     };
@@ -510,6 +509,8 @@ class Walk {
   std::string_view last_name_;       // of the draft's last tensor, as the header spells it
   bool usual_ = false;               // the limit of depth allows the usual entry
   bool complete_ = true;             // every range could be read
+  bool tiled_ = true;                // each range begins where the one before it in the header ends
+  std::uint64_t tiles_end_ = 0;      // the end of the last one
   std::uint64_t seen_ = 0;           // number of tensors, including broken ones
   std::vector<std::uint32_t> drop_;  // tensors of the draft that a rule about several tensors rejects
   Entry entry_;

@@ -34,7 +34,7 @@ bool check_magic(const Source& source, core::Findings& findings) {
 
 }  // namespace
 
-std::optional<std::string> read_index(const Source& source, const Context& context, core::Findings& findings) {
+std::optional<core::HeaderMemory> read_index(const Source& source, const Context& context, core::Findings& findings) {
   const std::uint64_t size = source.size();
   if (!check_magic(source, findings)) return std::nullopt;
   if (size < kMinFile) {
@@ -58,12 +58,12 @@ std::optional<std::string> read_index(const Source& source, const Context& conte
                     std::to_string(length));
     return std::nullopt;
   }
-  std::string text(base::to_size(length), '\0');
-  const auto out = std::as_writable_bytes(std::span(text));
+  core::HeaderMemory text(length);
+  const auto out = text.bytes();
   if (length > tail.size() - kFooterSize)
     source.read_at(size - kFooterSize - length, out);
   else
-    std::ranges::copy(std::span(tail).last(text.size() + kFooterSize).first(text.size()), out.begin());
+    std::ranges::copy(std::span(tail).last(out.size() + kFooterSize).first(out.size()), out.begin());
   return text;
 }
 

@@ -2,8 +2,8 @@
 // Reads the frame of a zTensor 0.1 file (sections 2, 3.1, 3.3): the magic number and the index.
 #pragma once
 #include <optional>
-#include <string>
 
+#include "core/draft.h"
 #include "core/findings.h"
 #include "weighbridge/context.h"
 #include "weighbridge/source.h"
@@ -12,6 +12,6 @@ namespace weighbridge::ztensor0 {
 
 // The CBOR of the index, without the size that follows it. nullopt if it cannot be read, which has been reported.
 // Throws Error{io}, Stop.
-std::optional<std::string> read_index(const Source&, const Context&, core::Findings&);
+std::optional<core::HeaderMemory> read_index(const Source&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::ztensor0

@@ -31,7 +31,7 @@ class Walk : private core::CborWalk {
     auto index = read_index(source_, context_, findings_);
     if (!index) return;
     draft_.set_version(kVersion);
-    const std::uint64_t begin = source_.size() - kFooterSize - index->size();
+    const std::uint64_t begin = source_.size() - kFooterSize - index->text().size();
     enter(std::move(*index), begin, kShortestEntry, "index");
     Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;

@@ -10,7 +10,6 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "base/large_pages.h"
 #include "core/common_rules.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
@@ -78,7 +77,8 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
 
 }  // namespace
 
-std::optional<std::string> read_manifest(const Source& source, const Context& context, core::Findings& findings) {
+std::optional<core::HeaderMemory> read_manifest(const Source& source, const Context& context,
+                                                core::Findings& findings) {
   const std::uint64_t size = source.size();
   std::array<std::byte, kMagicSize> magic{};
   const auto head = std::span(magic).first(static_cast<std::size_t>(std::min(size, kMagicSize)));
@@ -116,14 +116,11 @@ std::optional<std::string> read_manifest(const Source& source, const Context& co
                     std::to_string(length));
     return std::nullopt;
   }
-  std::string text;
-  text.reserve(base::to_size(length));
-  base::use_large_pages(std::as_writable_bytes(std::span(text.data(), text.capacity())));
-  text.resize(base::to_size(length));
-  const auto out = std::as_writable_bytes(std::span(text));
-  const std::size_t have = base::to_size(std::min<std::uint64_t>(text.size(), tail.size() - kFooterSize));
+  core::HeaderMemory text(length);
+  const std::span<std::byte> out = text.bytes();
+  const std::size_t have = base::to_size(std::min<std::uint64_t>(out.size(), tail.size() - kFooterSize));
   std::copy_n(tail.end() - static_cast<std::ptrdiff_t>(kFooterSize + have), have, out.last(have).begin());
-  if (have < text.size()) source.read_at(size - kFooterSize - length, out.first(text.size() - have));
+  if (have < out.size()) source.read_at(size - kFooterSize - length, out.first(out.size() - have));
   return text;
 }
 

@@ -2,8 +2,8 @@
 // Reads the envelope of a zTensor 1.x file (I.1, IV.1): magic numbers, footer and manifest.
 #pragma once
 #include <optional>
-#include <string>
 
+#include "core/draft.h"
 #include "core/findings.h"
 #include "weighbridge/context.h"
 #include "weighbridge/source.h"
@@ -12,6 +12,6 @@ namespace weighbridge::ztensor1 {
 
 // The manifest, without the footer that follows it. nullopt if it cannot be read, which has been reported. Throws
 // Error{io}, Stop.
-std::optional<std::string> read_manifest(const Source&, const Context&, core::Findings&);
+std::optional<core::HeaderMemory> read_manifest(const Source&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::ztensor1

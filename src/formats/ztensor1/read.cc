@@ -32,7 +32,7 @@ class Walk : private core::CborWalk {
     draft_.set_format("zt");
     auto manifest = read_manifest(source_, context_, findings_);
     if (!manifest) return;
-    const std::uint64_t begin = source_.size() - kFooterSize - manifest->size();
+    const std::uint64_t begin = source_.size() - kFooterSize - manifest->text().size();
     enter(std::move(*manifest), begin, kShortestObject, "manifest");
     Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;

@@ -83,9 +83,9 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
   if (length > context.limits.header)
     return fail(core::rules::kLimitHeader, footer + kManifestLengthAt,
                 "at most " + std::to_string(context.limits.header), std::to_string(length));
-  std::string text(base::to_size(length), '\0');
-  source.read_at(offset, std::as_writable_bytes(std::span(text)));
-  const std::uint64_t found = codecs::xxh3_64(std::as_bytes(std::span(text)));
+  core::HeaderMemory text(length);
+  source.read_at(offset, text.bytes());
+  const std::uint64_t found = codecs::xxh3_64(text.bytes());
   if (found != hash) return fail(rules::kManifestHash, offset, codecs::to_hex(hash), codecs::to_hex(found));
   return Envelope{offset, std::move(text)};
 }

@@ -42,13 +42,13 @@ class Walk : private core::CborWalk {
     auto envelope = read_envelope(source_, context_, findings_);
     if (!envelope) return;
     draft_.set_version(std::to_string(kVersion));
-    if (envelope->manifest.empty()) {
+    if (envelope->manifest.text().empty()) {
       findings_.report(rules::kDataShard, {});
       draft_.index_sorted_names();
       return;
     }
-    const std::uint64_t begin = envelope->manifest_offset, length = envelope->manifest.size();
-    if (!is_deterministic(envelope->manifest, begin)) return;
+    const std::uint64_t begin = envelope->manifest_offset, length = envelope->manifest.text().size();
+    if (!is_deterministic(envelope->manifest.text(), begin)) return;
     enter(std::move(envelope->manifest), begin, kShortestObject, "manifest");
     if (!attempt([this] { walk(); })) return;
     check_names(rules::kDuplicateKey);
