@@ -33,7 +33,8 @@ struct Verdict {
   std::uint32_t shares = 1;
   /// Which of report.findings() come from rules that read payload: those from `payload_begin` to before `payload_end`,
   /// in the order of file, offset, rule, tensor and message. Findings of other shares belong among them.
-  std::size_t payload_begin = 0, payload_end = 0;
+  std::size_t payload_begin = 0;
+  std::size_t payload_end = 0;  ///< see `payload_begin`
 };
 
 /// [reads] Throws Error of kind io and misuse only. If open() fails, it throws the first error of the report. The
