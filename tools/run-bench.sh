@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs benchmarks in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all). A missing
-# peer or input is left out, with a message. Environment variables:
+# Builds the benchmarks and runs them in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all).
+# A missing peer or input is left out, with a message. Environment variables:
 #   PEERS                 a folder with the commands zt and amn (features cli and gguf), if they are not in PATH
 #   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
 #   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
@@ -102,16 +102,18 @@ run_web() {
   WEIGHBRIDGE_TEST_DATA=$test_data node bench/web.mjs --ours "$ours" ${turns:+--rounds "$turns"} ${NETRON:+--netron "$NETRON"} "$@"
 }
 
+for name in "${names[@]}"; do
+  case " ${all[*]} " in
+    *" $name "*) ;;
+    *) echo "usage: $0 [--quick] [NAME...]; names are: ${all[*]}" >&2; exit 2 ;;
+  esac
+done
 if [ -z "${BENCH_BUILD-}" ]; then cmake --preset bench; fi
 cmake --build "$build" -j "$(nproc)"  # else programs that are older than their source would be timed, without a word
 install -D "$build/weighbridge" "$ours"  # as users have it: the file as the linker leaves it starts 0.45 ms slower than a copy
 mkdir -p "$results"
 failed=()
 for name in "${names[@]}"; do
-  case " ${all[*]} " in
-    *" $name "*) ;;
-    *) echo "usage: $0 [--quick] [NAME...]; names are: ${all[*]}" >&2; exit 2 ;;
-  esac
   began=$SECONDS
   echo "== $name"
   "run_$name" --json "$results/$name.json" || failed+=("$name")

@@ -3,7 +3,6 @@
 #include "core/state.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 #include <utility>
 
@@ -23,19 +22,23 @@ std::uint32_t narrow(std::size_t value, const char* what) {
     too_large(what);
   return static_cast<std::uint32_t>(value);
 }
+
+std::uint16_t add_role(std::vector<std::string>& roles, std::string_view role) {
+  // Real files have few roles. In a hostile file, this count bounds the search.
+  if (roles.size() >= UINT16_MAX)
+    base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
+  roles.emplace_back(role);
+  return static_cast<std::uint16_t>(roles.size() - 1);
+}
+// Inline, so that a role known at compile time is compared without a call.
+[[gnu::always_inline]] inline std::uint16_t find_or_add(std::vector<std::string>& roles, std::string_view role) {
+  for (std::size_t i = 0; i < roles.size(); ++i)
+    if (std::string_view(roles[i]) == role) return static_cast<std::uint16_t>(i);
+  return add_role(roles, role);
+}
 }  // namespace
 
-std::uint16_t index_of_role(std::vector<std::string>& roles, std::string_view role) {
-  const auto known = std::find(roles.begin(), roles.end(), role);
-  const auto index = static_cast<std::size_t>(known - roles.begin());
-  if (known == roles.end()) {
-    // Real files have few roles. In a hostile file, this count bounds the search.
-    if (roles.size() >= UINT16_MAX)
-      base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
-    roles.emplace_back(role);
-  }
-  return static_cast<std::uint16_t>(index);
-}
+std::uint16_t index_of_role(std::vector<std::string>& roles, std::string_view role) { return find_or_add(roles, role); }
 
 Draft::Draft() : state_(std::make_shared<State>()) {}
 Draft::~Draft() = default;
@@ -79,7 +82,6 @@ void Draft::begin_view(const Model& model) {
   state_->left_behind = of.left_behind;
   state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
-  state_->header_memory = of.header_memory;
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
   state_->dtype_label = of.dtype_label;
@@ -111,23 +113,22 @@ void Draft::reserve(std::size_t tensors, std::size_t parts, std::size_t dims) {
   make_room(state_->dims, dims);
 }
 
-HeaderMemory::HeaderMemory(std::uint64_t size)
-    : size_(base::to_size(size)), memory_(std::make_unique_for_overwrite<std::byte[]>(size_)) {
-  base::use_large_pages(bytes());
+HeaderMemory::HeaderMemory(std::string text) {
+  const auto memory = std::make_shared<std::string>(std::move(text));
+  bytes_ = std::as_writable_bytes(std::span(*memory));
+  memory_ = memory;
+}
+HeaderMemory::HeaderMemory(std::uint64_t size) {
+  const std::shared_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(base::to_size(size));
+  bytes_ = {memory.get(), base::to_size(size)};
+  memory_ = memory;
+  base::use_large_pages(bytes_);
 }
 
 std::string_view Draft::retain_header(HeaderMemory header) {
   narrow(header.text().size(), "header");
-  state_->header = header.text();
-  state_->header_memory = std::move(header).share();
-  return state_->header;
-}
-std::string_view Draft::retain_header(std::string header) {
-  narrow(header.size(), "header");
-  const auto memory = std::make_shared<const std::string>(std::move(header));
-  state_->header = *memory;
-  state_->header_memory = memory;
-  return state_->header;
+  state_->header = std::move(header);
+  return state_->header.text();
 }
 
 std::uint32_t Draft::add_source(std::shared_ptr<const Source> source) {
@@ -156,7 +157,7 @@ TextRef Draft::refer(std::string_view text) {
     return static_cast<std::uint32_t>(address - start);
   };
   const auto length = static_cast<std::uint32_t>(narrow(text.size(), "names"));
-  if (const auto at = within(state_->header)) return {*at, length};
+  if (const auto at = within(state_->header.text())) return {*at, length};
   if (const auto at = within(state_->arena)) return {*at | TextRef::kArena, length};
   const std::uint32_t offset = narrow(state_->arena.size(), "names");
   narrow(state_->arena.size() + text.size(), "names");
@@ -218,12 +219,7 @@ std::uint32_t Draft::add_part(std::string_view role, DType dtype, Shape shape, E
 }
 
 std::uint32_t Draft::add_dense(std::string_view name, DType dtype, Shape shape, const Extent& extent) {
-  static constexpr std::string_view kRole = "data";
-  std::vector<std::string>& roles = state_->roles;
-  // Compares with a length known at compile time: a load, where the search calls a function.
-  const bool first = !roles.empty() && roles[0].size() == kRole.size() &&
-                     std::memcmp(roles[0].data(), kRole.data(), kRole.size()) == 0;
-  const std::uint16_t role = first ? std::uint16_t{0} : index_of_role(roles, kRole);
+  const std::uint16_t role = find_or_add(state_->roles, "data");
   const std::uint32_t index = add_tensor(name, Layout::dense, dtype, shape);
   TensorRecord& tensor = state_->tensors.back();
   tensor.part_count = 1;

@@ -28,17 +28,19 @@ struct FolderFile {
   bool weights = false;  // a part of the model that is not among its tensors
 };
 
-// Memory for a header that is about to be read: not filled with zeros, and in large pages if there are any.
+// A file's header in memory. Copies share it, so a model and its views have one.
 class HeaderMemory {
  public:
+  HeaderMemory() = default;
+  HeaderMemory(std::string text);  // not explicit: many formats read it as a string
+  // For a header that is about to be read: not filled with zeros, and in large pages if there are any.
   explicit HeaderMemory(std::uint64_t size);
-  std::span<std::byte> bytes() noexcept { return {memory_.get(), size_}; }
-  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(memory_.get()), size_}; }
-  std::shared_ptr<const void> share() && { return std::shared_ptr<const std::byte[]>(std::move(memory_)); }
+  std::span<std::byte> bytes() noexcept { return bytes_; }
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
  private:
-  std::size_t size_;
-  std::unique_ptr<std::byte[]> memory_;
+  std::shared_ptr<void> memory_;
+  std::span<std::byte> bytes_;
 };
 
 class Draft;
@@ -135,7 +137,6 @@ class Draft {
 
   // Keeps the header in the model; views into the returned text become names without a copy.
   std::string_view retain_header(HeaderMemory header);
-  std::string_view retain_header(std::string header);
   // The model is in all of its sources: a folder, or shards with an index.
   void set_in_several_files();
   // Where the model is read from.

@@ -76,7 +76,7 @@ std::span<const std::uint32_t> by_name(const Model& model) noexcept {
 
 std::string_view retained_header(const Model& model) noexcept {
   const State* const state = Access::state(model);
-  return state ? state->header : std::string_view{};
+  return state ? state->header.text() : std::string_view{};
 }
 
 bool is_view(const Model& model) noexcept {

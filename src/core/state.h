@@ -105,9 +105,8 @@ struct State {
   std::vector<LeftBehind> left_behind;   // what no conversion carries over
   std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
-  std::string_view header;               // retained; names point into it
-  std::shared_ptr<const void> header_memory;
-  std::string arena;  // texts that were unescaped or generated
+  HeaderMemory header;                   // retained; names point into it
+  std::string arena;                     // texts that were unescaped or generated
   std::vector<std::string> roles;
   std::vector<std::uint64_t> dims;
   std::vector<PartRecord> parts;
@@ -127,7 +126,7 @@ struct State {
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
 
   std::string_view text(TextRef ref) const noexcept {
-    const std::string_view from = (ref.offset & TextRef::kArena) != 0 ? std::string_view(arena) : header;
+    const std::string_view from = (ref.offset & TextRef::kArena) != 0 ? std::string_view(arena) : header.text();
     return from.substr(ref.offset & ~TextRef::kArena, ref.length);
   }
   std::string_view tensor_name(std::uint32_t i) const noexcept { return text(tensors[i].name); }

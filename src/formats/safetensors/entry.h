@@ -65,17 +65,8 @@ struct Entry {
     if (!passes("{\"dtype\":\"")) return 0;
     dtype_at = offset() - 1;
     const char* const name = next;
-    // Neighboring tensors mostly share a dtype.
-    const std::string_view last = last_ < kDTypeRanks ? kDTypes[last_].name : std::string_view{};
-    std::size_t same = 0;
-    while (same < last.size() && next != end && *next == last[same]) ++next, ++same;
-    if (same != 0 && same == last.size() && next != end && *next == '"') {
-      dtype_name = {name, same};
-      dtype = kDTypes[last_].dtype;
-    } else {
-      while (next != end && ((*next >= '0' && *next <= '9') || (*next >= 'A' && *next <= 'Z') || *next == '_')) ++next;
-      set_dtype({name, static_cast<std::size_t>(next - name)});
-    }
+    while (next != end && ((*next >= '0' && *next <= '9') || (*next >= 'A' && *next <= 'Z') || *next == '_')) ++next;
+    set_dtype({name, static_cast<std::size_t>(next - name)});
     if (!passes("\",\"shape\":[")) return 0;
     shape_at = offset() - 1;
     if (!passes("]")) {

@@ -13,7 +13,7 @@ namespace weighbridge::ztensor2 {
 
 struct Envelope {
   std::uint64_t manifest_offset = 0;
-  core::HeaderMemory manifest{0};  // empty: a data shard, which has none
+  core::HeaderMemory manifest;  // empty: a data shard, which has none
 };
 // nullopt if it cannot be read, which has been reported. Throws Error{io}, Stop.
 std::optional<Envelope> read_envelope(const Source&, const Context&, core::Findings&);
