@@ -41,11 +41,10 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   mark_as_advanced(WEIGHBRIDGE_CCACHE)
   if(WEIGHBRIDGE_CCACHE)
     # Relative paths let a second checkout use what the first one compiled. Precompiled headers contain the path of their checkout, so
-    # this does not apply to them; ccache requires this sloppiness to cache files that use one.
+    # ccache takes the checksum beside one (cmake/precompiled.cmake) for it; it requires this sloppiness to cache files that use one.
     set(cache CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true)
     if(WEIGHBRIDGE_PCH)
-      string(MD5 checkout ${PROJECT_SOURCE_DIR})
-      list(APPEND cache CCACHE_NAMESPACE=${checkout} CCACHE_SLOPPINESS=pch_defines,time_macros)
+      list(APPEND cache CCACHE_PCH_EXTSUM=true CCACHE_SLOPPINESS=pch_defines,time_macros)
     endif()
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${cache} ${WEIGHBRIDGE_CCACHE})
   endif()

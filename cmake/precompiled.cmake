@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Precompiled headers halve the time of a full build: one for sources and one for tests, shared by all targets.
 # weighbridge_precompiled(TARGET sources|tests)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # clang finds the .pch beside that header; ccache does not understand CMake's -Xclang -include-pch
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include <PCH_HEADER>)
+endif()
 function(weighbridge_precompiled target kind)
   if(NOT WEIGHBRIDGE_PCH)
     return()
@@ -20,6 +23,19 @@ function(weighbridge_precompiled target kind)
     endif()
     target_link_libraries(wb_precompiled_${kind} PRIVATE wb_options wb_precompiled_options)
     target_precompile_headers(wb_precompiled_${kind} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/${header})
+    # Such a header contains the path of its checkout. ccache takes the checksum beside it instead, so that another checkout can use what
+    # this one compiled; CMake writes it anew when a header changes.
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -x c++ -E -include ${PROJECT_SOURCE_DIR}/cmake/${header} /dev/null OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+    string(PREPEND text "\n")
+    string(REGEX MATCHALL "\n# [0-9]+ \"/(usr/|[^\"]*/cmake/)[^\"]*" headers "${text}")
+    list(TRANSFORM headers REPLACE ".*\"" "")
+    list(REMOVE_DUPLICATES headers)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
+    string(REGEX REPLACE "\n#[^\n]*" "" text "${text}")
+    string(SHA256 sum "${text}")
+    set(compiled ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/wb_precompiled_${kind}.dir/cmake_pch.hxx)
+    file(WRITE ${compiled}.gch.sum ${sum})
+    file(WRITE ${compiled}.pch.sum ${sum})
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")  # of the same kind of code as the header
