@@ -7,10 +7,10 @@ FUZZ_SECONDS ?= 10
 # The builds of the page's core: with the 128-bit vectors of WebAssembly, and without.
 WEB_KINDS ?= simd plain
 PREFIX ?= /usr/local
-STAGE := tools/stage.sh
+AGAIN := $(MAKE) --no-print-directory
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 
-.PHONY: help setup setup-test setup-check build build-demo demo test check check-long check-firefox test-house test-unit test-command test-reference \
+.PHONY: help setup setup-test setup-check build build-demo compile-all demo test check check-long check-firefox test-house test-unit test-command test-reference \
   test-packages test-interop test-python test-pythons check-torch check-torch-files wheel wheels check-roots check-llama test-web test-fuzz test-threads test-all-threads test-malformed test-properties test-shared bench bench-report fuzz corpus docs docs-site reference unicode format check-model-signing check-ray lake soak \
   format-check tidy install package check-reproducible web web-serve clean
 .NOTPARALLEL:
@@ -43,35 +43,39 @@ demo: ## say what it installs, build, make a sample model and take it through ev
 	@tools/demo.sh
 
 test: ## what a newcomer runs: house rules, one build, its unit, corpus and command tests
-	@$(STAGE) "packages" $(MAKE) --no-print-directory setup-test
-	@$(STAGE) "house rules" $(MAKE) --no-print-directory test-house
-	@$(STAGE) "unit, corpus and layering tests (GCC, the release build)" $(MAKE) --no-print-directory test-unit
-	@$(STAGE) "command and witness tests that need no foreign Python packages" $(MAKE) --no-print-directory test-command
-	@$(STAGE) "the Python package where no other is" tools/test-python-core.sh build/release
+	@tools/stages.sh \
+	  "packages" "$(AGAIN) setup-test" \
+	  "house rules" "$(AGAIN) test-house" \
+	  "unit, corpus and layering tests (GCC, the release build)" "$(AGAIN) test-unit" \
+	  "command and witness tests that need no foreign Python packages" "$(AGAIN) test-command" \
+	  "the Python package where no other is" "tools/test-python-core.sh build/release"
 
 check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
-	@$(STAGE) "packages and Python environments" $(MAKE) --no-print-directory setup-check
-	@$(STAGE) "a word for each public name" $(MAKE) --no-print-directory test-reference
-	@$(STAGE) "the packages made of the release build" $(MAKE) --no-print-directory test-packages
-	@$(STAGE) "interop with the published packages, and robustness" $(MAKE) --no-print-directory test-interop
-	@$(STAGE) "the Python package" $(MAKE) --no-print-directory test-python
-	@$(STAGE) "the browser: core with vectors, npm package and page" $(MAKE) --no-print-directory test-web WEB_KINDS=simd
-	@$(STAGE) "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" $(MAKE) --no-print-directory test-fuzz
-	@$(STAGE) "clang 16: thread sanitizer over the lowest layers with threads, and crews" $(MAKE) --no-print-directory test-threads THREADED="base_test io_test runtime_kernels_test"
+	@tools/stages.sh \
+	  "packages and Python environments" "$(AGAIN) setup-check" \
+	  "everything compiles, benchmarks and fuzz targets too" "$(AGAIN) compile-all" \
+	  "a word for each public name" "$(AGAIN) test-reference" \
+	  "the packages made of the release build" "$(AGAIN) test-packages" \
+	  "interop with the published packages, and robustness" "$(AGAIN) test-interop" \
+	  "the Python package" "$(AGAIN) test-python" \
+	  "the browser: core with vectors, npm package and page" "$(AGAIN) test-web WEB_KINDS=simd" \
+	  "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" "$(AGAIN) test-fuzz" \
+	  "clang 16: thread sanitizer over the lowest layers with threads, and crews" "$(AGAIN) test-threads THREADED='base_test io_test runtime_kernels_test'"
 
 check-long: setup-check ## what does not fit, before a release: fuzzing for long, threads and malformed files without a sample
-	@$(STAGE) "the shared library" $(MAKE) --no-print-directory test-shared
-	@$(STAGE) "the browser: core with and without vectors, npm package and page" $(MAKE) --no-print-directory test-web
-	@$(STAGE) "the page in Firefox" $(MAKE) --no-print-directory check-firefox
-	@$(STAGE) "the Python package with each Python that is here, and from its source archive" $(MAKE) --no-print-directory test-pythons
-	@$(STAGE) "the Python package under the address sanitizer" tools/test-python-asan.sh
-	@$(STAGE) "the package and the wheels on clean systems" $(MAKE) --no-print-directory check-roots
-	@$(STAGE) "GGUF beside llama.cpp" $(MAKE) --no-print-directory check-llama
-	@$(STAGE) "properties with other random cases" $(MAKE) --no-print-directory test-properties
-	@$(STAGE) "manifests beside model-signing" $(MAKE) --no-print-directory check-model-signing
-	@$(STAGE) "100,000 malformed files of each format, and the corpus changed and cut everywhere" $(MAKE) --no-print-directory test-malformed
-	@$(STAGE) "clang 16: each fuzz target for ten minutes, and the cost of each format for three" $(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=600
-	@$(STAGE) "clang 16: thread sanitizer over everything" $(MAKE) --no-print-directory test-all-threads
+	@tools/stages.sh \
+	  "the shared library" "$(AGAIN) test-shared" \
+	  "the browser: core with and without vectors, npm package and page" "$(AGAIN) test-web" \
+	  "the page in Firefox" "$(AGAIN) check-firefox" \
+	  "the Python package with each Python that is here, and from its source archive" "$(AGAIN) test-pythons" \
+	  "the Python package under the address sanitizer" "tools/test-python-asan.sh" \
+	  "the package and the wheels on clean systems" "$(AGAIN) check-roots" \
+	  "GGUF beside llama.cpp" "$(AGAIN) check-llama" \
+	  "properties with other random cases" "$(AGAIN) test-properties" \
+	  "manifests beside model-signing" "$(AGAIN) check-model-signing" \
+	  "100,000 malformed files of each format, and the corpus changed and cut everywhere" "$(AGAIN) test-malformed" \
+	  "clang 16: each fuzz target for ten minutes, and the cost of each format for three" "$(AGAIN) test-fuzz FUZZ_SECONDS=600" \
+	  "clang 16: thread sanitizer over everything" "$(AGAIN) test-all-threads"
 
 test-house: format-check ## layering, license lines, formatting, links of the pages
 	python3 tests/layering/check.py
@@ -81,6 +85,12 @@ test-house: format-check ## layering, license lines, formatting, links of the pa
 	python3 tests/repository/performance.py
 	python3 tools/exports.py --check
 	python3 tools/python_reference.py --check
+
+compile-all:
+	cmake --preset release -DWEIGHBRIDGE_BENCH=ON
+	cmake --build build/release -j $(JOBS)
+	cmake --preset fuzz
+	cmake --build build/fuzz -j $(JOBS)
 
 test-reference:
 	python3 tests/repository/reference.py
@@ -94,7 +104,7 @@ test-command: ## run the Python tests that need no foreign packages against that
 	@tools/run-pytest.sh system tests/cli tests/witness
 
 test-packages: ## make the Debian packages and the .tar.gz; unpack, run, build against, install and remove them
-	cmake --preset release -DWEIGHBRIDGE_BENCH=ON  # nothing else compiles the benchmarks
+	cmake --preset release
 	cmake --build build/release -j $(JOBS)
 	python3 tools/run_ctest.py package -j $(JOBS)
 
