@@ -142,7 +142,7 @@ std::vector<ExitStatus> exit_statuses() {
   return out;
 }
 
-std::string_view summary() noexcept { return "inspect, verify, convert and run tensor files"; }
+std::string_view summary() noexcept { return "inspect, verify, convert, compare and run model files"; }
 std::string_view purpose() noexcept {
   return "weighbridge shows what is in a tensor file, verifies it, and converts it without dropping data silently. It "
          "also runs small text models.";

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries that weighbridge depends on, each as one target weighbridge::<name>: crypto, zstd, zlib, fmt. This file is also
-# installed, so that find_package(weighbridge) finds them the same way. WEIGHBRIDGE_STATIC uses static archives.
+# installed, so that find_package(weighbridge) finds them the same way. WEIGHBRIDGE_STATIC uses static archives. Debian's packages that are
+# missing, and those that the includer put into the list weighbridge_missing, are named in one error.
 
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -22,7 +23,9 @@ function(weighbridge_dependency name)
   find_library(WEIGHBRIDGE_${name}_LIBRARY_${kind} NAMES ${libraries})
   mark_as_advanced(WEIGHBRIDGE_${name}_INCLUDE WEIGHBRIDGE_${name}_LIBRARY_${kind})
   if(NOT WEIGHBRIDGE_${name}_INCLUDE OR NOT WEIGHBRIDGE_${name}_LIBRARY_${kind})
-    message(FATAL_ERROR "weighbridge needs lib${ARG_LIBRARY} (Debian and Ubuntu: apt-get install ${ARG_PACKAGE})")
+    list(APPEND weighbridge_missing ${ARG_PACKAGE})
+    set(weighbridge_missing ${weighbridge_missing} PARENT_SCOPE)
+    return()
   endif()
   add_library(weighbridge::${name} UNKNOWN IMPORTED GLOBAL)
   set_target_properties(weighbridge::${name} PROPERTIES
@@ -37,3 +40,7 @@ weighbridge_dependency(crypto HEADER openssl/evp.h LIBRARY crypto PACKAGE libssl
 weighbridge_dependency(zstd HEADER zstd.h LIBRARY zstd PACKAGE libzstd-dev)
 weighbridge_dependency(zlib HEADER zlib.h LIBRARY z PACKAGE zlib1g-dev)
 weighbridge_dependency(fmt HEADER fmt/format.h LIBRARY fmt PACKAGE libfmt-dev)
+if(weighbridge_missing)
+  list(JOIN weighbridge_missing " " weighbridge_missing)
+  message(FATAL_ERROR "weighbridge needs libraries that are missing. Debian and Ubuntu: apt-get install ${weighbridge_missing}")
+endif()

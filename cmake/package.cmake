@@ -26,10 +26,9 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME weighbridge)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION utils)
-set(CPACK_DEBIAN_COMMAND_DESCRIPTION "The command weighbridge says what is in a model file (safetensors, zTensor,
-STB, EMBD, SLM, Hugging Face folders), proves it sound before a byte of it is
-used, and turns it into another container without losing anything unsaid. It
-embeds texts and runs small language models.")
+set(CPACK_DEBIAN_COMMAND_DESCRIPTION "${PROJECT_DESCRIPTION}.
+It runs no code from them, never drops data silently, embeds texts, and runs
+small language models.")
 if(NOT WEIGHBRIDGE_STATIC)
   set(CPACK_DEBIAN_COMMAND_PACKAGE_SHLIBDEPS ON)  # a static command depends on nothing
 endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open, prove, convert and run tensor files, whatever the container.
+"""Inspect, verify, convert, compare and run model files: safetensors, GGUF, PyTorch, ONNX, NumPy, HDF5 and more.
 
 >>> import weighbridge as wb
 >>> with wb.open("model.safetensors") as m:          # doctest: +SKIP

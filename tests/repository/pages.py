@@ -106,6 +106,17 @@ PLANTED = {
 }
 
 
+# What weighbridge is, in the words that every front page uses.
+TAGLINE = "inspect, verify, convert, compare and run model files"
+TAGLINES = ("README.md", "CMakeLists.txt", "pyproject.toml", "mkdocs.yml", "docs/Doxyfile", "cli/help.cc", "python/weighbridge/__init__.py",
+            "web/page/index.html", "web/page/src/welcome.ts", "web/api/package.json")
+
+
+def wrong_taglines(texts):
+    """The files, of (name, text), that say in other words what weighbridge is."""
+    return [f"{name} does not say '{TAGLINE}'" for name, text in texts if TAGLINE not in text.lower()]
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
     targets = set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(), re.M))
@@ -115,6 +126,7 @@ def main():
     pages = [page for page in listed if page and (root / page).is_file()]
     found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(), targets, presets)]
     found += wrong_site(root, (root / "mkdocs.yml").read_text(), pages)
+    found += wrong_taglines((name, (root / name).read_text()) for name in TAGLINES)
     for wrong in found:
         print(wrong)
     unreported = [words for words, text in PLANTED.items()
@@ -122,9 +134,10 @@ def main():
     planted_pages = ["docs/README.md", "src/formats/stb/README.md"]
     unreported += [words for words, text in PLANTED_SITE.items()
                    if not any(words in wrong for wrong in wrong_site(root, text, planted_pages))]
+    unreported += [] if wrong_taglines([("README.md", "Opens files")]) else ["a tagline"]
     for words in unreported:
         print(f"pages.py did not report what was planted for '{words}'")
-    planted = len(PLANTED) + len(PLANTED_SITE)
+    planted = len(PLANTED) + len(PLANTED_SITE) + 1
     print(f"pages: {len(found)} violations on {len(pages)} pages; {planted - len(unreported)} of {planted} planted ones reported")
     return 1 if found or unreported else 0
 

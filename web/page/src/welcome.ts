@@ -12,9 +12,9 @@ export class Welcome extends HTMLElement {
       h("li", { class: "quiet" }, "Loading the core …"));
     replace(this,
       h("div", { class: "welcome-words" },
-        h("h1", {}, "Weigh a model before you use it."),
-        h("p", { class: "lead" }, "Open a model file to see what is in it, verify every byte, run it, or convert it to " +
-          "another format. Everything happens on this machine: nothing is ever uploaded.")),
+        h("h1", {}, "Inspect, verify, convert, compare and run model files."),
+        h("p", { class: "lead" }, "Open a model file to see what is in it, check its structure and every checksum that it " +
+          "carries, run it, or convert it to another format. Everything happens on this machine: nothing is ever uploaded.")),
       h("wb-file-drop" as "div", { class: "drop" }),
       h("p", { class: "sample-line" }, "No file at hand? ",
         button("Try a small sample", () => void session.add([sampleFile()], null), "link", { id: "sample" })),
