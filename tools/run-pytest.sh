@@ -25,5 +25,5 @@ for python in "${pythons[@]}"; do
     exit
   fi
 done
-echo "pytest is missing: make setup-test installs it" >&2
+echo "pytest is missing: make setup FOR=test installs it" >&2
 exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One process that goes over a lake of model files for minutes (`make lake` makes one): opens, verifies, hashes, converts and compares what it meets,
+"""One process that goes over a lake of model files for minutes (`make soak` makes one): opens, verifies, hashes, converts and compares what it meets,
 sound or broken, in random order. Its memory and its open files, looked at each minute, must not grow from the first third
 of the time to the last.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: tensors over a file, modules, and safetensors' functions. `make check-torch` runs it where PyTorch is installed."""
+"""PyTorch: tensors over a file, modules, and safetensors' functions. `make interop PEER=torch` runs it where PyTorch is installed."""
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: make check-torch runs this")
+torch = pytest.importorskip("torch", reason="needs PyTorch: make interop PEER=torch runs this")
 np = pytest.importorskip("numpy")
 
 import weighbridge as wb  # noqa: E402

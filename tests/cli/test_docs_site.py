@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests tools/docs_site.py, which makes the site of `make docs-site`, as far as that needs no MkDocs."""
+"""Tests tools/docs_site.py, which makes the site of `make site`, as far as that needs no MkDocs."""
 import importlib.util
 import pathlib
 

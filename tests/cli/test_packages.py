@@ -57,7 +57,7 @@ def test_the_demo_says_what_it_will_install_before_it_does(system):
     assert done.returncode == 0 and not calls.exists(), "only said"
     assert done.stdout.startswith("Debian packages that it will install:\n  g++                    compiles\n")
     demo = (ROOT / "tools/demo.sh").read_text()
-    assert 0 < demo.index("--say demo") < demo.index("build the Python package") < demo.index("make --no-print-directory build-demo")
+    assert 0 < demo.index("--say demo") < demo.index("build the Python package") < demo.index("cmake --build")
 
 
 def test_every_package_has_its_purpose(system):

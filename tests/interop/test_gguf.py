@@ -214,7 +214,7 @@ def greedy(model, count=20):
     return out
 
 
-@pytest.mark.skipif(llama() is None, reason="llama-cpp-python is missing: make check-llama installs it")
+@pytest.mark.skipif(llama() is None, reason="llama-cpp-python is missing: make interop PEER=llama installs it")
 @pytest.mark.parametrize("how", [[], ["--max-shard-size", "20000"], ["--quantize", "f16"], ["--quantize", "q8_0"]], ids=" ".join)
 def test_llama_cpp_runs_what_is_written_here(tmp_path, how):
     source, dense = tmp_path / "in.gguf", tmp_path / "in.zt"

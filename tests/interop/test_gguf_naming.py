@@ -14,7 +14,7 @@ gguf = pytest.importorskip("gguf", reason="gguf is missing: tools/python-environ
 MINILM = ROOT / "build/demo/all-MiniLM-L6-v2"
 GROUPED = {"dim": 64, "hidden_dim": 96, "n_layers": 3, "n_heads": 8, "n_kv_heads": 2, "vocab_size": 400, "seq_len": 256}
 with_llama_cpp = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None,
-                                    reason="llama-cpp-python is missing: make check-llama installs it")
+                                    reason="llama-cpp-python is missing: make interop PEER=llama installs it")
 
 
 def ordered(count):

@@ -20,7 +20,7 @@ RUN = ["bert-bge", "command-r", "deepseek-coder", "falcon", "gpt-2", "llama-bpe"
 OTHERS = {"deepseek-llm": "deepseek-llm", "gemma-4": "gemma4"}  # with vectors, of kinds that are not here
 fetched = pytest.mark.skipif(not FOLDER.is_dir(), reason="build/demo/gguf is missing: tools/fetch-vocabularies.sh fetches it")
 with_llama_cpp = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None,
-                                    reason="llama-cpp-python is missing: make check-llama installs it")
+                                    reason="llama-cpp-python is missing: make interop PEER=llama installs it")
 
 
 def path_of(name):

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-model_signing = pytest.importorskip("model_signing", reason="model_signing is missing: make check-model-signing makes the environment")
+model_signing = pytest.importorskip("model_signing", reason="model_signing is missing: make interop PEER=model-signing makes the environment")
 from model_signing import hashing, signing, verifying  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's files. Read: every file of data/pytorch, which torch wrote, against its manifest. Written: against torch both ways, for which
-`make check-torch-files` has the environment; elsewhere those tests are skipped. Pickles that would do harm, which the tests make themselves:
+`make interop PEER=torch-files` has the environment; elsewhere those tests are skipped. Pickles that would do harm, which the tests make themselves:
 picklescan's own test files are in no package."""
 import base64
 import json
@@ -23,7 +23,7 @@ try:
     import torch
 except ImportError:
     torch = None
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is missing: make check-torch-files makes an environment with it")
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is missing: make interop PEER=torch-files makes an environment with it")
 
 DATA = HERE / "data/pytorch"
 FILES = json.loads((DATA / "manifest.json").read_text())["files"]

@@ -57,7 +57,7 @@ def wrong_names(root, text, targets, presets):
     lines = spans + [line for kind, block in code if kind in ("", "console", "sh") for line in block.splitlines()]
     for line in lines:
         for target in re.findall(r"(?:^|\bsudo |\$ )make ([a-z][a-z-]*)", line):
-            if target not in targets:
+            if targets and target not in targets:
                 yield f"make has no target {target}"
         for preset in re.findall(r"cmake --preset (\w+)", line):
             if preset not in presets:
@@ -124,7 +124,9 @@ def main():
     listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"],
                             check=True, capture_output=True).stdout.decode().split("\0")
     pages = [page for page in listed if page and (root / page).is_file()]
-    found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(), targets, presets)]
+    # The changelog names targets of its time.
+    found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(),
+                                                                             set() if page == "CHANGELOG.md" else targets, presets)]
     found += wrong_site(root, (root / "mkdocs.yml").read_text(), pages)
     found += wrong_taglines((name, (root / name).read_text()) for name in TAGLINES)
     for wrong in found:

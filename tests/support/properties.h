@@ -31,7 +31,7 @@ using convert::testing::pattern;
 
 // Whether a property holds for this many random cases, a quarter of them under the sanitizers: the same ones in every
 // run, so that only a change can break a test, not chance. RC_PARAMS ("max_success=500") asks for others
-// (`make test-properties`).
+// (`make stage NAME=properties`).
 template <class Property> bool holds(Property property, int cases = 100) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (std::getenv("RC_PARAMS") == nullptr) {
