@@ -12,7 +12,7 @@ VERSION = $(shell sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMa
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 WHEEL = "$$(ls -t build/wheels/weighbridge-*-linux_*.whl | head -1)"
 
-.PHONY: help setup build demo test check check-long interop stage install package wheel wheels web web-serve docs site bench format tidy generate soak clean
+.PHONY: help setup build demo test check check-long quick interop stage install package wheel wheels web web-serve docs site bench format tidy generate soak clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -35,6 +35,10 @@ test: ## what a newcomer runs: house rules, one build, its unit, corpus and comm
 	  "unit, corpus and layering tests (GCC, the release build)" "$(AGAIN) stage-unit" \
 	  "command and witness tests that need no foreign Python packages" "$(AGAIN) stage-command" \
 	  "the Python package where no other is" "$(AGAIN) stage-core"
+
+quick: ## build and test what the uncommitted change can break, in minutes; SINCE=REV: all that changed since then
+	@tools/install-packages.sh test
+	@tools/quick.py
 
 check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
 	@tools/stages.sh \
@@ -113,7 +117,7 @@ stage-unit: # builds what is released with GCC, and runs ctest
 	python3 tools/run_ctest.py test -j $(JOBS)
 
 stage-command: # the Python tests that need no foreign packages
-	@tools/run-pytest.sh system tests/cli tests/witness
+	@tools/run-pytest.sh system tests/cli tests/tools tests/witness
 
 stage-core: # the Python package where no other is
 	@tools/test-python-core.sh build/release

@@ -14,7 +14,7 @@ from interop_tools import COMMAND, np
 
 gguf = pytest.importorskip("gguf", reason="gguf is missing: tools/python-environments.sh makes the environment")
 
-CODE_BLOCKS = os.environ.get("WEIGHBRIDGE_CODE_BLOCKS") or str(pathlib.Path(COMMAND).parent / "tests/tools/code_blocks")
+CODE_BLOCKS = os.environ.get("WEIGHBRIDGE_CODE_BLOCKS") or str(pathlib.Path(COMMAND).parent / "tests/programs/code_blocks")
 if not os.path.exists(CODE_BLOCKS):
     pytest.skip(f"{CODE_BLOCKS} is missing: builds with tests make it", allow_module_level=True)
 

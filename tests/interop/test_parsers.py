@@ -12,7 +12,7 @@ import pytest
 
 from interop_tools import COMMAND, cbor2
 
-PARSE_DUMP = os.environ.get("WEIGHBRIDGE_PARSE_DUMP") or str(pathlib.Path(COMMAND).parent / "tests/tools/parse_dump")
+PARSE_DUMP = os.environ.get("WEIGHBRIDGE_PARSE_DUMP") or str(pathlib.Path(COMMAND).parent / "tests/programs/parse_dump")
 if not os.path.exists(PARSE_DUMP):
     pytest.skip(f"{PARSE_DUMP} is missing: builds with tests make it", allow_module_level=True)
 

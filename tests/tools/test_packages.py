@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests tools/install-packages.sh, which `make demo` and `make build` run, with stand-ins for dpkg-query, apt-get, id and sudo."""
 import os
+import pathlib
 import pty
 import subprocess
 
 import pytest
 
-from conftest import ROOT
-
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools/install-packages.sh"
 
 

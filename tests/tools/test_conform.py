@@ -2,14 +2,14 @@
 """Tests corpus/conform.py by readers with planted faults: each fault is reported, and the next file is read all the same. The published packages
 are tests/interop/test_conformance.py's."""
 import json
+import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT
-
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "corpus/conform.py"
 PAGE = (ROOT / "docs/conformance.md").read_text()
 INDEX = [line.split("\t") for line in (ROOT / "corpus/index.tsv").read_text().splitlines()]

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from conftest import ROOT
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
