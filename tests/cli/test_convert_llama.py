@@ -10,7 +10,7 @@ from conftest import ROOT, floats, safetensors, validated, weighbridge
 
 np = pytest.importorskip("numpy")
 
-spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/witness/llama2c.py")
+spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/support/llama2c.py")
 llama2c = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(llama2c)
 

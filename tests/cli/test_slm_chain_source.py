@@ -486,7 +486,7 @@ def test_a_llama_checkpoint_goes_all_the_way(tmp_path):
 def folder(tmp_path):
     """A Hugging Face folder of a Llama with grouped heads, in bfloat16, and a license in three places."""
     np = pytest.importorskip("numpy")
-    spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/witness/llama2c.py")
+    spec = importlib.util.spec_from_file_location("witness_llama2c", ROOT / "tests/support/llama2c.py")
     llama2c = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(llama2c)
     config = {"dim": 8, "hidden_dim": 6, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 262, "seq_len": 16}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests conversions of Llama models into .slm: llama2.c checkpoints and Hugging Face folders against the independent implementations
-tests/witness/llama2c.py and slm.py, the rotation numerically, and tokenizers against the package `tokenizers`."""
+tests/support/llama2c.py and tests/witness/slm.py, the rotation numerically, and tokenizers against the package `tokenizers`."""
 import importlib.util
 import json
 import random
@@ -12,14 +12,14 @@ from interop_tools import ROOT, TEST_DATA, all_extracted, ml_dtypes, np, weighbr
 safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is missing: tools/python-environments.sh")
 
 
-def witness(name):
-    spec = importlib.util.spec_from_file_location(f"witness_{name}", ROOT / f"tests/witness/{name}.py")
+def witness(name, folder="witness"):
+    spec = importlib.util.spec_from_file_location(f"{folder}_{name}", ROOT / f"tests/{folder}/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-slm, llama2c, byte_pair = witness("slm"), witness("llama2c"), witness("byte_pair")
+slm, llama2c, byte_pair = witness("slm"), witness("llama2c", "support"), witness("byte_pair")
 STORIES, TOK512 = TEST_DATA / "llama/stories260K.bin", TEST_DATA / "llama/tok512.bin"
 SMALL = {"dim": 24, "hidden_dim": 20, "n_layers": 3, "n_heads": 6, "n_kv_heads": 2, "vocab_size": -300, "seq_len": 40}
 real = pytest.mark.skipif(not STORIES.exists(), reason="llama/ is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
