@@ -24,7 +24,8 @@ PARTS = [
     ("Editing", "_edit.py", ["edit", "undo_edit", "Edited"]),
     ("Runtimes", "_embed.py", ["Embedder"]),
     ("", "_generate.py", ["Generator"]),
-    ("Errors", "_errors.py", None),
+    ("Errors", "_errors.py", ["Finding", "Error", "MalformedError", "UsageError", "LimitError", "UnsupportedError", "InputOutputError",
+                              "MissingFileError", "MissingTensorError"]),
     ("PyTorch modules: weighbridge.torch", "torch.py", None),
     ("In the place of safetensors: weighbridge.safetensors", "safetensors/__init__.py", None),
     ("weighbridge.safetensors.numpy", "safetensors/numpy.py", None),
@@ -101,7 +102,7 @@ def blocks(text):
             out.pop()
         out.append("```")
     text = "\n".join(out).strip()
-    return ROLE.sub(r"`\1`", text).replace("``", "`")
+    return re.sub(r"(?<!`)``(?!`)", "`", ROLE.sub(r"`\1`", text))
 
 
 def members(node):

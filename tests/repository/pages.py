@@ -72,8 +72,15 @@ def wrong_names(root, text, targets, presets):
             yield from (f"no test knows the line: {line}" for line in block.splitlines() if not PLAIN.match(line))
 
 
+def broken_fences(text):
+    for line in text.splitlines():
+        if re.fullmatch(r"``\w*", line):
+            yield f"a fence has three backticks, not '{line}'"
+
+
 def check_page(root, page, text, targets, presets):
-    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *wrong_names(root, text, targets, presets))]
+    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *broken_fences(text),
+                                                   *wrong_names(root, text, targets, presets))]
 
 
 def wrong_site(root, config, pages):
@@ -98,6 +105,7 @@ PLANTED = {
     "leads nowhere": "see [that](nowhere.md)\n",
     "no heading": "# One\n\nsee [that](#two)\n",
     "there is no": "see `src/nowhere/README.md`\n",
+    "three backticks": "``python\nx\n``\n",
     "no target": "```\nmake everything-good\n```\n",
     "no preset": "`cmake --preset wishes`\n",
     "blocks of kind": "```powershell\nGet-Item\n```\n",
