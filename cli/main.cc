@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <CLI/Version.hpp>
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -42,8 +41,6 @@ bool writes_files(const Arguments& arguments) {
   return v.writes || std::ranges::any_of(flags(), writes);
 }
 
-constexpr Library kOwnLibraries[] = {{"CLI11", CLI11_VERSION}};
-
 std::string version_text() {
   std::string out;
   std::string_view before;
@@ -61,7 +58,6 @@ std::string version_text() {
   line("compiler", [&] { out += compiler(); });
   line("libraries", [&] {
     for (const Library& library : libraries()) add(library.name, library.version);
-    for (const Library& library : kOwnLibraries) add(library.name, library.version);
   });
   line("sandbox", [&] { out += sandbox_text(); });
   line("paths", [&] {
@@ -73,7 +69,7 @@ std::string version_text() {
 void say_version(std::span<const char* const> words, Output& out) {
   const bool json = words.size() == 1 && std::string_view(words[0]) == "--json";
   if (!words.empty() && !json) throw Misuse("--version takes only --json");
-  out.text(json ? version_to_json(kOwnLibraries, sandbox_text()) + "\n" : version_text());
+  out.text(json ? version_to_json(sandbox_text()) + "\n" : version_text());
 }
 
 // help VERB [ACTION [STEP]]

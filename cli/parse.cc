@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses an argument vector into Arguments. The only translation unit that includes CLI11, which splits the vector into
-// flags, values and operands; all error messages are our own.
-#include <CLI/CLI.hpp>
-
+// Parses an argument vector into Arguments: splits it into flags, values and operands, and checks each.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <list>
 #include <optional>
 #include <system_error>
 
@@ -136,8 +132,6 @@ void check_dense(const Flag& flag, std::string_view value, const Arguments& argu
 }
 
 void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& into) {
-  if (flag.value.empty()) values.clear();
-  if (flag.given == Given::optional) std::erase(values, "");
   if (flag.given == Given::list) values = split_commas(values);
   if (!is_repeatable(flag.given) && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   for (const std::string& value : values) {
@@ -190,83 +184,112 @@ void check_operands(const Arguments& arguments) {
     throw Misuse(who + " has no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
 }
 
-// Adds the flag again before each file that follows a value of a flag for files, as in "MODEL --corpus notes/*.txt
-// QUERY". Not before the first operand, which would be taken for one of the files.
-std::vector<std::string> with_files_named(VerbId id, std::vector<std::string> words) {
-  std::vector<std::string> out;
-  const Flag* taking = nullptr;  // the flag whose value was the last word
-  bool has_operand = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (word == "--") {
-      out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
-      break;
+// What an argument vector consists of, before it is known which of the verb's actions is meant.
+struct Split {
+  struct Occurrence {
+    const Flag* flag;
+    std::vector<std::string> values;  // of all its occurrences
+  };
+  std::vector<Occurrence> flags;      // in the order of the first occurrence
+  std::vector<std::string> operands;  // in their order, with those after "--"
+  std::string unknown;                // the first word that looks like a flag and is none
+};
+
+class Splitter {
+ public:
+  Splitter(VerbId id, std::span<const char* const> words) : id_(id), words_(words) {}
+
+  Split split() {
+    for (; at_ < words_.size(); ++at_) {
+      const std::string_view word = words_[at_];
+      if (word == "--") {
+        out_.operands.insert(out_.operands.end(), words_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words_.end());
+        break;
+      }
+      if (word.starts_with("--")) {
+        long_flag(word);
+      } else if (word.size() > 1 && word[0] == '-') {
+        letters(word);
+      } else {
+        operand(word);
+      }
     }
-    const auto named = [&](const Flag& f) {
-      return takes_flag(id, f) && (is_called(f, word.substr(0, word.find('='))) ||
-                                   (f.letter && word.size() == 2 && word[0] == '-' && word[1] == f.letter));
-    };
-    if (const auto flag = std::ranges::find_if(flags(), named); flag != flags().end()) {
-      out.push_back(words[i]);
-      const bool apart = !flag->value.empty() && flag->given != Given::optional && word.find('=') == std::string::npos;
-      if (apart && i + 1 < words.size()) out.push_back(words[++i]);
-      taking = flag->given == Given::files ? &*flag : nullptr;
-      continue;
-    }
-    std::error_code ignored;
-    if (taking && has_operand && !word.starts_with('-') && std::filesystem::exists(words[i], ignored)) {
-      out.push_back(dashed(*taking));
-    } else {
-      taking = nullptr;
-      has_operand = has_operand || !word.starts_with('-') || word == "-";
-    }
-    out.push_back(words[i]);
+    return std::move(out_);
   }
-  return out;
-}
+
+ private:
+  void long_flag(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const auto named = [&](const Flag& f) { return takes_flag(id_, f) && is_called(f, word.substr(0, equals)); };
+    const auto flag = std::ranges::find_if(flags(), named);
+    if (flag == flags().end()) return unknown(word);
+    if (flag->value.empty() && equals != std::string_view::npos) throw Misuse(dashed(*flag) + " takes no value");
+    if (equals == std::string_view::npos) return given(*flag, {});
+    const std::string_view value = word.substr(equals + 1);
+    if (value.empty() && !flag->may_be_empty) throw Misuse(dashed(*flag) + " has an empty value");
+    given(*flag, value);
+  }
+
+  // "-f", "-fq" for two flags without values, "-oOUT".
+  void letters(std::string_view word) {
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const auto named = [&](const Flag& f) { return takes_flag(id_, f) && f.letter && f.letter == word[i]; };
+      const auto flag = std::ranges::find_if(flags(), named);
+      if (flag == flags().end()) return unknown(i == 1 ? std::string(word) : "-" + std::string(word.substr(i)));
+      const std::string_view rest = word.substr(i + 1);
+      const bool takes_rest = !flag->value.empty() && !rest.empty();
+      given(*flag, takes_rest ? std::optional(rest) : std::nullopt);
+      if (takes_rest) return;
+    }
+  }
+
+  void unknown(std::string_view word) {
+    if (out_.unknown.empty()) out_.unknown = word;
+    taking_ = nullptr;
+  }
+
+  // Without a value beside the flag, the next word is it.
+  void given(const Flag& flag, std::optional<std::string_view> value) {
+    auto found = std::ranges::find(out_.flags, &flag, &Split::Occurrence::flag);
+    if (found == out_.flags.end()) found = out_.flags.insert(found, {&flag, {}});
+    if (!value && !flag.value.empty() && at_ + 1 < words_.size()) {
+      const std::string_view next = words_[at_ + 1];
+      if (flag.given != Given::optional || !(next.size() > 1 && next[0] == '-')) {
+        value = next;
+        ++at_;
+      }
+    }
+    if (value) {
+      found->values.emplace_back(*value);
+    } else if (!flag.value.empty() && flag.given != Given::optional) {
+      throw Misuse(dashed(flag) + " needs a value: " + std::string(flag.value));
+    }
+    taking_ = flag.given == Given::files ? &flag : nullptr;
+  }
+
+  // Files that follow a value of a flag for files are its values too, as in "MODEL --corpus notes/*.txt QUERY". The
+  // first operand is not, or it would be taken for one of the files.
+  void operand(std::string_view word) {
+    std::error_code ignored;
+    if (taking_ && !out_.operands.empty() && word != "-" && std::filesystem::exists(word, ignored)) {
+      std::ranges::find(out_.flags, taking_, &Split::Occurrence::flag)->values.emplace_back(word);
+      return;
+    }
+    taking_ = nullptr;
+    out_.operands.emplace_back(word);
+  }
+
+  VerbId id_;
+  std::span<const char* const> words_;
+  std::size_t at_ = 0;
+  const Flag* taking_ = nullptr;  // the flag for files whose value was the last word
+  Split out_;
+};
 
 // Ignores case, because records spell the steps in capitals.
 bool same_letters(std::string_view a, std::string_view b) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::ranges::equal(a, b, {}, small, small);
-}
-
-CLI::Option* add_flag(CLI::App& app, const Flag& flag, std::vector<std::string>& values) {
-  const std::string names = (flag.letter ? std::string("-") + flag.letter + "," : "") + dashed(flag) +
-                            (flag.british.empty() ? "" : ",--" + std::string(flag.british));
-  if (flag.value.empty()) return app.add_flag(names)->disable_flag_override();
-  CLI::Option* option = app.add_option(names, values)->allow_extra_args(false)->delimiter('\0');
-  if (flag.given == Given::optional) option->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  return option;
-}
-
-// Handles "--flag=", which is an empty value where CLI11 would take the next word, and rejects "--flag=X" for a flag
-// without a value. Leaves words after "--" alone.
-std::vector<std::string> with_values_apart(VerbId id, std::vector<std::string> words) {
-  std::vector<std::string> out;
-  bool only_operands = false;
-  for (std::string& word : words) {
-    only_operands = only_operands || word == "--";
-    const std::size_t equals = word.find('=');
-    const auto named = [&](const Flag& f) {
-      return takes_flag(id, f) && is_called(f, std::string_view(word).substr(0, equals));
-    };
-    const auto flag = std::ranges::find_if(flags(), named);
-    if (only_operands || equals == std::string::npos || flag == flags().end()) {
-      out.push_back(std::move(word));
-      continue;
-    }
-    if (flag->value.empty()) throw Misuse(dashed(*flag) + " takes no value");
-    if (equals + 1 < word.size()) {
-      out.push_back(std::move(word));
-    } else if (flag->may_be_empty) {
-      out.push_back(dashed(*flag));
-      out.emplace_back();
-    } else {
-      throw Misuse(dashed(*flag) + " has an empty value");
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -329,59 +352,22 @@ void check_target(const Arguments& arguments, std::string_view format) {
 Arguments parse(VerbId id, int count, const char* const* arguments) {
   Arguments out;
   out.verb = id;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  struct Bound {
-    const Flag* flag;
-    std::vector<std::string> values;
-    CLI::Option* option;
-  };
-  std::list<Bound> bound;  // CLI11 keeps references to the values
-  for (const Flag& flag : flags()) {
-    if (!takes_flag(id, flag)) continue;
-    Bound& b = bound.emplace_back(Bound{&flag, {}, nullptr});
-    b.option = add_flag(app, flag, b.values);
-  }
-  try {
-    std::vector<std::string> reversed = with_values_apart(id, with_files_named(id, {arguments, arguments + count}));
-    std::reverse(reversed.begin(), reversed.end());
-    app.parse(std::move(reversed));
-  } catch (const CLI::ArgumentMismatch& mismatch) {
-    const std::string_view told =
-        mismatch.what();  // "--sort: 1 required TEXT missing", "json was given a disallowed ..."
-    for (const Bound& b : bound) {
-      if (told.starts_with(dashed(*b.flag) + ":"))
-        throw Misuse(dashed(*b.flag) + " needs a value: " + std::string(b.flag->value));
-      if (told.starts_with(std::string(b.flag->name) + " was given")) throw Misuse(dashed(*b.flag) + " takes no value");
-    }
-    throw Misuse(mismatch.what());
-  } catch (const CLI::ParseError& error) {
-    throw Misuse(error.what());
-  }
-  std::vector<std::string> typed, strange;  // operands, and unknown flags
-  bool only_operands = false;
-  for (std::string& rest : app.remaining()) {
-    if (!only_operands && rest == "--")
-      only_operands = true;
-    else
-      (!only_operands && rest.size() > 1 && rest.front() == '-' ? strange : typed).push_back(std::move(rest));
-  }
-  const bool asks_help =
-      std::ranges::any_of(bound, [](const Bound& b) { return b.flag->id == FlagId::help && b.option->count() > 0; });
-  out.action = find_action(id, typed, asks_help);
+  Split split = Splitter(id, {arguments, static_cast<std::size_t>(count)}).split();
+  const auto is_help = [](const Split::Occurrence& each) { return each.flag->id == FlagId::help; };
+  const bool asks_help = std::ranges::any_of(split.flags, is_help);
+  out.action = find_action(id, split.operands, asks_help);
+  out.operands = std::move(split.operands);
   if (asks_help) {
-    if (!out.action && !actions_of(id).empty()) out.operands = std::move(typed);  // an action with steps, or empty
+    if (out.action || actions_of(id).empty()) out.operands.clear();  // else an action with steps, or empty
     out.set(FlagId::help, {});
     return out;
   }
-  if (!strange.empty()) unknown_flag(id, out.action, strange.front());
-  if (out.action) typed.erase(typed.begin(), typed.begin() + (out.action->step.empty() ? 1 : 2));
-  out.operands = std::move(typed);
-  for (const Bound& b : bound)
-    if (b.option->count() > 0 && !takes_flag(id, out.action, *b.flag)) foreign_flag(id, out.action, *b.flag);
-  for (Bound& b : bound)
-    if (b.option->count() > 0) check_flag(flag_of(*b.flag, id, out.action), std::move(b.values), out);
+  if (!split.unknown.empty()) unknown_flag(id, out.action, split.unknown);
+  if (out.action) out.operands.erase(out.operands.begin(), out.operands.begin() + (out.action->step.empty() ? 1 : 2));
+  for (const Split::Occurrence& each : split.flags)
+    if (!takes_flag(id, out.action, *each.flag)) foreign_flag(id, out.action, *each.flag);
+  for (Split::Occurrence& each : split.flags)
+    check_flag(flag_of(*each.flag, id, out.action), std::move(each.values), out);
   check_operands(out);
   check_needs(out);
   return out;

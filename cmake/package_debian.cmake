@@ -25,7 +25,7 @@ endfunction()
 function(document stage package)
   set(folder ${stage}/usr/share/doc/${package})
   file(READ ${CPACK_WEIGHBRIDGE_SOURCE}/NOTICE notice)
-  set(holds "xxHash (BSD-2-Clause), fast_float (Apache-2.0 or MIT), CLI11 (BSD-3-Clause)")
+  set(holds "xxHash (BSD-2-Clause), fast_float (Apache-2.0 or MIT)")
   if(CPACK_WEIGHBRIDGE_STATIC)
     string(APPEND holds ", fmt (MIT), OpenSSL (Apache-2.0), zstd (BSD-3-Clause), zlib (Zlib), the GNU C library (LGPL-2.1-or-later)\n"
       "and GCC's libraries (GPL-3 with the runtime exception)")

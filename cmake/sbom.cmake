@@ -24,8 +24,7 @@ set(fmt_is "MIT" https://fmt.dev "")
 set(fast_float_is "Apache-2.0 OR MIT OR BSL-1.0" https://github.com/fastfloat/fast_float "")
 set(libstdc++_is "GPL-3.0-or-later WITH GCC-exception-3.1" https://gcc.gnu.org "")
 set(glibc_is "LGPL-2.1-or-later" https://www.gnu.org/software/libc gnu:glibc)
-set(CLI11_is "BSD-3-Clause" https://github.com/CLIUtils/CLI11 "")
-set(headers_only xxHash fast_float CLI11)
+set(headers_only xxHash fast_float)
 
 set(packages "{
       \"SPDXID\": \"SPDXRef-weighbridge\",

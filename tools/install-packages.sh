@@ -13,7 +13,7 @@ declare -A reason=(
   [g++]="compiles" [cmake]="configures the build" [ninja-build]="runs the build" [pkg-config]="finds the libraries"
   [libzstd-dev]="zstd: tensors of .zt files" [zlib1g-dev]="deflate: .npz, .pt, Keras" [libssl-dev]="SHA-256, and signatures of manifests"
   [libxxhash-dev]="XXH3: what is written is read back and compared" [libfmt-dev]="formats texts" [libfast-float-dev]="reads numbers"
-  [libcli11-dev]="reads the command line" [python3]="runs scripts" [python3-venv]="environments for Python packages"
+  [python3]="runs scripts" [python3-venv]="environments for Python packages"
   [python3-dev]="headers for the Python package" [ccache]="keeps compiled files" [clang-format-16]="checks how sources are laid out"
   [libgtest-dev]="the unit tests" [librapidcheck-dev]="tests with random cases" [nlohmann-json3-dev]="tests of JSON" [git]="lists the files to check"
   [python3-pytest]="the tests of the command" [python3-pytest-xdist]="runs them side by side" [python3-jsonschema]="checks what --json prints"
@@ -28,7 +28,7 @@ print_packages() {
   for package; do printf '  %-22s %s\n' "$package" "${reason[$package]-}"; done
 }
 
-build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev libcli11-dev)
+build=(g++ cmake ninja-build pkg-config libzstd-dev zlib1g-dev libssl-dev libxxhash-dev libfmt-dev libfast-float-dev)
 python=("${build[@]}" python3 python3-venv python3-dev)
 demo=("${python[@]}")
 # The packages for a first run, and those for the other checks.

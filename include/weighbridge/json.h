@@ -112,9 +112,9 @@ std::string formats_to_json();
 /// A completion script for a shell.
 std::string completion_to_json(std::string_view shell, std::string_view script);
 
-/// The build, its libraries, and the CPU path that each of its parts uses. `more` are libraries that only the program
-/// uses; `sandbox` says what confines the program, empty if nothing does.
-std::string version_to_json(std::span<const Library> more = {}, std::string_view sandbox = {});
+/// The build, its libraries, and the CPU path that each of its parts uses. `sandbox` says what confines the program,
+/// empty if nothing does.
+std::string version_to_json(std::string_view sandbox = {});
 
 /// The output of a verb that failed on `path`. "format" is the format whose rule was broken, else null.
 std::string failure_to_json(std::string_view path, const Report&);

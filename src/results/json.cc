@@ -416,7 +416,7 @@ std::string completion_to_json(std::string_view shell, std::string_view script) 
   return out.take();
 }
 
-std::string version_to_json(std::span<const Library> more, std::string_view sandbox) {
+std::string version_to_json(std::string_view sandbox) {
   JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
   member(out, "schema", std::uint64_t{kJsonSchema});
@@ -426,7 +426,6 @@ std::string version_to_json(std::span<const Library> more, std::string_view sand
   out.key("libraries");
   out.begin_object();
   for (const Library& library : libraries()) member(out, library.name, library.version);
-  for (const Library& library : more) member(out, library.name, library.version);
   out.end_object();
   if (!sandbox.empty()) member(out, "sandbox", sandbox);
   out.key("paths");
