@@ -245,8 +245,9 @@ class Tensor {
   Part main() const&;                                      ///< Error{misuse} if there are no parts
   Part main() &&;                                          ///< likewise
   NoView why_no_view(DType as) const noexcept;             ///< `none` if as() of that type succeeds
-  /// The elements in place, for the types that dtype_of knows. For bf16, f16, bool and other dtypes without a C++ type,
-  /// use main().view() for the bytes, or to_dense() for another dtype.
+  /// The elements in place, for the types that dtype_of knows. The span lives as long as any handle of the Model, which
+  /// keeps the mapping. For bf16, f16, bool and other dtypes without a C++ type, use main().view() for the bytes, or
+  /// to_dense() for another dtype.
   template <class T> std::span<const T> as() const& {  ///< [reads] Error{misuse} names the NoView
     static_assert(dtype_of<T> != DType::unknown, "no tensor has elements of this type");
     const auto b = typed(dtype_of<T>);

@@ -2,7 +2,9 @@
 // Results of temporary handles, and empty handles. The address sanitizer shows whether they stay alive.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -46,6 +48,67 @@ TEST(Handles, ATensorOfATemporaryModelLives) {
   EXPECT_EQ(model().find("object").value().dtype(), DType::f32);
   EXPECT_FALSE(model().find("absent"));
   EXPECT_FALSE(Model().find("absent"));
+}
+
+// Maps a range for its caller alone, as a file that does not fit the address space is mapped; overwrites what is let
+// go.
+class MapsEachTime final : public Source {
+ public:
+  explicit MapsEachTime(std::size_t fails_after = SIZE_MAX) : left_(fails_after) {}
+  std::uint64_t size() const noexcept override { return 8; }
+  void read_at(std::uint64_t, std::span<std::byte> out) const override { std::ranges::fill(out, std::byte{0}); }
+  Bytes map(std::uint64_t offset, std::uint64_t length) const override {
+    ++maps;
+    if (left_ == 0) throw std::bad_alloc();
+    --left_;
+    auto* const memory = new std::vector<float>{1, 2};
+    std::shared_ptr<const void> keep(memory, [](const std::vector<float>* gone) {
+      std::memset(const_cast<float*>(gone->data()), 0x7F, 8);
+      delete gone;
+    });
+    return {std::as_bytes(std::span(*memory)).subspan(offset, length), keep};
+  }
+  std::string_view name() const noexcept override { return "maps each time"; }
+  mutable std::size_t maps = 0;
+
+ private:
+  mutable std::size_t left_;
+};
+
+Model over(const std::shared_ptr<const Source>& source) {
+  core::Draft draft;
+  draft.add_source(source);
+  const std::uint64_t shape[] = {2};
+  draft.add_dense("w", DType::f32, shape, {0, 0, 8});
+  draft.index_names();
+  return draft.finish();
+}
+
+// The mapping ended with the temporary Bytes, and the span was read by `embed`.
+TEST(Handles, ASpanOfElementsLivesAsLongAsTheModelThoughTheRangeIsMappedForItAlone) {
+  const auto source = std::make_shared<const MapsEachTime>();
+  const Tensor w = over(source)["w"];
+  const std::span<const float> first = w.as<float>();
+  EXPECT_EQ(first[0], 1.0F);
+  EXPECT_EQ(first[1], 2.0F);
+  EXPECT_EQ(source->maps, 1U);
+  EXPECT_EQ(w.as<float>().data(), first.data());  // and is not mapped again
+  EXPECT_EQ(source->maps, 1U);
+  EXPECT_EQ(test::thrown([&] { w.as<std::int32_t>(); }).rule, "misuse/no-view");
+}
+
+// It mapped twice, and what the second call threw ended the process.
+TEST(Handles, WhyThereIsNoViewIsSaidThoughTheSourceFailsMeanwhile) {
+  for (const std::size_t after : {std::size_t{0}, std::size_t{1}}) {
+    const auto source = std::make_shared<const MapsEachTime>(after);
+    const Tensor w = over(source)["w"];
+    EXPECT_EQ(w.why_no_view(DType::f32), after == 0 ? NoView::not_mappable : NoView::none);
+    EXPECT_EQ(source->maps, 1U);
+    EXPECT_EQ(w.main().why_no_view(), NoView::not_mappable);
+    EXPECT_EQ(w.why_no_view(DType::f16), NoView::dtype);
+    EXPECT_THROW(static_cast<void>(w.as<float>()), std::bad_alloc);
+    EXPECT_THROW(static_cast<void>(w.main().view()), std::bad_alloc);
+  }
 }
 
 TEST(Handles, APartOfATemporaryTensorLives) {

@@ -90,29 +90,61 @@ Attributes Part::extra() const noexcept {
   return side ? core::Access::attributes(s_, side->extra) : Attributes{};
 }
 
-NoView Part::why_no_view() const noexcept {
-  const auto& r = record(*this);
-  if (r.encoding == Encoding::computed) return NoView::computed;
-  if (r.encoding != Encoding::raw) return NoView::encoded;
-  if (!strides().empty() || core::cut_of(*this)) return NoView::strided;
+namespace {
+
+// The stored bytes where they are, or why they are not: one call of Source::map(), whose error it passes on.
+struct InPlace {
+  NoView why = NoView::none;
+  Bytes bytes{};
+};
+InPlace in_place(const Part& part) {
+  const auto& r = record(part);
+  if (r.encoding == Encoding::computed) return {NoView::computed};
+  if (r.encoding != Encoding::raw) return {NoView::encoded};
+  if (!part.strides().empty() || core::cut_of(part)) return {NoView::strided};
   const bool native = (r.order == Order::little) == (std::endian::native == std::endian::little);
-  if (!native && info(r.dtype).swap_bytes > 1) return NoView::byte_order;
+  if (!native && info(r.dtype).swap_bytes > 1) return {NoView::byte_order};
+  if (r.stored_length == 0) return {};
+  Bytes bytes = state(part).sources[r.source]->map(r.offset, r.stored_length);
+  if (bytes.span.empty()) return {NoView::not_mappable};
+  return {NoView::none, std::move(bytes)};
+}
+
+// The same for a tensor's elements as this type.
+InPlace in_place(const Tensor& tensor, DType as) {
+  if (record(tensor).layout != Layout::dense || tensor.part_count() == 0 || tensor.unsupported())
+    return {NoView::layout};
+  const Part part = tensor.main();
+  if (part.dtype() != as) return {NoView::dtype};
+  InPlace out = in_place(part);
+  if (out.why != NoView::none) return out;
+  const std::uint64_t unit = std::max<std::uint64_t>(1, info(as).swap_bytes);
+  if (reinterpret_cast<std::uintptr_t>(out.bytes.span.data()) % unit != 0) return {NoView::misaligned};
+  return out;
+}
+
+// What `look` finds; a source that fails cannot be mapped.
+template <class Look> NoView why_not(Look look) noexcept {
   try {
-    if (r.stored_length > 0 && state(*this).sources[r.source]->map(r.offset, r.stored_length).span.empty())
-      return NoView::not_mappable;
+    return look().why;
   } catch (...) {
     return NoView::not_mappable;
   }
-  return NoView::none;
+}
+
+}  // namespace
+
+NoView Part::why_no_view() const noexcept {
+  return why_not([&] { return in_place(*this); });
 }
 
 Bytes Part::view() const {
-  if (const NoView why = why_no_view(); why != NoView::none) {
+  InPlace found = in_place(*this);
+  if (found.why != NoView::none) {
     base::misuse("no-view", fmt::format("there is no view of this part's bytes ({}): use stream() or to_dense()",
-                                        weighbridge::name(why)));
+                                        weighbridge::name(found.why)));
   }
-  const auto& r = record(*this);
-  return r.stored_length == 0 ? Bytes{} : state(*this).sources[r.source]->map(r.offset, r.stored_length);
+  return std::move(found.bytes);
 }
 
 // Tensor
@@ -207,22 +239,22 @@ Part Tensor::main() && {
 }
 
 NoView Tensor::why_no_view(DType as) const noexcept {
-  const auto& r = record(*this);
-  if (r.layout != Layout::dense || r.part_count == 0 || unsupported()) return NoView::layout;
-  const Part p = main();
-  if (p.dtype() != as) return NoView::dtype;
-  if (const NoView why = p.why_no_view(); why != NoView::none) return why;
-  const std::uint64_t unit = std::max<std::uint64_t>(1, info(as).swap_bytes);
-  const auto address = reinterpret_cast<std::uintptr_t>(p.view().span.data());
-  return address % unit == 0 ? NoView::none : NoView::misaligned;
+  return why_not([&] { return in_place(*this, as); });
 }
 
 std::span<const std::byte> Tensor::typed(DType as) const {
-  if (const NoView why = why_no_view(as); why != NoView::none) {
+  const core::State& s = state(*this);
+  const std::uint32_t part = part_count() == 0 ? core::kNone : main_index();
+  if (const auto kept = s.mappings.find(part);
+      kept && record(*this).layout == Layout::dense && !unsupported() && s.parts[part].dtype == as)
+    return *kept;
+  InPlace found = in_place(*this, as);
+  if (found.why != NoView::none) {
     base::misuse("no-view", fmt::format("tensor \"{}\" has no view as {} ({}): use to_dense()", name(),
-                                        weighbridge::name(as), weighbridge::name(why)));
+                                        weighbridge::name(as), weighbridge::name(found.why)));
   }
-  return main().view().span;  // the mapping belongs to the source, which the model keeps
+  // The mapping may belong to nobody else, so it lives as long as the model.
+  return found.bytes.span.empty() ? found.bytes.span : s.mappings.keep(part, std::move(found.bytes));
 }
 
 // Model

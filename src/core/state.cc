@@ -39,6 +39,18 @@ const State& empty_state() noexcept {
   return empty;
 }
 
+std::optional<std::span<const std::byte>> Mappings::find(std::uint32_t part) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = all_.find(part);
+  if (found == all_.end()) return std::nullopt;
+  return found->second.span;
+}
+
+std::span<const std::byte> Mappings::keep(std::uint32_t part, Bytes bytes) const {
+  const std::lock_guard lock(mutex_);
+  return all_.try_emplace(part, std::move(bytes)).first->second.span;
+}
+
 void Entries::set(std::vector<Value::Entry> entries) {
   all = std::move(entries);
   by_key.clear();

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -97,6 +99,23 @@ struct TensorSide {
   std::shared_ptr<const Finding> unsupported;
 };
 
+// The mappings behind the spans of Tensor::as(), by part. A source may map a range for its caller alone, so the model
+// keeps what it has handed out.
+class Mappings {
+ public:
+  Mappings() = default;
+  Mappings(const Mappings&) {}  // a copy of a state may have other sources
+  Mappings& operator=(const Mappings&) = delete;
+  // The bytes of a part that were kept.
+  std::optional<std::span<const std::byte>> find(std::uint32_t part) const;
+  // Keeps them, unless another thread was first: returns the bytes that are kept.
+  std::span<const std::byte> keep(std::uint32_t part, Bytes) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::uint32_t, Bytes> all_;
+};
+
 struct State {
   std::string format, version;
   std::vector<std::shared_ptr<const Source>> sources;
@@ -124,6 +143,7 @@ struct State {
   bool checked = true;                 // false if payload rules that belong to opening were skipped
   bool in_several_files = false;       // all sources are its files; else only the first is
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
+  Mappings mappings;                   // of Tensor::as()
 
   std::string_view text(TextRef ref) const noexcept {
     const std::string_view from = (ref.offset & TextRef::kArena) != 0 ? std::string_view(arena) : header.text();
