@@ -73,9 +73,20 @@ void require_folder_name(const convert::PlanRep& rep, const std::string& path) {
     base::misuse_of(path, "output-kind", "shards are written into a folder: the name must end with /");
 }
 
-// A small file can claim the same bytes for many tensors, each of which would be written. The dense form of a sparse
-// tensor counts as data that is there.
+// A small file can claim the same bytes for many tensors, each of which would be written, or a large alignment, to
+// which each is padded. The dense form of a sparse tensor counts as data that is there.
 void require_proportion(const convert::PlanRep& rep, const Limits& limits) {
+  const std::uint64_t besides = rep.output_size - std::min(rep.output_size, rep.payload_size);
+  if (besides > core::allowed_work(0, limits.output)) {
+    std::uint64_t there = 0;
+    for (const Model& model : rep.models) there = base::checked_add(there, model.file_size()).value_or(UINT64_MAX);
+    if (const std::uint64_t allowed = core::allowed_work(there, limits.output); besides > allowed)
+      base::over_limit("output",
+                       fmt::format("the output has {} bytes of header and padding for {} bytes of input, and the limit "
+                                   "is {}",
+                                   besides, there, allowed),
+                       rep.output_size);
+  }
   if (rep.payload_size <= core::allowed_work(0, limits.output)) return;
   core::Work work;
   std::uint64_t dense = 0;

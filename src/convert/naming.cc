@@ -31,6 +31,8 @@ using slm_format::Role;
 // What BERT's graph in llama.cpp does not compute, and no embedding needs.
 constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};
 
+constexpr std::uint64_t kFewRows = 65536;
+
 [[noreturn]] void refuse(const std::string& why) {
   base::misuse("naming", "llama.cpp could not run the result: " + why);
 }
@@ -129,6 +131,9 @@ class Naming {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer && tokenizer->vocab_size > rows)
       refuse("its tokenizer has more tokens than its word embeddings have rows");
+    // Each further row becomes a token that nothing stores, and rows that are repeated take no room in a file.
+    if (tokenizer && rows / 2 > std::max<std::uint64_t>(kFewRows, tokenizer->tokens.size() + tokenizer->merges.size()))
+      refuse("its word embeddings have more than twice as many rows as its tokenizer has tokens");
     used_.emplace(core::kTokenizerRules);
     used_.emplace(core::kTokenizerUnheld);
     if (!tokenizer) {

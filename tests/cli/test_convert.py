@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import resource
 import struct
+import time
 
 import pytest
 
@@ -255,3 +257,46 @@ def test_a_blocker_is_said_once_and_a_long_value_is_cut(sample, tmp_path):
     done = weighbridge("append", path, sample, status=1)
     assert 'tensors["steps"]: the' in done.stdout and "this name" not in done.stderr
     assert "this name" in weighbridge("append", path, sample, "--quiet", status=1).stderr
+
+
+def gguf(alignment, tensors):
+    """A file with the alignment and empty tensors, or tensors of one element."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    infos = b"".join(text(f"t{i}") + struct.pack("<IQIQ", 1, count, 0, at) for i, (count, at) in enumerate(tensors))
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1) + text("general.alignment") + struct.pack("<II", 4, alignment) + infos
+    end = max(at + 4 * count for count, at in tensors)
+    return head if end == 0 else head + b"\0" * (-len(head) % alignment + end)
+
+
+def within_memory(*arguments, status):
+    """The command where 256 MiB are all that it may have."""
+    limit = (256 << 20, 256 << 20)
+    began = time.monotonic()
+    said = weighbridge(*arguments, status=status, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+    assert time.monotonic() - began < 20
+    return said
+
+
+@pytest.mark.parametrize("alignment", [1 << 21, 1 << 30, 1 << 31])
+def test_an_alignment_in_90_bytes_takes_no_memory(tmp_path, alignment):
+    """A plan for such a file allocated and filled as many bytes, and so did an edit."""
+    path, out = tmp_path / "in.gguf", tmp_path / "out"
+    path.write_bytes(gguf(alignment, [(0, 0)]))
+    within_memory("verify", path, status=0)
+    assert "aligned to at most 1048576 bytes" in within_memory("convert", path, f"{out}.gguf", "-n", status=1).stdout
+    within_memory("convert", path, f"{out}.gguf", "--allow", "attribute", status=0)
+    within_memory("convert", path, f"{out}/", "--to", "gguf", "--max-shard-size", "1K", "-n", "--allow", "attribute", status=0)
+    within_memory("edit", path, "--set", "x=y", "-i", "-n", status=2)
+    other = tmp_path / "in.safetensors"
+    other.write_bytes(safetensors({"w": ("F32", [1], floats(1))}, {"general.alignment": str(alignment)}))
+    within_memory("convert", other, tmp_path / "other.gguf", "-n", "--allow", "attribute", status=0)
+
+
+def test_padding_is_in_proportion_to_the_input(tmp_path):
+    """Each tensor of a few bytes is padded to the alignment."""
+    path = tmp_path / "in.safetensors"
+    path.write_bytes(safetensors({f"t{i}": ("F32", [1], floats(i)) for i in range(300)}, {"general.alignment": str(1 << 20)}))
+    said = weighbridge("convert", path, tmp_path / "out.gguf", status=1).stderr
+    assert "header and padding" in said and "--limit output=" in said and not (tmp_path / "out.gguf").exists()

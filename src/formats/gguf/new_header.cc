@@ -93,6 +93,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   parts->values = metadata.count();
   if (const Value* const stated = original.attribute(kAlignment))
     parts->alignment = stated->as_u64().value_or(kDefaultAlignment);
+  if (parts->alignment > kMostAlignment) return std::nullopt;  // the header would take as many bytes
   const auto room = base::align_up(header.size(), parts->alignment);
   const std::less_equal<const char*> before;
   for (std::uint32_t i = 0; i < edited.size(); ++i) {

@@ -168,6 +168,10 @@ class Planner {
     if (!stated || !std::has_single_bit(*stated) || *stated > std::uint64_t{1} << 31)
       return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
                           "dropped: it is not a power of two");
+    // Each tensor is padded to it, so a large one makes a large file of a small model.
+    if (*stated > kMostAlignment)
+      return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
+                          "dropped: tensors are aligned to at most " + std::to_string(kMostAlignment) + " bytes");
     alignment_ = *stated;
     metadata_.add(kAlignment, Value::integer(alignment_, DType::u32));
   }
@@ -326,8 +330,8 @@ class Planner {
       if (at > kMost)
         return ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
     }
-    if (last > first) head.resize(base::to_size(*base::align_up(head.size(), alignment_)), '\0');
-    out.size = head.size() + at;
+    // The first payload's alignment pads the header.
+    out.size = (last > first ? *base::align_up(head.size(), alignment_) : head.size()) + at;
     const std::uint64_t end = out.payloads.empty() ? 0 : at - padding_of(outs_[last - 1].size);
     out.tail = [padding = at - end](std::span<const core::Stored>) {
       return std::string(base::to_size(padding), '\0');

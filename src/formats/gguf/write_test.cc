@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/gguf/format.h"
+#include "formats/gguf/layout.h"
 #include "support/format_testing.h"
 #include "support/thrown.h"
 
@@ -80,6 +81,28 @@ TEST(GgufWrite, TheAlignmentIsUsedIfItCanBe) {
     const bool used = std::string_view(stated) == "64";
     EXPECT_EQ(made.losses.size(), used ? 0U : 1U);
     EXPECT_EQ(back["b"].main().extent()->offset - back["a"].main().extent()->offset, used ? 64U : 32U);
+  }
+}
+
+// A plan for a file of 90 bytes took 2 GiB of memory.
+TEST(GgufWrite, ALargeAlignmentTakesNoMemoryAndIsNotWritten) {
+  for (const std::uint64_t stated : {std::uint64_t{1} << 20, std::uint64_t{1} << 21, std::uint64_t{1} << 31}) {
+    Builder builder;
+    builder.attribute("general.alignment", Value::integer(stated, DType::u32));
+    builder.tensor("none", DType::f32, {0}, floats(0));
+    builder.tensor("a", DType::f32, {3}, floats(3));
+    const Model model = builder.build();
+    const core::WriteLayout made = layout(model, {});
+    EXPECT_LT(made.head.size(), 1024U);
+    const bool used = stated == kMostAlignment;
+    EXPECT_EQ(made.losses.size(), used ? 0U : 1U);
+    EXPECT_EQ(made.size, used ? 2 * kMostAlignment : 128U);
+    const Model back = read_back(made);
+    EXPECT_EQ(back["a"].main().extent()->offset, used ? kMostAlignment : 96U);
+    Options small;
+    small.shards.max_size = 1;
+    for (const core::OutFile& file : layout_files(model, small).folder->payloads)
+      EXPECT_LT(file.layout.head.size(), 1024U);
   }
 }
 
