@@ -127,6 +127,7 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", nothing_matches(*input.model, pattern));
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
+  check_output(wanted, session.context().limits);
   OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());
   FileNames taken;
   std::vector<Place> places;

@@ -19,6 +19,11 @@
 
 namespace weighbridge {
 
+/// [reads] Rows [first, first + count) of the slowest dimension, dense, as an array of their own. Reads no more than
+/// the encoding requires, and checks the limits before it allocates.
+/// @throws Error misuse: rank 0, rows past the end, a dtype of less than a byte; Error limit.
+Array read_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t count, DType, const Context& = {});
+
 /// Describes the extracted elements of one tensor.
 struct Extracted {
   std::string tensor{};                ///< The tensor's name.
@@ -45,6 +50,7 @@ class Elements {
   /// @param role "data", "values", "scales", ...; empty: the main part.
   /// @throws Error misuse: the tensor has no such part, or `role` is empty and it is an unsupported tensor of several
   ///   parts; the message names those that it has.
+  /// @throws Error unsupported: `role` is empty, and the tensor has no parts; the finding is Tensor::unsupported().
   static Elements part(const Tensor& tensor, std::string_view role = {});
   /// The dense form of the whole tensor.
   /// @param as the dtype to cast to; DType::unknown: the tensor's own.
@@ -59,17 +65,24 @@ class Elements {
   /// @throws Error misuse: NumPy has no type of that size (elements smaller than a byte).
   std::string npy_header() const;
   /// [reads] Delivers the elements in order, in pieces of at most 4 MiB; stops early when `sink` returns false.
+  /// @throws Error limit: as check_output().
   void stream(const Context&, const std::function<bool(std::span<const std::byte>)>& sink) const;
   /// [reads] Writes the elements to a file that appears complete or not at all. Progress counts logical bytes.
-  /// @throws Error misuse as npy_header() and OutputFile do; Error io.
+  /// @throws Error misuse as npy_header() and OutputFile do; Error io; Error limit as check_output().
   Extracted write(const std::string& path, const ElementsFile&, const Context& = {}) const;
 
  private:
+  friend void check_output(std::span<const Elements>, const Limits&);
   Elements(const Tensor&, std::optional<Part>, DType, Shape);
 
   Tensor tensor_;
   std::optional<Part> part_;  // none: dense
   Extracted facts_;
 };
+
+/// Checks that these elements together are in proportion to the data that is there: tensors may share bytes, strides
+/// may repeat elements, and a sparse tensor does not store its zeros. Reads nothing.
+/// @throws Error limit: "limit/output", with Limits::output as its hint.
+void check_output(std::span<const Elements> elements, const Limits& limits);
 
 }  // namespace weighbridge

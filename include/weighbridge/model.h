@@ -12,7 +12,8 @@
 /// - **Errors.** Members do no input/output and allocate nothing unless marked [reads]; unmarked ones throw only
 ///   Error{misuse}, except Tensor::shape(), which may also throw Error{unsupported}. [reads] members throw Error of
 ///   kind io, malformed, unsupported, misuse or limit, and change nothing when they throw. A number from a file never
-///   causes bad_alloc: Limits are checked before the allocation.
+///   causes bad_alloc: Limits are checked before the allocation. Elements that are repeated or not stored (strides of
+///   0, the zeros of a sparse tensor) count as work (Limits::work), so a small file gives no endless stream.
 /// - **Zero copy.** view() and as<T>() never copy; stored() and to_dense() always do. Only payload is mapped, and only
 ///   by view() and as<T>(): headers are copied once and then parsed, so a file that changes cannot change a parse.
 ///   Access to a view of a file that has been truncated raises SIGBUS; stored() throws Error{io} instead.

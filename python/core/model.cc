@@ -119,23 +119,21 @@ nb::object over(const Tensor& tensor, nb::handle buffer, std::uint64_t offset) {
 // Rows [first, first + count) as an array of their own; all of them without a rank.
 nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t count, DType dtype, bool numpy,
                    const Settings& settings) {
-  std::vector<std::uint64_t> shape(tensor.shape().begin(), tensor.shape().end());
+  const Shape shape = tensor.shape();
   const bool all = shape.empty() || (first == 0 && count == shape[0]);
   const Array array = run(settings, [&](const Context& context) {
-    if (all) return tensor.to_dense(dtype, context);
-    Array out{.dtype = dtype, .shape = shape, .data = nullptr, .size = 0};
-    out.shape[0] = count;
-    std::uint64_t elements = 1;
-    for (const std::uint64_t size : out.shape) elements *= size;
-    out.size = packed_size(dtype, elements).value_or(0);
-    out.data = std::shared_ptr<std::byte[]>(new (std::align_val_t{64}) std::byte[out.size],
-                                            [](std::byte* p) { operator delete[](p, std::align_val_t{64}); });
-    tensor.rows_into(first, count, dtype, {out.data.get(), out.size}, context);
-    return out;
+    return all ? tensor.to_dense(dtype, context) : read_rows(tensor, first, count, dtype, context);
   });
   if (numpy) return make_array<NumpyArray>(array.data.get(), array.size, array.shape, array.dtype, array.data, false);
   return make_array<nb::ndarray<nb::array_api>>(array.data.get(), array.size, array.shape, array.dtype, array.data,
                                                 true);
+}
+
+// Raises LimitError if these tensors together are out of proportion to what is stored, before memory is allocated.
+void require_copies(const nb::list& tensors, const Settings& settings) {
+  std::vector<Elements> all;
+  for (const nb::handle item : tensors) all.push_back(Elements::dense(nb::cast<const Tensor&>(item)));
+  check_output(all, settings.limits);
 }
 
 // Gets the pages of new memory in one call, which takes half the time of a fault for each.
@@ -171,6 +169,7 @@ nb::list copies_of(nb::list tensors, const Settings& settings) {
     std::shared_ptr<std::byte[]> memory{};
     std::uint64_t width = 0;  // bytes of an element, if any range can be read by itself; else 0
   };
+  require_copies(tensors, settings);
   std::vector<Copy> all;
   for (const nb::handle item : tensors) {
     Copy& one = all.emplace_back(Copy{.tensor = nb::cast<const Tensor&>(item)});
@@ -307,6 +306,7 @@ void define_models(nb::module_& m) {
       .def("view", &view_of, nb::arg("numpy"), nb::sig("def view(self, numpy: bool) -> Any"))
       .def("over", &over)
       .def_static("copies", &copies_of)
+      .def_static("require_copies", &require_copies)
       .def("rows",
            [](const Tensor& t, std::uint64_t first, std::uint64_t count, std::string_view dtype, bool numpy,
               const Settings& settings) { return rows_of(t, first, count, dtype_of_name(dtype), numpy, settings); })

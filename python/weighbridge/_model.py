@@ -369,6 +369,7 @@ class Model(Mapping[str, Tensor]):
             arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
             return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
         views, others = self._handle.views()
+        self._require_copies(others, settings(limits, progress))
         out: dict[str, Any] = {}
         special = set(others)
         for name in self.keys():
@@ -379,13 +380,20 @@ class Model(Mapping[str, Tensor]):
                     out[name] = out[name].view(_arrays.numpy_dtype(dtype))
         return out
 
+    def _require_copies(self, names: list[str], given: _core.Settings) -> None:
+        """Raises LimitError if copies of these tensors together are out of proportion to what the file stores."""
+        tensors = [self[name]._tensor for name in names]
+        _core.Tensor.require_copies([tensor for tensor in tensors if tensor.unsupported is None], given)
+
     def torch(self, *, device: Any = None) -> dict[str, Any]:
         """All tensors as tensors of PyTorch, by name: a state dict. As :meth:`Tensor.torch`."""
         import torch
 
         files, memories, kinds = self.files, {}, {}
         out: dict[str, Any] = {}
-        for name, dtype, shape, source, offset in self._handle.places():
+        places = self._handle.places()
+        self._require_copies([name for name, _, _, source, _ in places if source < 0], settings())
+        for name, dtype, shape, source, offset in places:
             if source >= 0 and source not in memories:
                 mapped = self._map(files[source])
                 memories[source] = mapped[0] if mapped else None

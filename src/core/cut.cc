@@ -216,7 +216,7 @@ void stream_strided_cut(const Part& part, const Cut& cut, const Context& context
               });
     const std::shared_ptr<const Source> source = memory_source({*buffer, buffer});
     if (!stream_strided(*source, {0, 0, buffer->size()}, tile.shape, tile.strides,
-                        static_cast<std::uint32_t>(tiles.width), kPiece,
+                        static_cast<std::uint32_t>(tiles.width), 0, tile.elements, kPiece,
                         [&](std::span<std::byte> piece) { return sink(piece); }))
       return;
   }

@@ -16,6 +16,7 @@
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/words.h"
+#include "core/work.h"
 
 namespace weighbridge {
 
@@ -29,7 +30,7 @@ void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
 }
 
-// Bytes of the dense form; throws if they exceed the caller's limit.
+// Bytes of the dense form; throws if they exceed the caller's limit, or are out of proportion to what is stored.
 std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
   const auto count = base::element_count(tensor.shape());
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
@@ -39,6 +40,7 @@ std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits
         fmt::format("the dense form of tensor {} is larger than the limit of {} bytes", quoted(tensor), limits.decoded),
         size.value_or(0));
   }
+  core::require_dense_work(tensor, limits);
   return *size;
 }
 
@@ -87,6 +89,17 @@ class CastSink {
 
 }  // namespace
 
+Array core::new_array(DType dtype, Shape shape, std::uint64_t size) {
+  constexpr std::align_val_t kAlignment{64};
+  const std::size_t bytes = base::to_size(size);
+  return {
+      dtype,
+      {shape.begin(), shape.end()},
+      std::shared_ptr<std::byte[]>(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment)),
+                                   [](std::byte* p) { ::operator delete(p, kAlignment); }),
+      size};
+}
+
 void core::stream_dense(const Tensor& tensor, DType dtype, const Context& context, const Sink& sink,
                         codecs::CastTally* tally) {
   const DType own = tensor.dtype();
@@ -132,14 +145,7 @@ Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), 
 Array Tensor::to_dense(DType dtype, const Context& context) const {
   require_elements(*this);
   const std::size_t size = base::to_size(dense_size(*this, dtype, context.limits));
-  Array out;
-  out.dtype = dtype;
-  out.shape.assign(shape().begin(), shape().end());
-  out.size = size;
-  constexpr std::align_val_t kAlignment{64};
-  out.data =
-      std::shared_ptr<std::byte[]>(static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlignment)),
-                                   [](std::byte* p) { ::operator delete(p, kAlignment); });
+  Array out = core::new_array(dtype, shape(), size);
   std::uint64_t filled = 0;
   stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
     if (!base::fits(filled, piece.size(), size))

@@ -12,6 +12,8 @@
 
 namespace weighbridge::core {
 
+// An array of `size` bytes, whose elements the caller fills in.
+Array new_array(DType, Shape, std::uint64_t size);
 // Tensor::stream_dense(), which also adds what the cast did to the tally.
 void stream_dense(const Tensor&, DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
                   codecs::CastTally* tally);

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "codecs/sparse.h"
 #include "core/dense.h"
+#include "core/work.h"
 
 namespace weighbridge::core {
 
@@ -26,6 +27,7 @@ WholePart whole_part(const Tensor& tensor, std::string_view role, const Context&
                                  tensor.name(), context.limits.decoded),
                      part->size());
   }
+  require_work(*part, part->size(), context.limits);
   const std::size_t size = base::to_size(part->size());
   WholePart whole{std::make_unique_for_overwrite<std::byte[]>(size), size, part->dtype()};
   std::uint64_t filled = 0;

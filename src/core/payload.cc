@@ -19,6 +19,7 @@
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/strided.h"
+#include "core/work.h"
 
 namespace weighbridge {
 
@@ -84,6 +85,18 @@ void stream_raw(const Source& source, const core::PartRecord& part, const Contex
     if (!sink(piece)) return;
     done += piece.size();
   }
+}
+
+// Elements [first, first + count) of a raw strided part.
+void stream_steps(const Part& part, std::uint64_t first, std::uint64_t count, const Context& context,
+                  const Sink& sink) {
+  const core::PartRecord& record = core::Access::record(part);
+  core::stream_strided(core::AskingSource(*core::Access::state(part).sources[record.source], context), *part.extent(),
+                       part.shape(), part.strides(), info(record.dtype).bits / 8, first, count, core::kPiece,
+                       [&](std::span<std::byte> piece) {
+                         normalize(record, piece);
+                         return sink(piece);
+                       });
 }
 
 void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, const Context& context,
@@ -231,6 +244,7 @@ void decode_part(const Part& part, const Context& context,
 
 void Part::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
   const core::PartRecord& part = core::Access::record(*this);
+  core::require_work(*this, part.size, context.limits);
   const std::uint64_t decoded = core::decoded_size(*this);
   if (core::is_coded(part.encoding) && decoded > context.limits.decoded) {
     base::over_limit(
@@ -247,12 +261,8 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
   }
   switch (part.encoding) {
     case Encoding::raw:
-      if (const auto steps = strides(); !steps.empty()) {
-        core::stream_strided(core::AskingSource(*core::Access::state(*this).sources[part.source], context), *extent(),
-                             shape(), steps, info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
-                               normalize(part, piece);
-                               return sink(piece);
-                             });
+      if (!strides().empty()) {
+        stream_steps(*this, 0, count(), context, sink);
         return;
       }
       if (part.stored_length != part.size) {
@@ -309,6 +319,16 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     normalize(part, out);
     return;
   }
+  if (part.encoding == Encoding::raw && !strides().empty() && !core::cut_of(*this)) {
+    core::require_work(*this, out.size(), context.limits);
+    std::uint64_t filled = 0;
+    stream_steps(*this, first, count, context, [&](std::span<const std::byte> piece) {
+      std::memcpy(out.data() + filled, piece.data(), piece.size());
+      filled += piece.size();
+      return true;
+    });
+    return;
+  }
   // Other encoded parts and computed ones are streamed from the start to the last requested element.
   std::uint64_t at = 0, filled = 0;
   const Sink take = [&](std::span<const std::byte> piece) {
@@ -320,19 +340,7 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     filled += piece.size();
     return filled < out.size();
   };
-  if (part.encoding != Encoding::raw || strides().empty()) {
-    stream(context, take);
-    return;
-  }
-  // For strided parts, takes the rows of the slowest dimension that contain the elements as a separate part.
-  const core::StridedRows rows =
-      core::strided_rows(*extent(), shape(), strides(), info(part.dtype).bits / 8, first, count);
-  at = *packed_size(part.dtype, rows.first_element);
-  core::stream_strided(core::AskingSource(*core::Access::state(*this).sources[part.source], context), rows.extent,
-                       rows.shape, strides(), info(part.dtype).bits / 8, core::kPiece, [&](std::span<std::byte> piece) {
-                         normalize(part, piece);
-                         return take(piece);
-                       });
+  stream(context, take);
 }
 
 Bytes Part::stored() const {

@@ -33,18 +33,48 @@ Reach reach_of(Shape shape, std::span<const std::int64_t> strides) {
   return reach;
 }
 
-}  // namespace
+// Elements of a run that are this many bytes apart or closer are read with what lies between them.
+constexpr std::uint64_t kApart = 4096;
+constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;  // bytes of such a read
 
-bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<const std::int64_t> strides,
-                    std::uint32_t width, std::uint64_t piece, const std::function<bool(std::span<std::byte>)>& sink) {
-  const std::uint64_t count = base::element_count(shape).value_or(0);
-  if (count == 0) return true;
-  const Reach reach = reach_of(shape, strides);
-  // The extent starts at the lowest element.
-  const std::uint64_t elements = extent.length / width;
-  if (static_cast<std::uint64_t>(reach.high) - static_cast<std::uint64_t>(reach.low) >= elements) {
-    base::malformed("part/strides", fmt::format("the strides of a part reach past its {} bytes", extent.length));
+// What all boxes of one part share.
+struct Gather {
+  const Source& source;
+  std::uint64_t offset;  // of the extent
+  std::uint32_t width;
+  std::uint64_t piece;
+  const std::function<bool(std::span<std::byte>)>& sink;
+  std::vector<std::byte> gathered{};
+
+  // Reads `n` elements that are `stride` apart, the first at element `from` of the extent, to `out` and every `step`
+  // bytes after it.
+  void run(std::int64_t from, std::int64_t stride, std::uint64_t n, std::byte* out, std::uint64_t step) {
+    const auto apart = static_cast<std::uint64_t>(std::abs(stride));
+    const std::uint64_t most =
+        apart > kApart / width ? 1 : std::max<std::uint64_t>(1, kAtOnce / (width * std::max<std::uint64_t>(1, apart)));
+    for (std::uint64_t done = 0; done < n;) {
+      const std::uint64_t take = std::min(most, n - done);
+      const std::int64_t last = from + stride * static_cast<std::int64_t>(take - 1);
+      const std::int64_t lowest = std::min(from, last);
+      gathered.resize(base::to_size((apart * (take - 1) + 1) * width));
+      source.read_at(offset + static_cast<std::uint64_t>(lowest) * width, gathered);
+      for (std::uint64_t i = 0; i < take; ++i, out += step) {
+        const auto at = static_cast<std::uint64_t>(from + stride * static_cast<std::int64_t>(i) - lowest);
+        std::memcpy(out, gathered.data() + at * width, width);
+      }
+      done += take;
+      if (done < n) from = last + stride;
+    }
   }
+
+  bool box(std::int64_t origin, Shape shape, std::span<const std::int64_t> strides);
+  bool range(std::int64_t origin, Shape shape, std::span<const std::int64_t> strides, std::uint64_t first,
+             std::uint64_t count);
+};
+
+// All elements of a box, of which the first is element `origin` of the extent.
+bool Gather::box(std::int64_t origin, Shape shape, std::span<const std::int64_t> strides) {
+  const std::uint64_t count = base::element_count(shape).value_or(0);
   const std::size_t rank = shape.size();
   // Rows of the slowest dimension per tile. A row larger than a piece is split in its inner dimensions below.
   std::size_t cut = 0;  // dimensions before `cut` are walked one index at a time
@@ -58,12 +88,11 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
   const std::uint64_t rows_at_once = std::clamp<std::uint64_t>(piece / inner, 1, shape[cut]);
 
   // Within a tile, runs go along the dimension with the smallest stride.
-  std::size_t run = cut;
+  std::size_t along = cut;
   for (std::size_t d = cut; d < rank; ++d)
-    if (shape[d] > 1 && (shape[run] <= 1 || std::abs(strides[d]) < std::abs(strides[run]))) run = d;
+    if (shape[d] > 1 && (shape[along] <= 1 || std::abs(strides[d]) < std::abs(strides[along]))) along = d;
 
   const auto tile = std::make_unique_for_overwrite<std::byte[]>(base::to_size(rows_at_once * inner));
-  std::vector<std::byte> gathered;
   std::vector<std::uint64_t> outer(cut, 0), at(rank, 0), place(rank, 0);
   for (;;) {
     for (std::uint64_t first = 0; first < shape[cut]; first += rows_at_once) {
@@ -73,7 +102,7 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
       // Row-major steps inside the tile, in elements.
       std::uint64_t step = 1;
       for (std::size_t d = rank; d-- > cut;) place[d] = step, step *= box[d];
-      std::int64_t base_offset = -reach.low + static_cast<std::int64_t>(first) * strides[cut];
+      std::int64_t base_offset = origin + static_cast<std::int64_t>(first) * strides[cut];
       for (std::size_t d = 0; d < cut; ++d) base_offset += static_cast<std::int64_t>(outer[d]) * strides[d];
       std::fill(at.begin(), at.end(), 0);
       for (;;) {
@@ -81,27 +110,10 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
         std::uint64_t to = 0;
         for (std::size_t d = cut; d < rank; ++d)
           from += static_cast<std::int64_t>(at[d]) * strides[d], to += at[d] * place[d];
-        const std::uint64_t n = box[run];
-        const std::int64_t stride = strides[run];
-        const std::uint64_t spread = static_cast<std::uint64_t>(std::abs(stride)) * (n - 1) + 1;
-        if (spread <= 4 * n || spread * width <= (64U << 10)) {
-          // One read covers the run, including gaps.
-          const std::int64_t lowest = stride < 0 ? from + stride * static_cast<std::int64_t>(n - 1) : from;
-          gathered.resize(base::to_size(spread * width));
-          source.read_at(extent.offset + static_cast<std::uint64_t>(lowest) * width, gathered);
-          for (std::uint64_t i = 0; i < n; ++i) {
-            const auto offset = static_cast<std::uint64_t>(from + stride * static_cast<std::int64_t>(i) - lowest);
-            std::memcpy(tile.get() + (to + i * place[run]) * width, gathered.data() + offset * width, width);
-          }
-        } else {
-          for (std::uint64_t i = 0; i < n; ++i) {
-            const auto offset = static_cast<std::uint64_t>(from + stride * static_cast<std::int64_t>(i));
-            source.read_at(extent.offset + offset * width, {tile.get() + (to + i * place[run]) * width, width});
-          }
-        }
+        run(from, strides[along], box[along], tile.get() + to * width, place[along] * width);
         std::size_t d = rank;
         while (d-- > cut) {
-          if (d == run) continue;
+          if (d == along) continue;
           if (++at[d] < box[d]) break;
           at[d] = 0;
         }
@@ -118,23 +130,51 @@ bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<
   }
 }
 
-StridedRows strided_rows(const Extent& extent, Shape shape, std::span<const std::int64_t> strides, std::uint32_t width,
-                         std::uint64_t first, std::uint64_t count) {
-  StridedRows out{extent, {shape.begin(), shape.end()}, 0};
-  if (shape.empty()) return out;
-  const std::uint64_t row = base::element_count(shape.subspan(1)).value_or(1);  // not 0, because there are elements
-  const std::uint64_t begin = first / row, rows = (first + count - 1) / row - begin + 1;
-  const std::int64_t low = reach_of(shape, strides).low;
-  out.shape[0] = rows;
-  out.first_element = begin * row;
-  // The distance from the lowest element of the whole to the first element of these rows, then to their lowest.
-  const std::int64_t shift = static_cast<std::int64_t>(begin) * strides[0] - low + reach_of(out.shape, strides).low;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(shift) * width;
-  if (bytes > extent.length)
+// Elements [first, first + count) of a box: a part of one row, whole rows, a part of another row.
+bool Gather::range(std::int64_t origin, Shape shape, std::span<const std::int64_t> strides, std::uint64_t first,
+                   std::uint64_t count) {
+  const std::uint64_t row = base::element_count(shape.subspan(1)).value_or(1);
+  const auto row_at = [&](std::uint64_t i) { return origin + static_cast<std::int64_t>(i) * strides[0]; };
+  const auto in_row = [&](std::uint64_t n) {
+    return range(row_at(first / row), shape.subspan(1), strides.subspan(1), first % row, n);
+  };
+  if (const std::uint64_t rest = (row - first % row) % row, n = std::min(rest, count); n > 0) {
+    if (!in_row(n)) return false;
+    first += n;
+    count -= n;
+  }
+  if (const std::uint64_t rows = count / row; rows > 0) {
+    std::vector<std::uint64_t> whole(shape.begin(), shape.end());
+    whole[0] = rows;
+    if (!box(row_at(first / row), whole, strides)) return false;
+    first += rows * row;
+    count -= rows * row;
+  }
+  return count == 0 || in_row(count);
+}
+
+}  // namespace
+
+bool stream_strided(const Source& source, Extent extent, Shape shape, std::span<const std::int64_t> strides,
+                    std::uint32_t width, std::uint64_t first, std::uint64_t count, std::uint64_t piece,
+                    const std::function<bool(std::span<std::byte>)>& sink) {
+  if (count == 0) return true;
+  const Reach reach = reach_of(shape, strides);
+  // The extent starts at the lowest element.
+  const std::uint64_t elements = extent.length / width;
+  if (static_cast<std::uint64_t>(reach.high) - static_cast<std::uint64_t>(reach.low) >= elements) {
     base::malformed("part/strides", fmt::format("the strides of a part reach past its {} bytes", extent.length));
-  out.extent.offset += bytes;
-  out.extent.length -= bytes;
-  return out;
+  }
+  Gather gather{source, extent.offset, width, piece, sink};
+  return gather.range(-reach.low, shape, strides, first, count);
+}
+
+std::uint64_t strided_cost(Shape shape, std::span<const std::int64_t> strides, std::uint32_t width) noexcept {
+  constexpr std::uint64_t kCall = 512;  // what a call costs, in bytes that could be copied meanwhile
+  std::uint64_t nearest = UINT64_MAX;
+  for (std::size_t d = 0; d < std::min(shape.size(), strides.size()); ++d)
+    if (shape[d] > 1) nearest = std::min(nearest, static_cast<std::uint64_t>(std::abs(strides[d])));
+  return std::max<std::uint64_t>(width, std::min(kCall, nearest > kCall ? kCall : nearest * width));
 }
 
 }  // namespace weighbridge::core

@@ -8,11 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "core/common_rules.h"
 #include "core/encoding.h"
 #include "core/findings.h"
+#include "core/sparse_content.h"
 #include "core/state.h"
+#include "core/strided.h"
 
 namespace weighbridge::core {
 namespace {
@@ -30,6 +33,8 @@ void Work::add(const Part& part, std::uint64_t bytes) {
   if (extent && is_coded(record.encoding)) bytes = std::max(bytes, extent->length);
   const auto cut = cut_of(part);
   if (cut) bytes = std::max(bytes, cut_work(*cut, part));
+  if (const auto width = info(record.dtype).bits / 8; !cut && extent && width > 0 && !part.strides().empty())
+    bytes = base::checked_mul(bytes / width, strided_cost(part.shape(), part.strides(), width)).value_or(UINT64_MAX);
   wanted_ = add_to(wanted_, bytes);
   if (!extent) {
     computed_ = add_to(computed_, part.size());
@@ -41,6 +46,13 @@ void Work::add(const Part& part, std::uint64_t bytes) {
   } else {
     raw_.push_back(range);
   }
+}
+
+void Work::add_dense(const Tensor& tensor) {
+  for (const Part& part : tensor.parts()) add(part);
+  if (!is_sparse(tensor)) return;
+  const auto count = base::element_count(tensor.shape());
+  wanted_ = add_to(wanted_, count ? packed_size(tensor.dtype(), *count).value_or(UINT64_MAX) : UINT64_MAX);
 }
 
 std::uint64_t Work::distinct() const {
@@ -77,6 +89,44 @@ std::optional<Finding> Work::excess(const Limits& limits) const {
 
 void Work::require(const Limits& limits) const {
   if (auto finding = excess(limits)) throw Error(*std::move(finding));
+}
+
+void Work::require_output(std::uint64_t bytes, const Limits& limits) const {
+  if (bytes <= allowed_work(0, limits.output) && wanted_ <= allowed_work(0, 0)) return;
+  const std::uint64_t there = distinct(), allowed = allowed_work(there, limits.output);
+  if (limits.output != 0 ? bytes <= allowed : wanted_ <= allowed) return;
+  base::over_limit(
+      "output",
+      fmt::format("the output has {} bytes for {} bytes of tensor data, and the limit is {}", bytes, there, allowed),
+      bytes);
+}
+
+namespace {
+
+// Throws if the work is past both limits.
+void require_either(const Work& work, Limits limits) {
+  if (limits.output != 0) limits.work = std::max(limits.output, allowed_work(work.distinct(), limits.work));
+  work.require(limits);
+}
+
+}  // namespace
+
+void require_work(const Part& part, std::uint64_t bytes, const Limits& limits) {
+  // Plain elements take no more work than their bytes.
+  if (limits.work == 0 && part.strides().empty() && !cut_of(part)) return;
+  Work work;
+  work.add(part, bytes);
+  require_either(work, limits);
+}
+
+void require_dense_work(const Tensor& tensor, const Limits& limits) {
+  if (!is_sparse(tensor)) {
+    if (tensor.layout() == Layout::dense) require_work(tensor.main(), tensor.main().size(), limits);
+    return;  // the parts of blocks are read as such
+  }
+  Work work;
+  work.add_dense(tensor);
+  require_either(work, limits);
 }
 
 }  // namespace weighbridge::core

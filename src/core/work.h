@@ -19,6 +19,10 @@ class Work {
   void add(const Part&, std::uint64_t bytes);
   void add(const Part& part) { add(part, part.size()); }
 
+  // The job will make the dense form of this tensor, whose elements can be read: its parts, and of a sparse one the
+  // elements that are not stored too.
+  void add_dense(const Tensor&);
+
   // The bytes that are there: raw ones once, however many parts claim them, and of compressed ranges that share some,
   // the largest part.
   std::uint64_t distinct() const;
@@ -26,6 +30,9 @@ class Work {
   std::optional<Finding> excess(const Limits&) const;
   // Throws it.
   void require(const Limits&) const;
+  // Throws the finding "limit/output" if `bytes` of output are more than Limits::output allows, or without one, more
+  // than the job's work is worth.
+  void require_output(std::uint64_t bytes, const Limits&) const;
 
  private:
   std::uint64_t wanted_ = 0;
@@ -37,6 +44,13 @@ class Work {
   std::vector<Coded> coded_;
   std::uint64_t computed_ = 0;
 };
+
+// Whoever makes elements of one part or tensor calls one of these first, before memory for them is allocated. Part and
+// Tensor do it in stream(), read_range(), stream_dense(), to_dense() and read_rows(). They throw "limit/work" if that
+// many bytes of a part, or the whole dense form, are out of proportion to what is stored: elements are repeated by
+// strides, or not stored because they are zero. An output that Limits::output allows may be made.
+void require_work(const Part&, std::uint64_t bytes, const Limits&);
+void require_dense_work(const Tensor&, const Limits&);
 
 // How much a job may read, hash or write of `distinct` bytes: `limit` if it is not 0, else 16 times as much, and at
 // least 256 MiB.

@@ -8,7 +8,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/dense.h"
 #include "core/progress.h"
+#include "core/words.h"
+#include "core/work.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/output.h"
 
@@ -29,7 +32,9 @@ std::string roles_of(const Tensor& tensor) {
 
 // Which part is the main one is known only of tensors that can be interpreted.
 void require_main(const Tensor& tensor) {
-  if (tensor.unsupported() == nullptr || tensor.part_count() < 2) return;
+  const Finding* const why = tensor.unsupported();
+  if (why == nullptr || tensor.part_count() == 1) return;
+  if (tensor.part_count() == 0) throw Error(*why);
   base::misuse("part-needed",
                "this build cannot interpret tensor '" + std::string(tensor.name()) +
                    "', so it cannot tell which of its parts to extract: name one of " + roles_of(tensor),
@@ -37,6 +42,28 @@ void require_main(const Tensor& tensor) {
 }
 
 }  // namespace
+
+Array read_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t count, DType dtype, const Context& context) {
+  if (const Finding* const reason = tensor.unsupported()) throw Error(*reason);
+  const Shape dims = tensor.shape();
+  if (dims.empty() || !base::fits(first, count, dims[0])) tensor.rows_into(first, count, dtype, {}, context);  // throws
+  const auto row = base::element_count(dims.subspan(1));
+  const auto elements = row ? base::checked_mul(*row, count) : std::nullopt;
+  const auto size = elements ? packed_size(dtype, *elements) : std::nullopt;
+  if (!size || *size > context.limits.decoded)
+    base::over_limit("decoded",
+                     std::to_string(count) + " rows of tensor " + core::quoted(tensor.name()) +
+                         " are larger than the limit of " + std::to_string(context.limits.decoded) + " bytes",
+                     size.value_or(0));
+  if (tensor.layout() == Layout::dense)
+    core::require_work(tensor.main(), packed_size(tensor.dtype(), *elements).value_or(UINT64_MAX), context.limits);
+  else
+    core::require_dense_work(tensor, context.limits);
+  Array out = core::new_array(dtype, dims, *size);
+  out.shape[0] = count;
+  tensor.rows_into(first, count, dtype, {out.data.get(), base::to_size(*size)}, context);
+  return out;
+}
 
 Elements::Elements(const Tensor& tensor, std::optional<Part> part, DType dtype, Shape shape)
     : tensor_(tensor), part_(std::move(part)) {
@@ -76,12 +103,27 @@ std::string Elements::npy_header() const {
   return weighbridge::npy_header(type, facts_.shape);
 }
 
+void check_output(std::span<const Elements> elements, const Limits& limits) {
+  core::Work work;
+  std::uint64_t bytes = 0;
+  for (const Elements& each : elements) {
+    bytes = base::checked_add(bytes, each.size().value_or(UINT64_MAX)).value_or(UINT64_MAX);
+    if (each.part_)
+      work.add(*each.part_);
+    else
+      work.add_dense(each.tensor_);
+  }
+  work.require_output(bytes, limits);
+}
+
 void Elements::stream(const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) const {
+  check_output({this, 1}, context.limits);
   part_ ? part_->stream(context, sink) : tensor_.stream_dense(facts_.dtype, context, sink);
 }
 
 Extracted Elements::write(const std::string& path, const ElementsFile& as, const Context& context) const {
   const std::string header = as.npy ? npy_header() : std::string();
+  check_output({this, 1}, context.limits);
   Extracted done = facts_;
   OutputFile file(path, as.replace, as.inputs);
   file.write(std::as_bytes(std::span(header)));

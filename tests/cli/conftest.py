@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Shared by all tests of the command: the command itself, small files made byte by byte, and the committed schemas.
 # WEIGHBRIDGE names the command; the default is the release build.
+import io
 import json
 import os
 import pathlib
 import struct
 import subprocess
+import zipfile
 
 import pytest
 
@@ -94,6 +96,28 @@ def ztensor(objects):
         manifest["objects"][name] = {"shape": shape, "format": layout, "components": components}
     text = cbor(manifest)
     return body + text + struct.pack("<Q", len(text)) + b"ZTEN1000"
+
+
+def torch_archive(tensors):
+    """What torch.save writes of {name: (class of the storage, bytes, bytes of an element, shape, strides, metadata)}; metadata: a dict of bools."""
+    def text(value):
+        return b"X" + struct.pack("<I", len(value.encode())) + value.encode()
+
+    def number(value):
+        return b"\x8a\x08" + struct.pack("<q", value)
+
+    pickled, archive = b"\x80\x02}", io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:
+        for key, (name, (kind, data, width, shape, strides, metadata)) in enumerate(tensors.items()):
+            storage = b"(" + text("storage") + b"ctorch\n" + kind.encode() + b"\n" + text(str(key)) + text("cpu") + number(len(data) // width) + b"tQ"
+            sizes = b"".join(b"(" + b"".join(map(number, each)) + b"t" for each in (shape, strides))
+            more = b"" if metadata is None else b"}" + b"".join(text(k) + (b"\x88" if v else b"\x89") + b"s" for k, v in metadata.items())
+            pickled += (text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(0) + sizes + b"\x89ccollections\nOrderedDict\n)R" +
+                        more + b"tRs")
+            file.writestr(f"archive/data/{key}", data)
+        file.writestr("archive/data.pkl", pickled + b".")
+        file.writestr("archive/version", "3\n")
+    return archive.getvalue()
 
 
 def floats(*values):

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, validated, weighbridge, ztensor
+from conftest import COMMAND, floats, safetensors, torch_archive, validated, weighbridge, ztensor
 from terminal import Terminal
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -341,3 +341,46 @@ def test_an_unsupported_tensor_of_several_parts_is_not_written_by_its_first_part
     assert out.read_bytes() == b"cde"
     weighbridge("extract", path, "one", "-o", out, "--force")
     assert out.read_bytes() == b"xy"
+
+
+def test_an_element_that_repeats_without_end_is_not_written_until_the_disk_is_full(tmp_path):
+    """1.5 KiB of a .pt gave 256 GiB."""
+    path = tmp_path / "in.pt"
+    many = 1 << 36
+    path.write_bytes(torch_archive({"w": ("FloatStorage", floats(1), 4, [many], [0], None), "few": ("FloatStorage", floats(1, 2), 4, [2, 2], [0, 1], None)}))
+    outputs = [(["w", "-o", tmp_path / "w.npy"], 4), (["w", "-o", "-"], 4), (["w", "--dense", "f16", "-o", tmp_path / "w.bin"], 2),
+               (["--glob", "*", "-o", tmp_path / "folder"], 4)]
+    for arguments, width in outputs:
+        said = weighbridge("extract", path, *arguments, status=1)
+        assert said.stdout == "" and "--limit output=" in said.stderr and "limit/output" in said.stderr, said.stderr
+        assert [each.name for each in tmp_path.iterdir()] == ["in.pt"]
+    for name in ("w", "few"):  # a limit that is too low for one
+        weighbridge("extract", path, name, "-o", tmp_path / "x.bin", "--limit", "output=15", status=1)
+    assert weighbridge("extract", path, "few", "-o", "-", "--limit", "output=16", text=False).stdout == floats(1, 2, 1, 2)
+    weighbridge("inspect", path, "--stats", status=1)
+
+
+def test_tensors_that_share_an_element_are_not_many_times_a_limit(tmp_path):
+    """Each of them is within the limit, and the folder of all of them is not."""
+    path = tmp_path / "in.pt"
+    path.write_bytes(torch_archive({str(i): ("ByteStorage", b"x", 1, [200 << 20], [0], None) for i in range(3)}))
+    said = weighbridge("extract", path, "--glob", "*", "-o", tmp_path / "folder", status=1).stderr
+    assert "limit/output" in said and f"--limit output={600 << 20}" in said and not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize("metadata", [{"conj": True}, {"neg": True}, {"conj": False}])
+def test_a_conjugated_or_negated_view_is_not_written_as_the_numbers_that_it_views(tmp_path, metadata):
+    """PyTorch sets the bit if the key is there, whatever its value."""
+    path, out = tmp_path / "in.pt", tmp_path / "out"
+    path.write_bytes(torch_archive({"z": ("ComplexFloatStorage", floats(1, 2), 8, [1], [1], metadata)}))
+    plain = tmp_path / "plain.pt"
+    plain.write_bytes(torch_archive({"z": ("ComplexFloatStorage", floats(1, 2), 8, [1], [1], None)}))
+    for arguments in (["-o", out], ["-o", "-"], ["--dense", "-o", out], ["--part", "data", "-o", out]):
+        said = weighbridge("extract", path, "z", *arguments, status=2 if "--part" in arguments else 3)
+        assert not out.exists() and said.stdout == ""
+        assert "--part" in arguments or "conjugated or negated" in said.stderr
+    weighbridge("diff", path, plain, status=3)
+    weighbridge("diff", path, path, status=3)
+    weighbridge("convert", path, tmp_path / "o.safetensors", status=3)
+    weighbridge("hash", path, status=3)
+    assert weighbridge("extract", plain, "z", "-o", "-", text=False).stdout == floats(1, 2)

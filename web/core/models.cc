@@ -153,15 +153,10 @@ val rows(int model, int tensor, double first, double count) {
     const std::uint64_t from = count_of("first", first), wanted = count_of("count", count);
     const double floats = static_cast<double>(wanted) * static_cast<double>(row_elements(t));
     if (floats * sizeof(float) > static_cast<double>(kMostBytes)) misuse("rows are read at most a gibibyte at a time");
-    std::vector<float> out(static_cast<std::size_t>(floats));
-    if (t.shape().empty()) {
-      const Array all = t.to_dense(DType::f32, job_context());
-      out.resize(1);
-      std::memcpy(out.data(), all.data.get(), sizeof(float));
-    } else {
-      t.rows_into(from, wanted, DType::f32, std::as_writable_bytes(std::span(out)), job_context());
-    }
-    return copied(std::span<const float>(out));
+    const Array out = t.shape().empty() ? t.to_dense(DType::f32, job_context())
+                                        : read_rows(t, from, wanted, DType::f32, job_context());
+    const auto* const values = reinterpret_cast<const float*>(out.data.get());
+    return copied(std::span(values, static_cast<std::size_t>(out.size / sizeof(float))));
   });
 }
 

@@ -335,6 +335,7 @@ class safe_open:  # noqa: N801 - the name of the original
         return {name: _given(tensor, self._framework, self._device, self._backend) for name, tensor in model.items()}
 
     def get_slice(self, name: str) -> PySafeSlice:
+        model._require_copies(list(model), settings())
         """A tensor to take slices of."""
         return PySafeSlice(self._find(name), self._framework, self._device, self._backend)
 
