@@ -58,6 +58,8 @@ Bytes to_bytes(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) 
       array = {};
     }
   };
+  if (array.data() == nullptr && array.nbytes() > 0)
+    throw nb::value_error("an array without memory cannot be saved: its address is null, as that of a fake tensor");
   auto held = std::make_shared<Held>(array);
   return {{static_cast<const std::byte*>(array.data()), array.nbytes()}, held};
 }

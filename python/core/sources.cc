@@ -12,6 +12,9 @@ class Buffer {
  public:
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    if (view_.buf != nullptr || view_.len == 0) return;
+    PyBuffer_Release(&view_);
+    throw nb::value_error("a buffer without memory cannot be read: its address is null");
   }
   ~Buffer() {
     if (!nb::is_alive()) return;

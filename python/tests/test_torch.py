@@ -169,3 +169,65 @@ def test_conjugates_are_saved_as_their_values(tmp_path):
     wb.save(tmp_path / "a.zt", {"w": value.conj(), "n": value.conj().imag})
     m = wb.open(tmp_path / "a.zt")
     assert torch.equal(m["w"].torch(), value.conj().resolve_conj()) and torch.equal(m["n"].torch(), torch.tensor([-2.0, 4.0]))
+
+
+@pytest.mark.parametrize("name", ["conj", "neg", "transposed", "plain"])
+def test_conjugated_and_negated_views_are_saved_as_their_values(tmp_path, name):
+    """In memory they have the numbers of the tensor that they view, and those were written."""
+    z = torch.tensor([[1 + 2j, 3 + 4j]], dtype=torch.complex64)
+    tensor = {"conj": z.conj(), "neg": torch._neg_view(torch.tensor([1.0, 3.0])), "transposed": z.conj().T.contiguous(), "plain": z}[name]
+    values = tensor.resolve_conj().resolve_neg()
+    assert torch.equal(st.load(st.save({"t": tensor}))["t"], values)
+    st.save_file({"t": tensor}, tmp_path / "a.safetensors")
+    assert torch.equal(st.load_file(tmp_path / "a.safetensors")["t"], values)
+    wb.save(tmp_path / "a.zt", {"t": tensor})
+    assert torch.equal(wb.open(tmp_path / "a.zt")["t"].torch(), values)
+
+
+def test_conjugated_and_negated_views_of_a_file_are_unsupported_by_every_way(tmp_path):
+    z = torch.tensor([1 + 2j, 3 + 4j], dtype=torch.complex64)
+    torch.save({"t": z.conj()}, tmp_path / "a.pt")
+    tensor = wb.open(tmp_path / "a.pt")["t"]
+    assert tensor.unsupported.rule == "pytorch/conjugate" and not tensor.is_view and tensor.parts == []
+    for read in (tensor.numpy, tensor.torch, tensor.tobytes, tensor.hash, tensor.__dlpack__, lambda: tensor[0], lambda: np.asarray(tensor),
+                 lambda: wb.open(tmp_path / "a.pt").numpy(), lambda: wb.open(tmp_path / "a.pt").numpy(copy=True),
+                 lambda: wb.convert(tmp_path / "a.pt", tmp_path / "a.safetensors")):
+        with pytest.raises(wb.UnsupportedError, match="conjugated or negated"):
+            read()
+
+
+def test_tensors_without_memory_are_refused(tmp_path):
+    """A null pointer with a size ended the interpreter."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.empty(3)
+    for tensor in (torch._efficientzerotensor((3,)), fake, torch.empty(3, device="meta")):
+        for save in (lambda: wb.save(tmp_path / "a.zt", {"t": tensor}), lambda: st.save({"t": tensor})):  # noqa: B023
+            with pytest.raises(Exception):
+                save()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_element_that_repeats_without_end_fills_no_memory(tmp_path):
+    """1.5 KiB of a file asked for 256 GiB; a few elements of it are read."""
+    many = 1 << 36
+    torch.save({"w": torch.ones(1).expand(many), "v": torch.arange(2.0).view(2, 1).expand(2, many)}, tmp_path / "a.pt")
+    model = wb.open(tmp_path / "a.pt")
+    w, v = model["w"], model["v"]
+    assert w[5] == 1 and w[many - 1] == w[-1] == 1 and w[many - 3:].tolist() == [1, 1, 1] and w[-1:].tolist() == [1]
+    for read in (w.numpy, w.torch, w.tobytes, lambda: w.numpy("f8"), lambda: w[0:1 << 33], lambda: w[::1 << 30], lambda: v[1], lambda: w.numpy(copy=True),
+                 lambda: np.asarray(w), w.__dlpack__, model.numpy, model.torch, lambda: model.numpy(copy=True), w.hash):
+        with pytest.raises(wb.LimitError) as refused:
+            read()
+        assert refused.value.rule in ("limit/work", "limit/output") and refused.value.rule[6:] in str(refused.value)
+
+
+def test_tensors_that_share_an_element_fill_no_memory_together(tmp_path):
+    """Each is within the limit; all of them are not."""
+    one = torch.ones(1, dtype=torch.uint8)
+    torch.save({str(i): one.expand(200 << 20) for i in range(3)}, tmp_path / "a.pt")
+    model = wb.open(tmp_path / "a.pt")
+    for read in (model.numpy, model.torch, lambda: model.numpy(copy=True), lambda: st.load_file(tmp_path / "a.pt")):
+        with pytest.raises((wb.LimitError, ours.SafetensorError), match="limit/output"):
+            read()

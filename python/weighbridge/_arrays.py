@@ -117,6 +117,8 @@ def of_array(value: Any) -> tuple[str, list[int], Any]:
         return _of_buffer(value)
     if not isinstance(value, numpy.ndarray):
         value = numpy.from_dlpack(value) if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") else numpy.asarray(value)
+    if value.nbytes and value.__array_interface__["data"][0] == 0:
+        raise UsageError("an array without memory cannot be saved: its address is null")
     masked = sys.modules.get("numpy.ma")
     if masked is not None and masked.is_masked(value):
         raise UsageError("a masked array cannot be saved: fill it first, with filled()")

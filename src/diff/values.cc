@@ -288,6 +288,7 @@ Compared compare_transposed(const Elements& a, const Elements& b, codecs::Tolera
 }
 
 bool same_stored(const Tensor& a, const Tensor& b, const Context& context) {
+  if (a.part_count() == 0) return false;  // nothing shows that they are
   if (a.layout_name() != b.layout_name() || a.type_name() != b.type_name() || a.part_count() != b.part_count() ||
       shape_of(a) != shape_of(b) || !std::ranges::equal(a.attributes(), b.attributes()))
     return false;

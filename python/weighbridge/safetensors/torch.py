@@ -128,6 +128,7 @@ def _flatten_as_ptr(tensors: dict[str, torch.Tensor], keep_alive_buffer: list[An
                              "load time, or simply call `.contiguous()` on your tensor to pack it before saving.")
         if tensor.device.type != "cpu":
             tensor = tensor.to("cpu")
+        tensor = tensor.resolve_conj().resolve_neg()  # in memory, such a tensor has the numbers of the one that it views
         keep_alive_buffer.append(tensor)
         out[name] = TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=tensor.shape, data_ptr=tensor.data_ptr(),
                                data_len=tensor.nelement() * tensor.element_size())

@@ -145,7 +145,9 @@ void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const
   const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
   if (dtype == DType::unknown && !rebuilt.type_name.empty() && base::is_utf8(rebuilt.type_name))
     draft_.tensor(tensor).type_name(rebuilt.type_name);
-  if (placed && placed->unreadable == nullptr && placed->strides.empty()) {
+  // Bytes of a known type would pass for values: those of a conjugated or negated view are not.
+  const bool shows_bytes = rebuilt.fault->id != rules::kConjugate.id;
+  if (shows_bytes && placed && placed->unreadable == nullptr && placed->strides.empty()) {
     add_part("data", *placed);
     if (dtype == DType::unknown) draft_.first_part(tensor).dtype_name(rebuilt.type_name);
   }

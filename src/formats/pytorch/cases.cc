@@ -433,6 +433,7 @@ void add_tensors(std::vector<core::CorpusCase>& out) {
            {storage("QInt8Storage", "0", 6), i(0), whole({2, 3}), whole({3, 1}),
             tuple({g("torch", "per_tensor_affine"), "G" + std::string(8, '\0'), i(0)}), kFalse, hooks()}));
   add("conjugate", "conjugate", rebuild(storage("ByteStorage", "0", 6), 0, {6}, {1}, {dict({t("conj"), kTrue})}));
+  add("conjugate-false", "conjugate", rebuild(storage("ByteStorage", "0", 6), 0, {6}, {1}, {dict({t("neg"), kFalse})}));
   add("meta", "meta",
       call(g("torch._utils", "_rebuild_meta_tensor_no_storage"),
            {g("torch", "float32"), whole({2, 3}), whole({3, 1}), kFalse}));

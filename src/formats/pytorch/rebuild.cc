@@ -185,17 +185,17 @@ class Reader {
     return out;
   }
 
-  // Whether the bits for conjugation or negation are set.
+  // Whether the bits for conjugation or negation are set: PyTorch sets them if their keys are there, whatever the
+  // values. Other metadata than a dict is not what it reads.
   bool turned(Ref metadata) const {
-    if (pickle_.kind(metadata) != PickleKind::dict) return false;
-    bool out = false;
-    std::optional<std::string_view> key;
-    bool value = false;
+    if (pickle_.kind(metadata) == PickleKind::none) return false;
+    if (pickle_.kind(metadata) != PickleKind::dict) return true;
+    bool out = false, value = false;
     pickle_.for_each(metadata, [&](Ref each) {
-      if (!value)
-        key = text_of(pickle_, each);
-      else if ((key == "conj" || key == "neg") && pickle_.kind(each) == PickleKind::boolean && pickle_.boolean(each))
-        out = true;
+      if (!value) {
+        const std::optional<std::string_view> key = text_of(pickle_, each);
+        out = out || key == "conj" || key == "neg";
+      }
       value = !value;
       return true;
     });
