@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Writes JSON to a string, piece by piece. The library and the command write all their JSON with it.
+/// Writes JSON to a string, piece by piece. The library and the command write all their JSON with it: what is printed
+/// in the default style, which a terminal can show, and what goes into files in the others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,12 +19,12 @@ class JsonWriter {
  public:
   /// White space and escapes.
   enum class Style : std::uint8_t {
-    compact,   ///< no white space
-    indented,  ///< two spaces per level, one member or element per line, no final newline
+    compact,   ///< for files: no white space
+    indented,  ///< for files: two spaces per level, one member or element per line, no final newline
     shown      ///< compact, with characters that could control a terminal escaped; parses to the same text
   };
   /// Begins an empty text.
-  explicit JsonWriter(Style style = Style::compact) : style_(style) {}
+  explicit JsonWriter(Style style = Style::shown) : style_(style) {}
 
   void begin_object() { begin('{'); }  ///< Write the members next, then end_object().
   void end_object() { end('}'); }      ///< Closes what begin_object() opened.

@@ -98,7 +98,8 @@ TextReader reader_of(const ArrowSchema& schema) {
   if (format == "U") return text_by_offsets<std::int64_t>;
   if (format == "vu") return text_by_view;
   const std::string hint = format == "+s" ? "a table: give one column of it" : "of type '" + std::string(format) + "'";
-  throw nb::type_error(("a column of texts (utf8, large_utf8 or string_view) is expected; this is " + hint).c_str());
+  throw nb::type_error(
+      shown("a column of texts (utf8, large_utf8 or string_view) is expected; this is " + hint).c_str());
 }
 
 Column column_of(const ArrowArray& array, TextReader reader) {
@@ -331,7 +332,7 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
     }
     if (failed == 0) return;
     const char* const why = stream->get_last_error(stream);
-    throw nb::value_error(why ? why : "the stream of texts failed");
+    wrong_value(why ? why : "the stream of texts failed");
   };
   Released<ArrowSchema> schema;
   ask(stream->get_schema, static_cast<ArrowSchema*>(&schema));

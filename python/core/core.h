@@ -40,6 +40,10 @@ void define_runtimes(nb::module_&);
 
 // A text of a file as str: bytes that are no UTF-8 become surrogates, as os.fsdecode() does.
 nb::str text(std::string_view);
+// A text of a file or of a caller for a message or a repr: what could control a terminal is escaped, as in the command,
+// except that a backslash stays one.
+std::string shown(std::string_view);
+[[noreturn]] void wrong_value(const std::string& message);  // raises ValueError with it, shown
 nb::object to_python(const Value&);
 Value to_value(nb::handle);
 nb::dict to_dict(std::span<const Value::Entry>);

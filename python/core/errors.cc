@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the library as exceptions of weighbridge._errors, and jobs that a signal can stop.
+#include <algorithm>
+
 #include "core.h"
 
 namespace weighbridge::python {
@@ -9,6 +11,19 @@ nb::str text(std::string_view bytes) {
   if (!out) throw nb::python_error();
   return nb::steal<nb::str>(out);
 }
+
+std::string shown(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t at = std::min(text.find('\\'), text.size());
+    out += escape_for_display(text.substr(0, at));
+    if (at == text.size()) return out;
+    out += '\\';
+    text.remove_prefix(at + 1);
+  }
+}
+
+void wrong_value(const std::string& message) { throw nb::value_error(shown(message).c_str()); }
 
 nb::dict to_dict(const Finding& finding) {
   nb::dict out;
@@ -107,11 +122,12 @@ void run_job(const Settings& settings, const std::function<void(const Context&)>
 
 void wrong_type(std::string_view name, const char* what, nb::handle object) {
   const std::string type = nb::cast<std::string>(object.type().attr("__name__"));
-  const auto shown = nb::steal(PyObject_ASCII(object.ptr()));  // a str with surrogates too
-  if (!shown.is_valid()) PyErr_Clear();
-  std::string value = shown.is_valid() ? nb::cast<std::string>(shown) : "?";
+  const auto ascii = nb::steal(PyObject_ASCII(object.ptr()));  // a str with surrogates too
+  if (!ascii.is_valid()) PyErr_Clear();
+  std::string value = ascii.is_valid() ? nb::cast<std::string>(ascii) : "?";
   if (value.size() > 60) value = value.substr(0, 60) + "...";
-  throw nb::type_error((std::string(name) + ": " + what + " is expected, not " + value + " (" + type + ")").c_str());
+  throw nb::type_error(
+      shown(std::string(name) + ": " + what + " is expected, not " + value + " (" + type + ")").c_str());
 }
 
 Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
@@ -135,14 +151,25 @@ Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
     else if (name == "depth")
       out.limits.depth = static_cast<std::uint32_t>(number);
     else
-      throw nb::value_error(
-          ("limits: no limit '" + name + "'; there are memory, header, tensors, decoded, work, output and depth")
-              .c_str());
+      wrong_value("limits: no limit '" + name +
+                  "'; there are memory, header, tensors, decoded, work, output and depth");
   }
   return out;
 }
 
-void define_errors(nb::module_&) {
+void define_errors(nb::module_& m) {
+  // A str with what could control a terminal escaped; lone surrogates stand for bytes that are no UTF-8.
+  m.def("shown", [](nb::handle given) {
+    auto bytes = nb::steal(PyUnicode_AsEncodedString(given.ptr(), "utf-8", "surrogateescape"));
+    if (!bytes.is_valid()) {
+      PyErr_Clear();
+      bytes = nb::steal(PyUnicode_AsEncodedString(given.ptr(), "utf-8", "backslashreplace"));
+    }
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    if (!bytes.is_valid() || PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0) throw nb::python_error();
+    return text(shown({data, static_cast<std::size_t>(size)}));
+  });
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&note_ending));
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {

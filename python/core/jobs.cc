@@ -103,8 +103,7 @@ void define_jobs(nb::module_& m) {
         });
   m.def("join", [](const std::vector<Model>& models, const std::string& on_duplicate, const Settings& settings) {
     const auto known = on_duplicate_from_name(on_duplicate);
-    if (!known)
-      throw nb::value_error(("on_duplicate is \"error\", \"first\" or \"last\", not \"" + on_duplicate + "\"").c_str());
+    if (!known) wrong_value("on_duplicate is \"error\", \"first\" or \"last\", not \"" + on_duplicate + "\"");
     return run(settings, [&](const Context& context) { return join(models, *known, context.limits); });
   });
   m.def("merge_lora", [](const Model& model, const std::vector<std::pair<std::string, double>>& adapters,
@@ -157,8 +156,7 @@ void define_jobs(nb::module_& m) {
     for (const std::string& each : rename_texts) options.add_rename(each);
     const auto known = {Match::names, Match::content, Match::guess};
     const auto* const found = std::ranges::find(known, match, [](Match one) { return name(one); });
-    if (found == known.end())
-      throw nb::value_error(("match is \"names\", \"content\" or \"guess\", not \"" + match + "\"").c_str());
+    if (found == known.end()) wrong_value("match is \"names\", \"content\" or \"guess\", not \"" + match + "\"");
     options.match = *found;
     return run(settings, [&](const Context& context) {
       const Diff made = diff(a, b, options, context);
@@ -188,7 +186,7 @@ void define_jobs(nb::module_& m) {
           const auto shape = nb::cast<std::vector<std::uint64_t>>(fields[2]);
           const auto array = nb::cast<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>(fields[3]);
           const auto known = dtype_from_name(dtype);
-          if (!known) throw nb::value_error(("no dtype '" + dtype + "'").c_str());
+          if (!known) wrong_value("no dtype '" + dtype + "'");
           builder.tensor(name, *known, shape, to_bytes(array));
         }
         return builder.build();

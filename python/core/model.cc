@@ -71,7 +71,7 @@ nb::object make_array(const void* data, std::uint64_t bytes, Shape shape, DType 
 
 DType dtype_of_name(std::string_view name) {
   const auto found = dtype_from_name(name);
-  if (!found) throw nb::value_error(("no dtype '" + std::string(name) + "'").c_str());
+  if (!found) wrong_value("no dtype '" + std::string(name) + "'");
   return *found;
 }
 

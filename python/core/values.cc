@@ -108,7 +108,7 @@ Value to_value(nb::handle object) {
     return Value::list(std::move(out));
   }
   throw nb::type_error(
-      ("metadata cannot hold a value of type " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
+      shown("metadata cannot hold a value of type " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
 }
 
 }  // namespace weighbridge::python

@@ -2,11 +2,14 @@
 """The package without any other: models, errors, findings, digests, conversions, buffers."""
 import array
 import io
+import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import threading
+import unicodedata
 
 import pytest
 
@@ -294,3 +297,54 @@ def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(tmp_path, job
         jobs = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) for _ in range(4)]
         assert [(*one.communicate(timeout=60), one.returncode) for one in jobs] == [("", "", 0)] * 4
+
+
+HOSTILE = ["\x1b]0;pwn\x07", "\x9b31m", "\u202egnp", "\u2028x", "a\nb", "\ufeff", "\x00n", "\u200b", "\U000e0041"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_of_a_file_controls_a_terminal(tmp_path, text):
+    """Messages, str() and repr() had the texts of files as they are."""
+    path, other = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    for at, name in ((path, text), (other, text + "y")):
+        header = json.dumps({"__metadata__": {name: name}, name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+                             "odd": {"dtype": "E" + text, "shape": [1], "data_offsets": [4, 5]}}).encode()
+        at.write_bytes(struct.pack("<Q", len(header)) + header + b"\1" * 5)
+
+    class Named(io.BytesIO):
+        name = text
+
+    shown = []
+
+    def show(thing):
+        shown.extend((str(thing), repr(thing)))
+        if hasattr(thing, "_repr_html_"):
+            shown.append(thing._repr_html_())
+
+    for given in (path, Named(path.read_bytes())):
+        model = wb.open(given)
+        plan = wb.plan(given, "gguf")
+        for thing in (model, model[text], model["odd"], model.keys(), model.metadata, wb.verify(given), *wb.verify(given).findings, wb.doctor(given),
+                      wb.explain(given, 40), wb.explain(given, 12), wb.diff(given, other), *wb.diff(given, other).tensors, plan, *plan.losses,
+                      *plan.blockers, *plan.changes):
+            show(thing)
+        for call in (lambda: model[text + "!"], lambda: wb.plan(given, text), lambda: wb.open(given, limits={text: 1}),
+                     lambda: wb.convert(given, tmp_path / "o.npz"), lambda: wb.convert(given, tmp_path / "o.zt", allow=[text]),
+                     lambda: wb.open(Named(b"no model")), lambda: model.view(only=[text + "z"]), lambda: model["odd"].numpy(),
+                     lambda: wb.verify(tmp_path / text.replace("\0", "")), lambda: wb.edit(path, unset=[text + "q"]),
+                     lambda: wb.convert([path, other], tmp_path / "o.zt", on_duplicate=text)):
+            try:
+                call()
+            except Exception as error:
+                show(error)
+    assert len(shown) > 100
+    for each in shown:
+        rest = each.replace("\n", "") if each.startswith("<p>") else each
+        assert not [c for c in rest if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")], ascii(each)
+
+
+def test_texts_for_people_keep_backslashes_and_letters():
+    from weighbridge._errors import shown
+
+    assert shown("C:\\new é 層 \\x1b") == "C:\\new é 層 \\x1b"
+    assert shown("a\x1b\\\n\udc80\u202e") == "a\\x1b\\\\n\\x80\\u{202e}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _core
-from ._errors import Finding
+from ._errors import Finding, shown
 from ._progress import settings
 from ._record import Record
 from ._sources import to_input
@@ -249,7 +249,7 @@ class Explanation(Record):
         findings: list[Finding]
 
     def __str__(self) -> str:
-        return " > ".join(f"{span['what']}: {span['value']}" if span["value"] else span["what"] for span in self.spans)
+        return shown(" > ".join(f"{span['what']}: {span['value']}" if span["value"] else span["what"] for span in self.spans))
 
 
 def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None) -> Explanation:

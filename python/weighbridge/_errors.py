@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from . import _core
 from ._record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def shown(text: str) -> str:
+    """A text that may quote a file, for messages: what could control a terminal is escaped, as the command does it."""
+    return text if text.isascii() and text.isprintable() else _core.shown(text)
 
 
 class Finding(Record):
@@ -60,7 +66,7 @@ class Finding(Record):
         where = [] if self.tensor is None else [f"tensor {self.tensor!r}"]
         if self.offset is not None:
             where.append(f"byte {self.offset:,}")
-        return f"{self.message} ({self.rule}{' at ' + ', '.join(where) if where else ''})"
+        return shown(f"{self.message} ({self.rule}{' at ' + ', '.join(where) if where else ''})")
 
 
 class Error(Exception):
@@ -83,7 +89,7 @@ class Error(Exception):
         return type(self), (self.args[0], self.finding)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return shown(str(self.args[0]))
 
     def __getattr__(self, name: str) -> Any:
         if name in ("kind", "rule", "file", "offset", "tensor", "expected", "found", "hint"):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from . import _arrays, _core
-from ._errors import UsageError
+from ._errors import UsageError, shown
 from ._model import Model, Tensor, _texts
 from ._model import open as open_model
 from ._progress import settings
@@ -42,7 +42,7 @@ class Item(Record):
         after: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.subject}: {self.before} -> {self.after}"
+        return shown(f"{self.kind}: {self.subject}: {self.before} -> {self.after}")
 
 
 class Plan:

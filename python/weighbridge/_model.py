@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import prod
 
 from . import _arrays, _core
-from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError
+from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError, shown
 from ._progress import settings
 from ._sources import is_address, to_input
 
@@ -249,7 +249,7 @@ class Tensor:
         except Exception:
             shape = "unknown shape"
         kind = self.type if self.type != self.dtype else self.dtype
-        return f"<weighbridge.Tensor {self.name!r} {kind} {shape}, {size_text(self.nbytes)}>"
+        return f"<weighbridge.Tensor {self.name!r} {shown(kind)} {shape}, {size_text(self.nbytes)}>"
 
     def _repr_html_(self) -> str:
         rows = [("name", self.name), ("type", self.type), ("shape", " x ".join(map(str, self.shape))), ("layout", self.layout),
@@ -594,7 +594,8 @@ def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """A text as text of an HTML element."""
+    return shown(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _table(rows: list[list[str]]) -> str:

@@ -109,7 +109,7 @@ class Parser {
 }  // namespace
 
 std::string tokenizer_to_json(const Tokenizer& tokenizer) {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::compact);
   out.begin_object();
   out.key("kind");
   out.string(kKinds[static_cast<std::size_t>(tokenizer.kind)]);

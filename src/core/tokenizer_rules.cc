@@ -62,7 +62,7 @@ bool read_member(wire::JsonReader& in, std::string_view key, TokenizerRules& out
 
 std::string text_of(const TokenizerRules& rules) {
   if (rules == TokenizerRules{}) return {};
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::compact);
   out.begin_object();
   for (const Flag& flag : kFlags)
     if (rules.*flag.member) out.flag(flag.key, true);

@@ -241,7 +241,7 @@ std::string Value::to_text() const {
     case Kind::map:
     case Kind::numbers:
     case Kind::texts: {
-      wire::JsonWriter out;
+      wire::JsonWriter out(wire::JsonWriter::Style::compact);
       core::write_value(out, *this);
       return out.take();
     }

@@ -99,7 +99,7 @@ void Memory::add(const std::string& file, const Stamp& stamp, std::uint64_t begi
 }
 
 void Memory::write(const std::string& path) const {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::compact);
   const auto number = [&](std::int64_t value) { out.u64(static_cast<std::uint64_t>(value)); };
   out.begin_object();
   out.member("schema", kSchema);

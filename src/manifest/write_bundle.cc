@@ -105,7 +105,7 @@ std::string statement_text(const Manifest& manifest) {
   std::sort(resources.begin(), resources.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   codecs::Sha256 root;
   for (const auto& [name, entry] : resources) root.update(entry->sha256.bytes);
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::compact);
   out.begin_object();
   out.member("_type", kStatementType);
   out.key("subject");
@@ -153,7 +153,7 @@ std::string statement_text(const Manifest& manifest) {
 }
 
 std::string bundle_text(std::string_view payload, const Signed* signature) {
-  JsonWriter out;
+  JsonWriter out(JsonWriter::Style::compact);
   out.begin_object();
   out.member("mediaType", kMediaType);
   out.key("verificationMaterial");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests behavior that all verbs share: exit statuses, pipes, terminals, signals, escapes, help and completion.
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -243,3 +244,25 @@ def test_a_limit_is_named_with_the_flag_that_raises_it(tmp_path):
 def test_a_limit_that_is_none_is_misuse(tmp_path):
     for text in ("tensors", "tensors=", "tensors=0", "tensors=1Q", "tensors=-1", "tensor=5", "depth=2K"):
         weighbridge("inspect", "-", "--limit", text, status=2)
+
+
+@pytest.mark.parametrize("text", ["\x9b31m", "\u202egnp", "\u2028x", "\ufeff", "\x7f", "\u200b", "\U000e0041"])
+def test_no_json_has_a_text_of_a_file_that_controls_a_terminal(tmp_path, text):
+    """`diff --json` had C1 controls and marks of direction as they are."""
+    folder = tmp_path / text
+    folder.mkdir()
+    a, b = folder / f"a{text}.safetensors", folder / "b.safetensors"
+    for path, name in ((a, text), (b, text + "y")):
+        path.write_bytes(safetensors({name: ("F32", [1], floats(1)), "w": ("F32", [1], floats(2 if path == a else 3))}, {name: name, "k": text + path.name}))
+    broken = folder / "c.safetensors"
+    broken.write_bytes(a.read_bytes()[:-1])
+    for status, arguments in ((0, ("inspect", a)), (0, ("inspect", a, "--stats")), (0, ("verify", a)), (1, ("verify", broken)), (0, ("doctor", a)),
+                              (1, ("diff", a, b)), (0, ("explain", a, "@40")), (0, ("hash", a)), (0, ("convert", a, folder / "o.zt", "-n")),
+                              (0, ("extract", a, "w", "-o", folder / "w.npy")), (0, ("edit", a, "--set", "x=y", "-i", "-n")),
+                              (0, ("convert", a, folder / "o.zt")), (2, ("extract", a, text + "z", "-o", folder / "x.npy"))):
+        said = weighbridge(*arguments, "--json", status=status)
+        for out in (said.stdout, said.stderr):
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]", out), (arguments, out)
+        json.loads(said.stdout or "{}")
+    found = json.loads(weighbridge("diff", a, b, "--json", status=1).stdout)
+    assert found["a"]["path"] == str(a) and {"key": "k", "a": text + a.name, "b": text + b.name} in found["metadata"]

@@ -9,7 +9,7 @@ import sys
 import time
 
 from .. import _core
-from .._errors import Error
+from .._errors import Error, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,21 +135,21 @@ def main(arguments: list[str] | None = None) -> int:
             from . import search
 
             for hit in search(given.corpus, given.query, given.model, top=given.top):
-                print(f"{hit.score:7.4f}  {hit.file}:{hit.place}: {' '.join((hit.text or '').split())}")
+                print(shown(f"{hit.score:7.4f}  {hit.file}:{hit.place}: {' '.join((hit.text or '').split())}"))
             return 0
         report = _job(given)
     except KeyboardInterrupt:
         print("stopped; run the same command again to resume", file=sys.stderr)
         return 130
     except (Error, OSError, ImportError) as error:
-        print(f"weighbridge.ray: {error}", file=sys.stderr)
+        print(shown(f"weighbridge.ray: {error}"), file=sys.stderr)
         kind = getattr(error, "kind", "io")
         return {"misuse": 2, "io": 4, "unsupported": 3}.get(kind, 1)
     if given.json:
         print(json.dumps(report.asdict()))
     elif not given.quiet:
         again = f", {report.kept} of {report.parts} parts from an earlier run" if report.kept else ""
-        print(f"{report.output}: {_count(report.rows, 'row')}, {report.findings:,} with a finding, in {report.seconds:,.1f} s{again}")
+        print(f"{shown(report.output)}: {_count(report.rows, 'row')}, {report.findings:,} with a finding, in {report.seconds:,.1f} s{again}")
         for rule, count in report.rules.items():
             print(f"  {count:,} {rule}")
         print(report.digest)

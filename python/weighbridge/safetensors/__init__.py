@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _arrays, _core
-from .._errors import Error
+from .._errors import Error, shown
 from .._model import Model, Tensor
 from .._model import open as _open
 from .._progress import settings
@@ -46,6 +46,9 @@ _SUPPORTED = [_arrays.NUMPY_NAMES.get(name) or _arrays.TORCH_NAMES.get(name) or 
 
 class SafetensorError(Exception):
     """What goes wrong here, by the name and with the texts of safetensors. ``__cause__`` is the weighbridge.Error, if there is one."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class TensorSpec:
@@ -146,7 +149,7 @@ def _opened(file: Any, name: str, doing: str = "deserializing header") -> Model:
                 raise
             return _open(file, check="structure", format="safetensors")  # which says what a reader of safetensors would
     except FileNotFoundError:
-        raise FileNotFoundError(f"No such file or directory: {name}") from None
+        raise FileNotFoundError(shown(f"No such file or directory: {name}")) from None
     except Error as error:
         if isinstance(error, OSError):
             raise
@@ -332,10 +335,10 @@ class safe_open:  # noqa: N801 - the name of the original
             return _all_numpy(model) if self._backend == "mmap" else model.numpy(copy=True)
         if self._framework == "pt" and self._backend == "mmap":
             return model.torch(device=None if str(self._device) == "cpu" else self._device)
+        model._require_copies(list(model), settings())
         return {name: _given(tensor, self._framework, self._device, self._backend) for name, tensor in model.items()}
 
     def get_slice(self, name: str) -> PySafeSlice:
-        model._require_copies(list(model), settings())
         """A tensor to take slices of."""
         return PySafeSlice(self._find(name), self._framework, self._device, self._backend)
 

@@ -51,7 +51,7 @@ bool is_json(std::string_view text) {
 }  // namespace
 
 std::string attribute_text(const Member& member) {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::compact);
   if (member.kind == JsonKind::string) {
     std::string text = unquote(member.raw);
     if (!is_json(text)) return text;
@@ -63,7 +63,7 @@ std::string attribute_text(const Member& member) {
 }
 
 std::string attribute_json(std::string_view text) {
-  wire::JsonWriter out;
+  wire::JsonWriter out(wire::JsonWriter::Style::compact);
   if (is_json(text))
     copy_json(out, text);
   else

@@ -88,7 +88,7 @@ class Planner {
     const ConfigKey* const known = bert_ ? find_attribute_key(key) : nullptr;
     if (known == nullptr) return bert_ && key == kEmbeddingDim && text == text_of("hidden_size");
     if (known->is == ConfigKey::Is::real && wire::as_double(text).value_or(0) <= 0) return false;
-    wire::JsonWriter json;
+    wire::JsonWriter json(wire::JsonWriter::Style::compact);
     if (known->is == ConfigKey::Is::text)
       json.string(text);
     else
@@ -98,7 +98,7 @@ class Planner {
   }
 
   static std::string json_of(const Value& value) {
-    wire::JsonWriter out;
+    wire::JsonWriter out(wire::JsonWriter::Style::compact);
     core::write_value(out, value);
     return out.take();
   }

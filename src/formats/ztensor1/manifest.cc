@@ -182,7 +182,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
   if (!types.empty()) {
     wire::CborWriter item;
     if (as_text) {
-      wire::JsonWriter json;
+      wire::JsonWriter json(wire::JsonWriter::Style::compact);
       json.begin_object();
       for (const auto& [key, type] : types) {
         json.key(key);

@@ -12,7 +12,20 @@ export interface Failure {
   readonly path: string | null;
 }
 
-/** The only error that calls of the package reject with. Its message may quote a file: show it as text. */
+// Controls, format characters, and line and paragraph separators.
+const STEERING = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const SPELT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** A text that may quote a file, for a terminal: what could control it is escaped, as the command does it. */
+export function shown(text: string): string {
+  return text.replace(STEERING, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return SPELT[character] ?? (code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`);
+  });
+}
+
+/** The only error that calls of the package reject with. Its message may quote a file, with control characters escaped; findings
+ * have the texts as they are. */
 export class WeighbridgeError extends Error {
   override readonly name = "WeighbridgeError";
   readonly kind: ErrorKind;
@@ -20,7 +33,7 @@ export class WeighbridgeError extends Error {
   readonly path: string | null;
 
   constructor(failure: Failure) {
-    super(failure.message);
+    super(shown(failure.message));
     this.kind = failure.kind;
     this.findings = failure.findings;
     this.path = failure.path;

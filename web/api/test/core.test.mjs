@@ -239,3 +239,8 @@ test("many small files do not add up", { skip: withoutCore }, async () => {
   await model.close();
   wb.close();
 });
+
+test("no message of an error controls a terminal", () => {
+  const error = WeighbridgeError.of("io", "a\u001b[31m\u009b\u202e\u{e0041}\n\u00e9\\");
+  assert.equal(error.message, "a\\x1b[31m\\u{9b}\\u{202e}\\u{e0041}\\n\u00e9\\");
+});
