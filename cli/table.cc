@@ -15,6 +15,7 @@
 
 #include "cuts.h"
 #include "standard_input.h"
+#include "weighbridge/scheme.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
 
@@ -139,6 +140,7 @@ void append_layout(std::string& to, const Listing& list, std::size_t at, const T
     append_size(to, stored);
   }
   if (t.unsupported()) to.append(", unsupported");
+  if (const auto scheme = scheme_of(t)) to.append(scheme->codes ? ", " : ", part of ").append(scheme->name);
 }
 
 std::string number_text(const Value& number) {
@@ -164,6 +166,10 @@ StatsCells stats_cells(const Stats& s, const Tensor& t) {
   StatsCells out;
   out.fill("-");
   if (t.unsupported()) return out;
+  if (!s.scheme.empty()) {
+    out[7] = "codes";
+    return out;
+  }
   if (s.min.kind() != Value::Kind::null) {
     out[0] = number_text(s.min);
     out[1] = number_text(s.max);
@@ -409,6 +415,9 @@ void print_facts(Output& out, const Model& model) {
   }
   if (summary.dtypes.size() > kMostShares) line += ", and " + grouped(summary.dtypes.size() - kMostShares) + " more";
   out.text(line + "\n");
+  for (const ModelScheme& scheme : schemes_of(model))
+    out.text("quantized: " + shown(scheme.name) + ", " + counted(scheme.codes, "tensor", "tensors") + " of codes and " +
+             grouped(scheme.companions) + " that complete them\n");
 }
 
 // Facts about the container as a whole: dtype label, tokenizer, checksums.

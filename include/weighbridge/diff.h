@@ -76,7 +76,7 @@ struct TensorDiff {
     different,    ///< a difference that counts
     only_a,       ///< the second model has no such tensor
     only_b,       ///< the first one has none
-    incomparable  ///< this build cannot read its elements: see `why`
+    incomparable  ///< this build cannot read its elements, or only one side is codes of a scheme: see `why`
   };
   /// How the partner was found.
   enum class By : std::uint8_t { name, content, guess };
@@ -98,7 +98,10 @@ struct TensorDiff {
   std::string tied_to{};                 ///< only_a, only_b: the tensor of the other model with the same content
   std::string order{};                   ///< permuted: which order of rows, if it is a known one
   std::string why{};                     ///< incomparable, or no `values`: why
-  std::optional<ValueDiff> values{};     ///< if both have the same number of elements
+  /// The scheme of which the elements are codes (scheme.h), in either model: then stored bytes are compared, and there
+  /// are no `values`. Empty: they are values.
+  std::string scheme{};
+  std::optional<ValueDiff> values{};  ///< if both have the same number of elements
 };
 std::string_view name(TensorDiff::Verdict) noexcept;  ///< "equal", "different", "only-a", "only-b", "incomparable"
 std::string_view name(TensorDiff::By) noexcept;       ///< "name", "content", "guess"
@@ -125,8 +128,11 @@ struct Diff {
   std::uint64_t same = 0;                 ///< of these, equal ones that `tensors` leaves out
   std::uint64_t different = 0;            ///< tensors that differ, or are in one model only
   std::uint64_t incomparable = 0;         ///< tensors that could not be compared
-  std::uint64_t moved = 0;                ///< tensors at another position, which does not count as a difference
-  std::uint64_t bytes = 0;                ///< logical bytes of the tensors of the first model
+  /// Codes of schemes with a partner: their stored bytes were compared, equal ones included.
+  std::uint64_t codes = 0;
+  std::vector<std::string> schemes{};  ///< that these are codes of
+  std::uint64_t moved = 0;             ///< tensors at another position, which does not count as a difference
+  std::uint64_t bytes = 0;             ///< logical bytes of the tensors of the first model
   /// Nothing differs and everything could be compared.
   bool equal() const noexcept { return different == 0 && incomparable == 0 && metadata.empty() && tokenizer.empty(); }
   /// Something differs.

@@ -41,15 +41,19 @@ struct Stats {
   /// Rows of the slowest dimension whose elements are all zero, of a tensor with two dimensions or more; 0 if there is
   /// no histogram.
   std::uint64_t dead_rows = 0;
+  /// The scheme of which the elements are codes (scheme.h); then there are no numbers. Empty: they are values.
+  std::string scheme{};
   bool operator==(const Stats&) const = default;
 };
 
 /// [reads] Statistics of the dense form: a quantized tensor is dequantized, and the zeros of a sparse one count. Throws
-/// the same errors as Tensor::stream_dense(). Context::progress counts the bytes of this tensor.
+/// the same errors as Tensor::stream_dense(), and Error{unsupported} for codes of a scheme. Context::progress counts
+/// the bytes of this tensor.
 Stats statistics(const Tensor&, const Context& = {});
 
 /// [reads] Statistics of several tensors of a model, in this order, on the executor's threads: one thread for each.
-/// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts. With `bins`, 1 to
+/// Dense tensors with the same stored elements are read once. Unsupported tensors keep empty counts, and so do codes of
+/// a scheme, which it names. With `bins`, 1 to
 /// 65536, each is read a second time, for Stats::std, Stats::dead_rows and a histogram of that many intervals, and a
 /// third time if it has outliers. Throws also Error{limit} if tensors share so many bytes that reading them exceeds
 /// Limits::work.
@@ -60,7 +64,7 @@ std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tenso
 /// numbers, which have no order.
 Histogram histogram(const Tensor&, std::uint32_t bins, const Context& = {});
 
-/// What a model is, by its metadata alone.
+/// What a model is, by its metadata.
 struct Summary {
   /// Tensors of one dtype.
   struct Share {
@@ -70,11 +74,15 @@ struct Summary {
     std::uint64_t bytes = 0;     ///< of all their parts, decoded
     bool operator==(const Share&) const = default;
   };
-  std::string architecture;      ///< as the metadata names it ("BertModel", "llama"); empty if it does not
-  std::uint64_t parameters = 0;  ///< elements of the tensors that are not integers or booleans
-  std::vector<Share> dtypes;     ///< the one with the most bytes first
+  std::string architecture;  ///< as the metadata names it ("BertModel", "llama"); empty if it does not
+  /// Elements of the tensors that are not integers or booleans. Of codes of a scheme, the numbers that they stand for;
+  /// what completes codes does not count.
+  std::uint64_t parameters = 0;
+  std::vector<Share> dtypes;  ///< the one with the most bytes first
   bool operator==(const Summary&) const = default;
 };
-Summary summarize(const Model&);  ///< of all its tensors
+/// Of all its tensors. [reads] Where a small tensor says the shape of packed codes, that one; from what is not
+/// readable, an estimate.
+Summary summarize(const Model&);
 
 }  // namespace weighbridge

@@ -296,6 +296,11 @@ void define_models(nb::module_& m) {
                      const Finding* const why = t.unsupported();
                      return why ? nb::object(to_dict(*why)) : nb::none();
                    })
+      .def_prop_ro("scheme",
+                   [](const Tensor& t) -> nb::object {
+                     const auto scheme = scheme_of(t);
+                     return scheme ? nb::object(nb::make_tuple(text(scheme->name), scheme->codes)) : nb::none();
+                   })
       .def_prop_ro("viewable", &is_viewable)
       .def("parts",
            [](const Tensor& t) {
@@ -335,6 +340,12 @@ void define_models(nb::module_& m) {
       .def_prop_ro("checked", &Model::checked)
       .def_prop_ro("checksum_form", [](const Model& self) { return text(self.checksum_form()); })
       .def("attributes", [](const Model& self) { return to_dict(self.attributes()); })
+      .def("schemes",
+           [](const Model& self) {
+             nb::list out;
+             for (const ModelScheme& scheme : schemes_of(self)) out.append(text(scheme.name));
+             return out;
+           })
       .def("names",
            [](const Model& self) {
              nb::list out;

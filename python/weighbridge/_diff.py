@@ -69,12 +69,14 @@ class TensorDiff(Record):
         How the pair was matched: ``"name"``, ``"content"``, ``"guess"``; empty if only one model has the tensor.
     tied_to, order, why : str
         The tensor of the other model with the same content; the order of permuted rows; why `values` is None. Empty if it does not apply.
+    scheme : str
+        The quantization scheme of which the elements are codes; their stored bytes are compared, and there are no values. Empty for values.
     values : ValueDiff or None
         The numbers.
     """
 
-    __slots__ = ("verdict", "a", "b", "changes", "by", "tied_to", "order", "why", "values")
-    _defaults = {"by": "", "tied_to": "", "order": "", "why": "", "values": None}
+    __slots__ = ("verdict", "a", "b", "changes", "by", "tied_to", "order", "why", "scheme", "values")
+    _defaults = {"by": "", "tied_to": "", "order": "", "why": "", "scheme": "", "values": None}
     if TYPE_CHECKING:
         verdict: str
         a: dict[str, Any] | None
@@ -84,6 +86,7 @@ class TensorDiff(Record):
         tied_to: str
         order: str
         why: str
+        scheme: str
         values: ValueDiff | None
 
     @property
@@ -131,11 +134,16 @@ class Diff(Record):
     compared, same, different, incomparable : int
         Tensors in both models; equal ones among them that are not listed; tensors that differ or are in one model only; tensors that this
         build cannot compare.
+    codes : int
+        Tensors in both models that are codes of a quantization scheme: their stored bytes are compared, not their values.
+    schemes : list of str
+        The schemes.
     moved, bytes : int
         Tensors at another position, which does not count as a difference; bytes of the first model's tensors once decoded.
     """
 
-    __slots__ = ("equal", "tensors", "metadata", "tokenizer", "compared", "same", "different", "incomparable", "moved", "bytes")
+    __slots__ = ("equal", "tensors", "metadata", "tokenizer", "compared", "same", "different", "incomparable", "codes", "schemes", "moved",
+                 "bytes")
     if TYPE_CHECKING:
         equal: bool
         tensors: list[TensorDiff]
@@ -145,6 +153,8 @@ class Diff(Record):
         same: int
         different: int
         incomparable: int
+        codes: int
+        schemes: list[str]
         moved: int
         bytes: int
 
@@ -195,6 +205,8 @@ def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None
     found["tensors"] = [_tensor(each) for each in found["tensors"]]
     for field in ("metadata", "tokenizer"):
         found[field] = [MetadataDiff(**each) for each in found[field]]
+    found.setdefault("codes", 0)
+    found.setdefault("schemes", [])
     return Diff.of(found)
 
 

@@ -106,6 +106,21 @@ class Tensor:
         return None if why is None else Finding(**why)
 
     @property
+    def scheme(self) -> str | None:
+        """The quantization scheme of which the elements are codes or what completes them: ``"FP8 with scales"``; None for values.
+
+        Codes are read as they are stored. A cast of them raises :class:`UnsupportedError`.
+        """
+        scheme = self._tensor.scheme
+        return None if scheme is None else scheme[0]
+
+    @property
+    def is_codes(self) -> bool:
+        """Whether the elements are codes of :attr:`scheme`, which other tensors complete."""
+        scheme = self._tensor.scheme
+        return scheme is not None and scheme[1]
+
+    @property
     def is_view(self) -> bool:
         """Whether :meth:`numpy` can return the file's own memory, without a copy."""
         return self._tensor.viewable
@@ -307,6 +322,11 @@ class Model(Mapping[str, Tensor]):
     def metadata(self) -> dict[str, Any]:
         """Metadata and header fields, as Python values."""
         return self._handle.attributes()
+
+    @property
+    def schemes(self) -> list[str]:
+        """The quantization schemes that spread a weight over several tensors; see :attr:`Tensor.scheme`."""
+        return self._handle.schemes()
 
     @property
     def file_size(self) -> int:

@@ -3,6 +3,7 @@
 // the writer, whose casts are counted.
 #include "convert/dequantize.h"
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
+#include "core/view.h"
 #include "core/words.h"
 
 namespace weighbridge::convert {
@@ -26,6 +28,22 @@ std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
   return Item{LossKind::layout, core::subject(tensor), std::string(type->name),
               "the values of its blocks; what multiplies them stays the tensor " + core::quoted(factor)};
 }
+
+namespace {
+// Merging adapters makes dense what it changes.
+bool was_dequantized(const Model& model, DType to) {
+  return std::ranges::any_of(core::losses_of_making(model), [&](const Item& loss) {
+    return loss.kind == LossKind::layout && loss.to == dense_text(to);
+  });
+}
+
+[[noreturn]] void refuse_nothing() {
+  Finding finding;
+  finding.rule = "convert/nothing-quantized";
+  finding.message = "no tensor is quantized, so there is nothing to dequantize; nothing was written";
+  throw Error(std::move(finding));
+}
+}  // namespace
 
 Dequantized dequantized(const Model& model, DType to) {
   Dequantized out;
@@ -48,6 +66,7 @@ Dequantized dequantized(const Model& model, DType to) {
           tensor.stream_dense(DType::f32, context, sink);
         });
   }
+  if (out.losses.empty() && !was_dequantized(model, to)) refuse_nothing();
   draft.index_names();
   draft.set_attributes({model.attributes().begin(), model.attributes().end()});
   out.model = draft.finish();

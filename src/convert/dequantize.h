@@ -13,7 +13,8 @@ struct Dequantized {
   Model model;
   std::vector<Item> losses, changes;
 };
-// `to` is Options::dequantize. Tensors that this build cannot interpret stay what they are.
+// `to` is Options::dequantize. Tensors that this build cannot interpret stay what they are. Throws Error with rule
+// "convert/nothing-quantized" if no tensor is quantized.
 Dequantized dequantized(const Model&, DType to);
 
 // What a loss of layout becomes: "dense f16".

@@ -19,6 +19,7 @@
 #include "convert/adapter.h"
 #include "convert/dequantize.h"
 #include "convert/plan_maker.h"
+#include "core/coded.h"
 #include "core/draft.h"
 #include "core/json_file.h"
 #include "core/plan_text.h"
@@ -304,6 +305,8 @@ Lora lora_from_text(std::string_view text, const Context& context) {
 
 Model merge_lora(const Model& model, std::span<const Lora> adapters, DType dequantize, const Context& context) {
   if (adapters.empty()) return model;
+  core::require_values(model, "an adapter cannot be merged into a model with such tensors", "convert");
+  for (const Lora& lora : adapters) core::require_values(lora.adapter, "such an adapter cannot be merged", "convert");
   return Merger(model.size() > 0 ? model : Builder().build(), adapters, dequantize, context).run();
 }
 

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
 #include "convert/vocabulary.h"
+#include "core/coded.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
 #include "core/tokenizer_rules.h"
@@ -347,6 +348,9 @@ class Naming {
 
 }  // namespace
 
-Named named_for_llama_cpp(const Model& model) { return Naming(model).run(); }
+Named named_for_llama_cpp(const Model& model) {
+  core::require_values(model, "llama.cpp has no tensors of this kind", "convert");
+  return Naming(model).run();
+}
 
 }  // namespace weighbridge::convert

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
+#include "core/coded.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
 #include "core/tokenizer_rules.h"
@@ -293,6 +294,7 @@ std::optional<std::string> hugging_face_name(std::string_view name) {
 }  // namespace
 
 Model as_slm(const Model& model) {
+  core::require_values(model, "this version does not decode them, so it cannot run the model", "generate");
   if (model.attribute(std::string(slm_format::kPrefix) + "hidden_size")) return model;
   if (model.attribute(kArchitecture)) return Respelled(model).from_gguf();
   if (slm_format::find_role(model, Role::tok_embeddings, 0)) return Respelled(model).from_neutral();
@@ -330,6 +332,7 @@ std::string given_key(const Model& model, std::string_view field) {
 }
 
 Model as_encoder(const Model& model) {
+  core::require_values(model, "this version does not decode them, so it cannot run the model", "embed");
   const Value* const architecture = model.attribute(kArchitecture);
   if (!architecture || model.find("embeddings.word_embeddings.weight")) return model;
   if (architecture->to_text() != "bert")

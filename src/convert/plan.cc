@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "codecs/codec.h"
+#include "convert/codes.h"
 #include "convert/dequantize.h"
 #include "convert/gptq.h"
 #include "convert/naming.h"
@@ -268,13 +269,15 @@ struct Input {
   std::vector<Item> losses{}, changes{}, blockers{};
   bool computed = false;  // from the model's parts, which have the digests to check
   bool unseen = false;    // the blockers say why the writer cannot see its own names; it would miss all of them
+  bool refused = false;   // the blockers say why no option that needs values applies
 };
 // Puts items that no writer judged in front of the writer's.
 void add_items(core::WriteLayout& layout, Input& input) {
   const auto put = [](std::vector<Item>& items, std::vector<Item>& first) {
     items.insert(items.begin(), std::move_iterator(first.begin()), std::move_iterator(first.end()));
   };
-  if (input.unseen) layout.blockers.clear();
+  if (input.refused) layout.losses.clear(), layout.changes.clear();  // nothing is written
+  if (input.unseen || input.refused) layout.blockers.clear();
   put(layout.blockers, input.blockers);
   put(layout.losses, input.losses);
   put(layout.changes, input.changes);
@@ -290,6 +293,11 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     out.model = std::move(made.model);
     add(out.changes, std::move(made.changes));
     out.computed = true;
+  }
+  if (convert::needs_values(options, to.name)) {
+    out.blockers = convert::refuse_codes(out.model);
+    out.refused = !out.blockers.empty();
+    if (out.refused) return out;
   }
   if (options.dequantize != DType::unknown) {
     convert::Dequantized made = convert::dequantized(out.model, options.dequantize);
@@ -335,12 +343,16 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   check_options(rep->format->info, options);
   const Model checked = as_checked(model);
   Input input = input_of(checked, rep->format->info, options, context);
-  rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, options); });
+  const Options asked = input.refused ? convert::without_values(options) : options;
+  rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, asked); });
   add_items(rep->layout, input);
-  name_folder_files(rep->layout, model);
-  name_left_behind(rep->layout, model);
-  name_making(rep->layout, model);
-  name_factors(rep->layout, input.model);
+  if (!input.refused) convert::judge_codes(rep->layout, input.model);
+  if (!input.refused) {
+    name_folder_files(rep->layout, model);
+    name_left_behind(rep->layout, model);
+    name_making(rep->layout, model);
+    name_factors(rep->layout, input.model);
+  }
   rep->models = core::members_of(input.computed ? checked : input.model);  // whose parts have the digests to check
   if (rep->layout.base) rep->models.push_back(*rep->layout.base);
   return convert::PlanMaker::make(std::move(rep), model, options);
@@ -360,11 +372,15 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   check_options(rep->format->info, options);
   const Model checked = as_checked(more);
   Input input = input_of(checked, rep->format->info, options, context);
-  rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, options); });
+  const Options asked = input.refused ? convert::without_values(options) : options;
+  rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, asked); });
   add_items(rep->layout, input);
-  name_folder_files(rep->layout, more);
-  name_left_behind(rep->layout, more);
-  name_making(rep->layout, more);
+  if (!input.refused) convert::judge_codes(rep->layout, input.model);
+  if (!input.refused) {
+    name_folder_files(rep->layout, more);
+    name_left_behind(rep->layout, more);
+    name_making(rep->layout, more);
+  }
   rep->models = core::members_of(input.computed ? checked : input.model);
   rep->models.insert(rep->models.begin(), target);
   rep->kept_tensors = target.size();

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "codecs/cast.h"
 #include "core/blocks.h"
+#include "core/coded.h"
 #include "core/dense.h"
 #include "core/payload.h"
 #include "core/state.h"
@@ -28,6 +29,11 @@ std::string quoted(const Tensor& tensor) { return core::quoted(tensor.name()); }
 
 void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
+}
+
+// Codes of a scheme have no values in another dtype.
+void require_castable(const Tensor& tensor) {
+  core::require_values(tensor, "its elements are not the numbers of a weight, and cannot be cast");
 }
 
 // Bytes of the dense form; throws if they exceed the caller's limit, or are out of proportion to what is stored.
@@ -105,6 +111,7 @@ void core::stream_dense(const Tensor& tensor, DType dtype, const Context& contex
   const DType own = tensor.dtype();
   if (dtype == own) return tensor.stream_dense(dtype, context, sink);
   require_elements(tensor);
+  require_castable(tensor);
   CastSink cast(tensor, own, dtype, base::element_count(tensor.shape()).value_or(0), sink, tally);
   const Sink casting = [&](std::span<const std::byte> piece) { return cast(piece); };
   if (tensor.layout() == Layout::dense)
@@ -183,6 +190,7 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
     filled += piece.size();
     return filled < out.size();
   };
+  if (dtype != this->dtype()) require_castable(*this);
   if (out.empty()) return;
   if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
   const bool raw = main().encoding() == Encoding::raw;

@@ -253,6 +253,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     mine.type_name = side.type_name;
     mine.block_type = side.block_type;
     mine.write_as = side.write_as;
+    mine.coded = side.coded;
     mine.attributes = side.attributes;
     mine.extra = side.extra;
     if (side.unsupported) {
@@ -413,6 +414,7 @@ Model Draft::finish() {
     side.extra.sort_keys();
   }
   for (PartSide& side : state_->part_sides) side.extra.sort_keys();
+  if (!state_->is_view) mark_codes(*state_);  // a view has the marks of its model
   return Access::model(std::move(state_));
 }
 

@@ -58,6 +58,7 @@ class Joiner {
     state_->extra.set(extra_.take());
     state_->extra.sort_keys();
     join_places();
+    core::mark_codes(*state_);  // codes and what completes them may be in different models
     return core::Access::model(std::move(state_));
   }
 

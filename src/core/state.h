@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/coded.h"
 #include "core/cut.h"
 #include "core/draft.h"
 #include "weighbridge/convert.h"
@@ -97,6 +98,7 @@ struct TensorSide {
   DType write_as = DType::unknown;            // of any output; unknown: not decided
   Entries attributes, extra;
   std::shared_ptr<const Finding> unsupported;
+  std::shared_ptr<const Coded> coded;  // null: its elements are values
 };
 
 // The mappings behind the spans of Tensor::as(), by part. A source may map a range for its caller alone, so the model

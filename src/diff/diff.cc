@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/coded.h"
 #include "core/progress.h"
 #include "core/work.h"
 #include "diff/match.h"
@@ -121,7 +122,7 @@ class Differ {
     for (const Partners& partner : partners) {
       if (!partner.a || !partner.b) continue;
       const Tensor a = in_.a[*partner.a], b = in_.b[*partner.b];
-      if (a.unsupported() || b.unsupported()) {
+      if (a.unsupported() || b.unsupported() || core::is_codes(a) || core::is_codes(b)) {
         for (const Part& part : a.parts()) work_a.add(part);
         for (const Part& part : b.parts()) work_b.add(part);
         continue;
@@ -160,6 +161,7 @@ class Differ {
     if (options_.metadata)
       comparison::compare_attributes(a, b, options_.exact, in_.a.format() == in_.b.format(), out_.metadata);
     if (a.unsupported() || b.unsupported()) return compare_stored(a, b, found);
+    if (core::is_codes(a) || core::is_codes(b)) return compare_codes(a, b, found);
     Pair pair{comparison::elements_of(a), comparison::elements_of(b)};
     if (pair.a.count != pair.b.count) {
       found.changed = true;
@@ -204,6 +206,25 @@ class Differ {
     found.verdict = Verdict::incomparable;
     found.why = (a.unsupported() ? a.unsupported() : b.unsupported())->message;
   }
+
+  // Codes are the same if their stored bytes are. What they stand for is not known, so there are no numbers.
+  void compare_codes(const Tensor& a, const Tensor& b, TensorDiff& found) {
+    const auto mark_of = [](const Tensor& tensor) { return core::is_codes(tensor) ? core::coded(tensor) : nullptr; };
+    const core::Coded *const from = mark_of(a), *const to = mark_of(b);
+    found.scheme = (from ? from : to)->name;
+    if (!from || !to || from->id != to->id) {
+      found.verdict = Verdict::incomparable;
+      found.why = (from ? from : to)->name + " in " + (from ? "A" : "B") + ": codes that other tensors complete; " +
+                  (from && to ? to->name + " in B" : std::string("values in ") + (from ? "B" : "A"));
+      return;
+    }
+    ++out_.codes;
+    if (std::ranges::find(out_.schemes, found.scheme) == out_.schemes.end()) out_.schemes.push_back(found.scheme);
+    const bool same = !found.recast && !found.reshaped && comparison::same_bytes(stored(a), stored(b), context_);
+    found.changed = !same;
+    found.why = found.scheme + ", stored bytes are " + (same ? "equal" : "not equal");
+  }
+  static comparison::Stream stored(const Tensor& tensor) { return comparison::stream_of(tensor.main()); }
 
   // The numbers of a pair, and the orders of elements that one pass does not find.
   void finish(TensorDiff& found, Pair& pair, core::Progress& progress) {

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "codecs/cast.h"
 #include "codecs/pairs.h"
+#include "core/coded.h"
 #include "core/progress.h"
 #include "core/work.h"
 #include "diff/match.h"
@@ -25,6 +26,7 @@ constexpr std::uint32_t kMostBlocks = 1024;  // on a side
 Elements readable(const Model& model, std::string_view name, const Limits& limits) {
   const Tensor tensor = model[name];
   if (const Finding* const why = tensor.unsupported()) throw Error(*why);
+  core::require_values(tensor, "there are no numbers to compare");
   Elements out = comparison::elements_of(tensor);
   if (comparison::is_too_sparse(out, limits))
     base::over_limit("memory", "the dense form of a sparse tensor takes more memory than the limit", out.stream.size);

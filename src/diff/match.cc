@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "convert/naming.h"
 #include "convert/own_names.h"
+#include "core/coded.h"
 #include "core/words.h"
 #include "diff/values.h"
 #include "weighbridge/text.h"
@@ -51,7 +52,12 @@ Indices chosen(const Model& model, const DiffOptions& options, std::vector<bool>
 }
 
 // What two tensors must have in common to be equal by their values.
-using Form = std::pair<std::uint64_t, DType>;
+struct Form {
+  std::uint64_t count;
+  DType dtype;
+  bool codes;  // of a scheme, which are no values
+  auto operator<=>(const Form&) const = default;
+};
 
 class Matcher {
  public:
@@ -107,7 +113,7 @@ class Matcher {
     if (tensor.unsupported()) return std::nullopt;
     const Elements elements = elements_of(tensor);
     if (elements.count == 0 || is_too_sparse(elements, context_.limits)) return std::nullopt;
-    return Form{elements.count, hashed_as(elements.dtype)};
+    return Form{elements.count, hashed_as(elements.dtype), core::is_codes(tensor)};
   }
   std::set<Form> forms_of(const Model& model, const Indices& of) const {
     std::set<Form> out;

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/coded.h"
 #include "core/format.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
@@ -183,6 +184,11 @@ class Editor {
     open();
     refuse_structural_keys();
     edited_ = view(loaded_.model, wanted());
+    core::for_each_forgotten(edited_, [](const Tensor& tensor) {
+      base::unsupported("edit/scheme", "the tensor " + quoted(tensor.name()) + " holds codes of " +
+                                           core::coded(tensor)->name +
+                                           ", and the edited file would no longer show that they are codes");
+    });
     find_kept();
     list_changes();
     out_.format = loaded_.format->info.name;

@@ -16,6 +16,7 @@
 #include "codecs/blocks.h"
 #include "codecs/cast.h"
 #include "core/blocks.h"
+#include "core/coded.h"
 #include "core/cut.h"
 #include "core/draft.h"
 #include "core/nearest.h"
@@ -108,6 +109,18 @@ std::string element_text(DType dtype, std::span<const std::byte> bytes) {
   return text.size() < 2 ? text : text.substr(1, text.size() - 2);  // without the brackets of a list
 }
 
+// Bits that stand for no number by themselves: "code 0x40", the highest digits first.
+std::string code_text(std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out = "code 0x";
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    const auto byte = std::to_integer<unsigned>(bytes[i]);
+    out += kDigits[byte >> 4U];
+    out += kDigits[byte & 15U];
+  }
+  return out;
+}
+
 // The index of a part among the roles of its block type; nullopt if there is none.
 std::optional<std::size_t> role_of(const BlockTypeInfo& type, const Part& part) {
   const auto found = std::ranges::find(type.roles, part.role());
@@ -183,6 +196,7 @@ class Payload {
     const std::uint64_t first = std::max(begin_, extent.offset), until = std::min(end_, last);
     const auto cut = core::cut_of(part);
     index_ = part.shape();
+    codes_ = core::is_codes(tensor);
     if (const auto blocks = cut ? std::nullopt : Blocks::of(tensor, part)) {
       // Codes that are stored one by one are in the order of the tensor's elements.
       if (blocks->step() == 1 && part == tensor.main() && part.count() == blocks->count()) index_ = tensor.shape();
@@ -206,6 +220,8 @@ class Payload {
     out += " " + core::shape_text(blocks ? tensor.shape() : part.shape());
     if (!part.strides().empty()) out += ", not row-major";
     if (part.order() == Order::big) out += ", big-endian";
+    if (const core::Coded* const mark = core::coded(tensor))
+      out += (mark->codes ? ", codes of " : ", completes codes of ") + mark->name;
     if (part.encoding() != Encoding::raw)
       out += ", compressed (" + std::string(part.encoding_name()) + "): " + bytes_text(extent.length) + " hold " +
              bytes_text(core::cut_of(part) ? core::decoded_size(part) : part.size());
@@ -261,7 +277,8 @@ class Payload {
     // These bytes alone: a strided part would read rows, and many tensors may have this byte.
     core::source_of(part).read_at(at, out);
     if (part.order() == Order::big || swapped) base::swap_units(out, info(part.dtype()).swap_bytes);
-    spans_.add(Span::Kind::element, at, at + width, index_text(element, index_), element_text(part.dtype(), out));
+    spans_.add(Span::Kind::element, at, at + width, index_text(element, index_),
+               codes_ ? code_text(out) : element_text(part.dtype(), out));
   }
 
   void tell_packed(const Part& part, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
@@ -278,7 +295,8 @@ class Payload {
 
   core::Spans& spans_;
   const std::uint64_t begin_, end_;
-  Shape index_{};  // by which elements of the current part are named
+  Shape index_{};       // by which elements of the current part are named
+  bool codes_ = false;  // of the tensor that is told about: its elements are no numbers
 };
 
 bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/coded.h"
 #include "core/dense.h"
 #include "core/progress.h"
 #include "core/words.h"
@@ -82,6 +83,7 @@ Elements Elements::part(const Tensor& tensor, std::string_view role) {
 
 Elements Elements::dense(const Tensor& tensor, DType as) {
   if (const Finding* const reason = tensor.unsupported()) throw Error(*reason);
+  core::require_values(tensor, "it has no dense form of numbers; its stored elements can be extracted as they are");
   return {tensor, std::nullopt, as == DType::unknown ? tensor.dtype() : as, tensor.shape()};
 }
 
@@ -94,6 +96,8 @@ std::optional<std::uint64_t> Elements::size() const {
 std::string Elements::npy_header() const {
   const std::string_view type = npy_type(facts_.dtype);
   if (type.empty()) {
+    core::require_values(tensor_, "no .npy file can hold " + std::string(name(facts_.dtype)) +
+                                      "; its bytes can be extracted as they are");
     base::misuse("npy-type",
                  "no .npy file can hold " + std::string(part_ ? part_->dtype_name() : name(facts_.dtype)) +
                      " of tensor '" + facts_.tensor +

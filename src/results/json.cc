@@ -8,6 +8,7 @@
 #include "core/values.h"
 #include "results/json_parts.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/scheme.h"
 #include "weighbridge/version.h"
 #include "wire/json_writer.h"
 
@@ -121,6 +122,16 @@ void summary(JsonWriter& out, const Model& model) {
     member(out, "bytes", share.bytes);
     out.end_object();
   });
+  const std::vector<ModelScheme> schemes = schemes_of(model);
+  if (schemes.empty()) return;
+  list(out, "schemes", schemes, [&](const ModelScheme& scheme) {
+    out.begin_object();
+    member(out, "id", scheme.id);
+    member(out, "name", scheme.name);
+    member(out, "codes", scheme.codes);
+    member(out, "companions", scheme.companions);
+    out.end_object();
+  });
 }
 
 void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
@@ -139,9 +150,18 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   const Finding* reason = t.unsupported();
   flag(out, "supported", reason == nullptr);
   if (reason) member(out, "reason", reason->message);
+  const auto scheme = scheme_of(t);
+  if (scheme) {
+    out.key("scheme");
+    out.begin_object();
+    member(out, "id", scheme->id);
+    member(out, "name", scheme->name);
+    flag(out, "codes", scheme->codes);
+    out.end_object();
+  }
   if (!t.attributes().empty()) attributes(out, t.attributes());
   list(out, results::kParts, t.parts(), [&](const Part& each) { part(out, each); });
-  if (found) {
+  if (found && found->scheme.empty()) {
     out.key("stats");
     stats(out, *found);
   }

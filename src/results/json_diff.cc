@@ -82,6 +82,7 @@ void tensor(JsonWriter& out, const TensorDiff& t) {
   if (!t.tied_to.empty()) out.member("tied_to", t.tied_to);
   if (!t.order.empty()) out.member("order", t.order);
   if (!t.why.empty()) out.member("why", t.why);
+  if (!t.scheme.empty()) out.member("scheme", t.scheme);
   if (t.values) values(out, *t.values);
   out.end_object();
 }
@@ -140,6 +141,10 @@ std::string to_json(const Comparison& in) {
   out.member("same", diff.same);
   out.member("different", diff.different);
   out.member("incomparable", diff.incomparable);
+  if (diff.codes > 0) {
+    out.member("codes", diff.codes);
+    results::list(out, "schemes", diff.schemes, [&](const std::string& scheme) { out.string(scheme); });
+  }
   out.member("moved", diff.moved);
   out.member("bytes", diff.bytes);
   auto shown = by_change(diff);

@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "codecs/cast.h"
 #include "codecs/stats.h"
+#include "core/coded.h"
 #include "core/dense.h"
 #include "core/extents.h"
 #include "core/progress.h"
@@ -54,6 +55,7 @@ double number_of(const Value& value) {
 }  // namespace
 
 Stats statistics(const Tensor& tensor, const Context& context) {
+  core::require_values(tensor, "its elements are not the numbers of a weight, and have no statistics");
   const DType dtype = tensor.dtype();
   codecs::StatsAccumulator accumulator(dtype, elements_of(tensor));
   const auto take = [&](std::span<const std::byte> piece) {
@@ -203,6 +205,7 @@ std::vector<std::size_t> first_equals(const Model& model, std::span<const std::u
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor tensor = model[tensors[i]];
     if (tensor.unsupported() || tensor.layout() != Layout::dense || tensor.part_count() != 1) continue;
+    if (core::is_codes(tensor)) continue;
     if (const auto extent = tensor.part(0).extent())
       ranges.push_back({extent->source, extent->offset, extent->length, static_cast<std::uint32_t>(i)});
   }
@@ -233,7 +236,7 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
   std::vector<std::size_t> distinct;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor tensor = model[tensors[i]];
-    if (first[i] != i || tensor.unsupported()) continue;
+    if (first[i] != i || tensor.unsupported() || core::is_codes(tensor)) continue;
     distinct.push_back(i);
     for (std::uint64_t pass = 0; pass < passes; ++pass)
       for (const Part& part : tensor.parts()) work.add(part);
@@ -264,7 +267,10 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
     });
     pass([&](const Context& inner) { count_outliers(tensor, inner, stats[i]); });
   });
-  for (std::size_t i = 0; i < tensors.size(); ++i) stats[i] = stats[first[i]];
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    stats[i] = stats[first[i]];
+    if (const Tensor tensor = model[tensors[i]]; core::is_codes(tensor)) stats[i].scheme = core::coded(tensor)->name;
+  }
   progress.finish();
   return stats;
 }
@@ -278,6 +284,17 @@ Histogram histogram(const Tensor& tensor, std::uint32_t bins, const Context& con
   return stats.histogram;
 }
 
+namespace {
+// A file that cannot be read is found by others.
+std::uint64_t numbers_of(const core::Coded& codes) {
+  try {
+    return core::parameters_of(codes);
+  } catch (const Error&) {
+    return codes.parameters;
+  }
+}
+}  // namespace
+
 Summary summarize(const Model& model) {
   Summary out;
   out.architecture = architecture_of(model);
@@ -288,6 +305,10 @@ Summary summarize(const Model& model) {
     ++share.tensors;
     share.elements += elements;
     share.bytes += bytes_of(tensor);
+    if (const core::Coded* const mark = core::coded(tensor)) {
+      if (mark->codes) out.parameters += numbers_of(*mark);
+      continue;
+    }
     const DType dtype = tensor.dtype();
     const bool counts = dtype == DType::unknown || is_complex(dtype) || info(dtype).kind == DTypeKind::real;
     if (counts) out.parameters += elements;

@@ -87,9 +87,10 @@ class Weights {
     const double foot = y + 16 + kBars;
     if (all.counts.empty()) {
       body_ += svg::text(x + 4, foot - 16, "quiet small",
-                         tensor.unsupported()  ? "cannot be read"
-                         : stats.elements == 0 ? "no elements"
-                                               : "no histogram");
+                         !stats.scheme.empty()  ? svg::fitted(stats.scheme, kName)
+                         : tensor.unsupported() ? "cannot be read"
+                         : stats.elements == 0  ? "no elements"
+                                                : "no histogram");
     } else {
       const double most = std::log1p(static_cast<double>(*std::max_element(all.counts.begin(), all.counts.end())));
       const double step = width / static_cast<double>(all.counts.size());
@@ -125,7 +126,8 @@ class Weights {
 
   static std::string about(const Tensor& tensor, const Stats& stats) {
     std::string out = "<title>" + svg::safe(tensor.name()) + ": " + svg::safe(tensor.type_name());
-    out += fmt::format(", {} elements, {} zeros", stats.elements, stats.zeros);
+    out += stats.scheme.empty() ? fmt::format(", {} elements, {} zeros", stats.elements, stats.zeros)
+                                : ", codes of " + svg::safe(stats.scheme);
     if (!stats.histogram.counts.empty()) out += fmt::format(", mean {:.4g}, deviation {:.4g}", stats.mean, stats.std);
     return out + "</title>";
   }

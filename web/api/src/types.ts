@@ -138,6 +138,8 @@ export interface TensorDiff {
   readonly order?: string;
   /** Why it could not be compared, or has no values. */
   readonly why?: string;
+  /** The quantization scheme of which it is codes: stored bytes were compared, and there are no values. */
+  readonly scheme?: string;
   readonly values?: ValueDiff;
 }
 
@@ -160,6 +162,9 @@ export interface Comparison {
   readonly same: number;
   readonly different: number;
   readonly incomparable: number;
+  /** Codes of quantization schemes, compared by their stored bytes; present if there are any, with the schemes. */
+  readonly codes?: number;
+  readonly schemes?: readonly string[];
   /** Tensors at another place in the index, which does not count as a difference. */
   readonly moved: number;
   readonly bytes: number;
@@ -265,6 +270,13 @@ export interface TensorInfo {
   readonly supported: boolean;
   /** Why it is not supported. */
   readonly reason?: string;
+  /** The quantization scheme that the tensor belongs to. Codes have no statistics, and are not cast. */
+  readonly scheme?: {
+    readonly id: string;
+    readonly name: string;
+    /** Whether the tensor is codes; else it completes them. */
+    readonly codes: boolean;
+  };
   readonly attributes?: Attributes;
   readonly parts: readonly TensorPart[];
 }
@@ -320,7 +332,7 @@ export interface Inspection {
   readonly sources?: readonly { readonly name: string; readonly size: number }[];
   /** As the metadata names it. */
   readonly architecture: string | null;
-  /** The elements of the tensors that are not integers or booleans. */
+  /** The elements of the tensors that are not integers or booleans; of codes, the numbers that they stand for. */
   readonly parameters: number;
   /** All tensors of the model. */
   readonly tensor_count: number;
@@ -330,6 +342,15 @@ export interface Inspection {
     readonly tensors: number;
     readonly elements: number;
     readonly bytes: number;
+  }[];
+  /** The quantization schemes that spread a weight over several tensors; present if there are any. */
+  readonly schemes?: readonly {
+    readonly id: string;
+    readonly name: string;
+    /** Tensors that are codes. */
+    readonly codes: number;
+    /** Tensors that complete codes. */
+    readonly companions: number;
   }[];
   /** Whether tensor data was checked too. */
   readonly checked: boolean;

@@ -121,6 +121,9 @@ function fileFacts(entry: Entry, model: Model): HTMLElement {
     ["Parameters", parametersText(model.inspection.parameters)],
     ["Dtypes", [...dtypes].map(([dtype, count]) => `${dtype} × ${grouped(count)}`).join(", ") || "none"]];
   if (model.inspection.architecture) rows.splice(2, 0, ["Architecture", code(model.inspection.architecture)]);
+  for (const { name, codes, companions } of model.inspection.schemes ?? []) {
+    rows.push(["Quantized", `${name}: ${plural(codes, "tensor")} of codes and ${grouped(companions)} that complete them`]);
+  }
   if (model.inspection.dtype_label) rows.push(["Label", code(model.inspection.dtype_label)]);
   return facts(rows);
 }

@@ -18,7 +18,8 @@ const COLUMNS: Column<TensorInfo>[] = [
     rank: ({ shape: dims }) => padded(dims?.join(" ") ?? "") },
   { key: "size", label: "Size", numeric: true, cell: (tensor) => sizeText(storedBytes(tensor)),
     rank: storedBytes },
-  { key: "layout", label: "Layout", cell: (tensor) => (tensor.supported ? tensor.layout : "unsupported"),
+  { key: "layout", label: "Layout", cell: (tensor) => (!tensor.supported ? "unsupported"
+      : tensor.scheme ? `${tensor.layout}, ${tensor.scheme.name}` : tensor.layout),
     rank: ({ layout }) => layout },
   { key: "offset", label: "Offset", numeric: true,
     cell: (tensor) => (Number.isFinite(firstOffset(tensor)) ? grouped(firstOffset(tensor)) : "–"),

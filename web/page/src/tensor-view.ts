@@ -27,7 +27,10 @@ export class TensorView extends HTMLElement {
     const title = h("h2", { class: "tensor-name", tabindex: "-1" }, tensor.name || "(no name)");
     const close = button("Close", () => this.dispatchEvent(new Event("close")), "small", { title: "Escape" });
     replace(this, h("header", { class: "tensor-head" }, title, close), this.#about(tensor), this.#job);
-    if (tensor.supported) this.#measure(model, place, tensor);
+    if (tensor.scheme?.codes) {
+      this.append(h("p", { class: "warning-text" }, `These are codes of ${tensor.scheme.name}, which other tensors ` +
+        "complete: they are not the numbers of a weight, and have no statistics."));
+    } else if (tensor.supported) this.#measure(model, place, tensor);
     else this.append(h("p", { class: "warning-text" }, tensor.reason ?? "This build does not support this tensor."));
     this.append(this.#parts(tensor));
     title.focus({ preventScroll: true });
@@ -39,6 +42,7 @@ export class TensorView extends HTMLElement {
       ["Dtype", h("code", {}, tensor.dtype)], ["Shape", h("span", { class: "number" }, shape(tensor.shape))],
       ["Elements", elements === undefined ? "unknown" : h("span", { class: "number" }, grouped(elements))],
       ["Layout", h("code", {}, tensor.layout)], ["Stored", sizeText(storedBytes(tensor))],
+      ...(tensor.scheme ? [["Scheme", tensor.scheme.name] as [string, string]] : []),
       ...Object.entries(tensor.attributes ?? {}).map(([name, value]): [string, HTMLElement] =>
         [name, h("code", {}, attributeText(value))]),
     ], "compact");

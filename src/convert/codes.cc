@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds codes in a plan.
+#include "convert/codes.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/coded.h"
+#include "core/plan_text.h"
+
+namespace weighbridge::convert {
+namespace {
+
+// Formats of one architecture, whose readers compute with every tensor.
+constexpr std::array<std::string_view, 2> kRun{"slm", "embd"};
+
+std::string kept(std::string_view why) {
+  return "codes that other tensors complete, which this version copies as they are and does not decode" +
+         std::string(why);
+}
+
+}  // namespace
+
+bool needs_values(const Options& options, std::string_view target) noexcept {
+  return options.cast != DType::unknown || options.dequantize != DType::unknown || !options.quantize.empty() ||
+         !options.gguf.naming.empty() || !options.zt.sparse.empty() || std::ranges::find(kRun, target) != kRun.end();
+}
+
+std::vector<Item> refuse_codes(const Model& model) {
+  std::vector<Item> out;
+  for (const core::CodedUse& use : core::uses_of_codes(model))
+    out.push_back({LossKind::unsupported, core::indexed("tensors", use.first), use.scheme,
+                   kept(use.tensors == 1 ? "" : "; so are " + std::to_string(use.tensors - 1) + " more tensors")});
+  return out;
+}
+
+Options without_values(Options options) {
+  options.cast = options.dequantize = DType::unknown;
+  options.quantize.clear();
+  options.gguf.naming.clear();
+  options.zt.sparse.clear();
+  return options;
+}
+
+void judge_codes(core::WriteLayout& layout, const Model& model) {
+  std::map<std::string, const core::Coded*, std::less<>> marked;
+  for (const Tensor& tensor : model)
+    if (const core::Coded* const mark = core::coded(tensor)) marked.emplace(core::subject(tensor), mark);
+  if (marked.empty()) return;
+  // Of the subject of an item: tensors["w"], or one of its parts.
+  const auto mark_of = [&](std::string_view subject) {
+    const std::size_t part = subject.find("\"].parts[");
+    const auto at = marked.find(part == subject.npos ? subject : subject.substr(0, part + 2));
+    return at == marked.end() ? nullptr : at->second;
+  };
+  std::set<std::string, std::less<>> changed;  // subjects of tensors that would get another dtype or layout
+  for (const core::WriteLayout* const file : core::files_of(layout))
+    for (const core::OutTensor& out : file->tensors)
+      if (core::coded(out.from) != nullptr && (out.dtype != out.from.dtype() || out.layout != out.from.layout()))
+        changed.insert(core::subject(out.from));
+  for (Item& item : layout.blockers) {
+    const core::Coded* const mark = mark_of(item.subject);
+    if (mark == nullptr || item.kind == LossKind::name || item.kind == LossKind::shape) continue;
+    item.kind = LossKind::unsupported;
+    item.to = kept(": " + (item.from.empty() ? "" : item.from + ", ") + item.to);
+    item.from = mark->name;
+  }
+  const auto is_kept = [&](const Item& item) {
+    const bool changes =
+        item.kind == LossKind::precision || item.kind == LossKind::unsupported ||
+        ((item.kind == LossKind::dtype || item.kind == LossKind::layout) && changed.contains(item.subject));
+    return !changes || mark_of(item.subject) == nullptr;
+  };
+  const auto others = std::ranges::stable_partition(layout.losses, is_kept);
+  for (Item& item : others) {
+    changed.erase(item.subject);
+    layout.blockers.push_back({LossKind::unsupported, item.subject, mark_of(item.subject)->name,
+                               kept(": it would become " + std::move(item.to))});
+  }
+  layout.losses.erase(others.begin(), others.end());
+  for (const std::string& subject : changed)
+    layout.blockers.push_back(
+        {LossKind::unsupported, subject, mark_of(subject)->name, kept(": it would get another dtype or layout")});
+  core::for_each_forgotten(model, [&](const Tensor& tensor) {
+    layout.losses.push_back({LossKind::layout, core::subject(tensor), core::coded(tensor)->name,
+                             "plain " + std::string(tensor.type_name()) +
+                                 ": what completes its codes is not in the output, or has another name there"});
+  });
+}
+
+}  // namespace weighbridge::convert

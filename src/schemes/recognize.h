@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of a model are codes that other tensors, or the config, complete. Looks at names, dtypes and shapes
+// only.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schemes/config.h"
+#include "schemes/table.h"
+
+namespace weighbridge::schemes {
+
+// A scheme that the model uses.
+struct Named {
+  std::string_view id;  // Scheme::id
+  std::string name;     // for people: "FP8 with scales (compressed-tensors)"
+};
+
+// A tensor that belongs to a scheme.
+struct Found {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::uint32_t position = 0;        // in the listing
+  std::uint32_t scheme = 0;          // in Recognized::schemes
+  bool codes = false;                // else it completes codes
+  std::uint64_t parameters = 0;      // the numbers that the codes stand for; an estimate if a tensor says the shape
+  std::uint32_t says_shape = kNone;  // the position of that tensor
+};
+
+struct Recognized {
+  std::vector<Named> schemes;
+  std::vector<Found> tensors;  // each once
+};
+
+// The tensors in the order of their names' bytes. Names and shapes that `at` returned stay valid.
+struct Listing {
+  std::uint32_t size = 0;
+  std::function<Entry(std::uint32_t position)> at;
+};
+Recognized recognize(const Listing&, const Config&);
+
+}  // namespace weighbridge::schemes

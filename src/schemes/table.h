@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schemes by which several stored tensors make one: codes, and the scales, zeros and maps that complete them. One
+// table for all: what a scheme is called, which words of a config name it, which names and dtypes of tensors show it,
+// and how many numbers the codes stand for. What reads the table is in recognize.h.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "weighbridge/dtype.h"
+
+namespace weighbridge::schemes {
+
+// A set of dtypes.
+using Types = std::uint32_t;
+static_assert(kDTypeCount <= 32);
+constexpr Types type(DType dtype) noexcept { return Types{1} << static_cast<unsigned>(dtype); }
+constexpr bool holds(Types types, DType dtype) noexcept { return (types & type(dtype)) != 0; }
+
+inline constexpr Types kReal = type(DType::f16) | type(DType::bf16) | type(DType::f32) | type(DType::f64);
+inline constexpr Types kF8 =
+    type(DType::f8_e4m3) | type(DType::f8_e5m2) | type(DType::f8_e4m3fnuz) | type(DType::f8_e5m2fnuz);
+inline constexpr Types kBytes = type(DType::u8) | type(DType::i8);
+inline constexpr Types kWords = type(DType::i32) | type(DType::u32);
+inline constexpr Types kHalfWords = type(DType::i16) | type(DType::u16);
+inline constexpr Types kNarrow = type(DType::f4) | type(DType::f6_e2m3) | type(DType::f6_e3m2) | type(DType::i4) |
+                                 type(DType::u4) | type(DType::i2) | type(DType::u2);
+// Elements that can be codes of some scheme. A model without any has none, unless its config names one.
+inline constexpr Types kCodes = kF8 | kBytes | kWords | kHalfWords | kNarrow;
+inline constexpr Types kAny = ~Types{0};
+
+// A tensor of a listing.
+struct Entry {
+  std::string_view name{};
+  DType dtype = DType::unknown;
+  std::span<const std::uint64_t> shape{};
+  bool plain = false;  // dense, of a known dtype and shape: only such tensors are parts of a scheme
+};
+
+// What a companion is to the codes.
+enum class Need : std::uint8_t {
+  all,   // there is no form without it
+  any,   // one of those marked so must be there
+  also,  // part of the form if it is there
+};
+
+struct Companion {
+  std::string_view end;  // the codes' name with this in place of Form::end
+  Types types = kReal;
+  Need need = Need::all;
+};
+
+// How many numbers the codes stand for.
+enum class Count : std::uint8_t {
+  elements,       // one for each element
+  nibbles,        // 4 bits each
+  sixths,         // 6 bits each
+  crumbs,         // 2 bits each
+  flat_states,    // 4 bits each, or what the text with the state says
+  shape,          // the companion `shape` says
+  scale_rows,     // a row of codes for each scale
+  words,          // codes of `bits` in words, `group` of them for each scale
+  rows_of_words,  // GPTQ and AWQ: the packed dimension is that of the rows or of the columns
+};
+
+// One way in which a scheme is stored.
+struct Form {
+  std::string_view scheme;  // Scheme::id
+  std::string_view end;     // of the codes' name
+  Types codes;
+  std::span<const Companion> with;
+  Count count = Count::elements;
+  std::uint8_t least_rank = 0;  // of the codes
+  // Whether the shapes are those of this form, given the companions in the order of `with` (null: not there). Null:
+  // any shapes are.
+  bool (*fits)(const Entry& codes, std::span<const Entry* const> with) = nullptr;
+};
+
+struct Scheme {
+  std::string_view id;       // stable
+  std::string_view name;     // for people
+  std::string_view methods;  // words for it in `quant_method`, with blanks around each
+};
+
+std::span<const Scheme> all_schemes() noexcept;
+const Scheme& scheme(std::string_view id) noexcept;  // one of the table
+// In the order in which they are tried: the first that fits is the form.
+std::span<const Form> all_forms() noexcept;
+// Whether tensors decide for the method: the forms above are all that it writes.
+bool is_known_method(std::string_view method) noexcept;
+// Names of scales that are not those of a weight.
+bool is_other_scale(std::string_view last) noexcept;
+
+}  // namespace weighbridge::schemes

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+# Weights that are codes in one tensor and scales in others: each known layout is recognized from its tensors alone,
+# and nothing casts, counts, compares or runs its codes as if they were numbers.
+import json
+import math
+
+import pytest
+
+from conftest import SIZES, TEST_DATA, floats, safetensors, validated, weighbridge
+
+MORE_SIZES = {**SIZES, "U32": 4, "I16": 2, "U16": 2, "F8_E5M2": 1, "F8_E8M0": 1}
+L = "model.layers.0.mlp.up_proj"
+NF4_STATE = json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [64, 128]}).encode()
+
+
+def tensor(dtype, shape, data=None):
+    return dtype, shape, (bytes(range(1, 65)) * (math.prod(shape) * MORE_SIZES[dtype] // 64 + 1))[:math.prod(shape) * MORE_SIZES[dtype]] if data is None else data
+
+
+# What the scheme is called, its tensors, and the numbers that they stand for.
+LAYOUTS = {
+    "fp8_weight_scale": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.weight_scale": ("F32", []), f"{L}.input_scale": ("F32", [])}, 64 * 32),
+    "fp8_scale_weight": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.scale_weight": ("F32", [1]), "scaled_fp8": ("F8_E4M3", [2])}, 64 * 32),
+    "fp8_weight_scale_inv": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [256, 128]), f"{L}.weight_scale_inv": ("F32", [2, 1])}, 256 * 128),
+    "fp8_scale": ("FP8 with scales", {f"{L}.weight": ("F8_E5M2", [64, 32]), f"{L}.scale": ("F8_E8M0", [1, 1])}, 64 * 32),
+    "fp8_scale_of_weight": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.weight.scale": ("BF16", [64])}, 64 * 32),
+    "fp8_other_scale": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.dequant_scale": ("F32", [64, 1])}, 64 * 32),
+    "fp8_experts": ("FP8 with scales", {"experts.gate_up_proj": ("F8_E4M3", [3, 32, 64]), "experts.gate_up_proj_scale_inv": ("F32", [3, 2, 2])}, 3 * 32 * 64),
+    "fp8_activations_only": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.input_scale": ("F32", [])}, 64 * 32),
+    "mxfp8": ("MXFP8", {f"{L}.weight": ("F8_E4M3", [16, 64]), f"{L}.weight_scale": ("U8", [16, 2])}, 16 * 64),
+    "int8": ("int8 with scales", {f"{L}.weight": ("I8", [16, 48]), f"{L}.weight_scale": ("BF16", [16, 1])}, 16 * 48),
+    "nvfp4": ("NVFP4", {f"{L}.weight_packed": ("U8", [16, 32]), f"{L}.weight_scale": ("F8_E4M3", [16, 4]), f"{L}.weight_global_scale": ("F32", [1])}, 16 * 64),
+    "nvfp4_modelopt": ("NVFP4", {f"{L}.weight": ("U8", [32, 24]), f"{L}.weight_scale": ("F8_E4M3", [32, 3]), f"{L}.weight_scale_2": ("F32", [])}, 32 * 48),
+    "mxfp4_blocks": ("MXFP4", {"experts.down_proj_blocks": ("U8", [2, 64, 1, 16]), "experts.down_proj_scales": ("U8", [2, 64, 1])}, 2 * 64 * 32),
+    "mxfp4_experts": ("MXFP4", {f"{L}.weight": ("I8", [24, 32]), f"{L}.weight_scale_inv": ("F8_E8M0", [24, 2])}, 24 * 64),
+    "mxfp6": ("MXFP6", {f"{L}.weight_packed": ("U8", [16, 48]), f"{L}.weight_scale": ("U8", [16, 2])}, 16 * 64),
+    "awq": ("AWQ", {f"{L}.qweight": ("I32", [128, 8]), f"{L}.qzeros": ("I32", [2, 8]), f"{L}.scales": ("F16", [2, 64])}, 64 * 128),
+    "gptq": ("GPTQ", {f"{L}.qweight": ("I32", [16, 64]), f"{L}.qzeros": ("I32", [2, 8]), f"{L}.scales": ("F16", [2, 64]), f"{L}.g_idx": ("I32", [128])}, 64 * 128),
+    "gptq_3_bits": ("GPTQ", {f"{L}.qweight": ("I32", [6, 32]), f"{L}.qzeros": ("I32", [2, 3]), f"{L}.scales": ("F16", [2, 32])}, 64 * 32),
+    "bitsandbytes_int8": ("bitsandbytes int8", {f"{L}.weight": ("I8", [64, 128]), f"{L}.SCB": ("F32", [64]), f"{L}.weight_format": ("U8", [])}, 64 * 128),
+    "bitsandbytes_nf4": ("bitsandbytes nf4", {f"{L}.weight": ("U8", [4096, 1]), f"{L}.weight.absmax": ("F32", [128]), f"{L}.weight.quant_map": ("F32", [16]),
+                                              f"{L}.weight.quant_state.bitsandbytes__nf4": ("U8", [len(NF4_STATE)], NF4_STATE)}, 64 * 128),
+    "bitsandbytes_storage": ("bitsandbytes nf4", {f"{L}.weight": ("BF16", [2048, 1]), f"{L}.weight.absmax": ("F32", [128]),
+                                                  f"{L}.weight.quant_state.bitsandbytes__nf4": ("U8", [len(NF4_STATE)], NF4_STATE)}, 64 * 128),
+    "bitsandbytes_no_state": ("bitsandbytes 4-bit", {f"{L}.weight": ("U8", [4096, 1]), f"{L}.weight.absmax": ("F32", [128]), f"{L}.weight.quant_map": ("F32", [16])}, 64 * 128),
+    "hqq": ("HQQ", {f"{L}.W_q": ("U8", [16, 64]), f"{L}.scale": ("F16", [32, 1]), f"{L}.zero": ("F16", [32, 1]), f"{L}.shape": ("I64", [2], bytes([32, *[0] * 7, 64, *[0] * 7]))}, 32 * 64),
+    "quanto": ("Quanto", {f"{L}.weight._data": ("I8", [16, 256]), f"{L}.weight._scale": ("BF16", [16, 1])}, 16 * 256),
+    "quanto_int4": ("Quanto", {f"{L}.weight._data._data": ("U8", [16, 128]), f"{L}.weight._scale": ("BF16", [32, 1]), f"{L}.weight._shift": ("BF16", [32, 1])}, 16 * 256),
+    "torchao": ("torchao", {f"{L}._weight_qdata": ("I8", [16, 64]), f"{L}._weight_scale": ("F32", [16])}, 16 * 64),
+    "mlx": ("MLX", {f"{L}.weight": ("U32", [32, 8]), f"{L}.scales": ("F16", [32, 1]), f"{L}.biases": ("F16", [32, 1])}, 32 * 64),
+    "mlx_metal": ("MLX", {f"{L}.weight": ("U32", [32, 8]), f"{L}.scales": ("BF16", [32, 1]), f"{L}.qbiases": ("BF16", [32, 1])}, 32 * 64),
+    "compressed": ("compressed-tensors pack-quantized", {f"{L}.weight_packed": ("I32", [9, 13]), f"{L}.weight_scale": ("F32", [9, 1]),
+                                                         f"{L}.weight_shape": ("I64", [2], bytes([9, *[0] * 7, 100, *[0] * 7]))}, 9 * 100),
+    "aqlm": ("AQLM", {f"{L}.codes": ("I8", [16, 8, 2]), f"{L}.codebooks": ("F16", [2, 256, 1, 8]), f"{L}.scales": ("F16", [16, 1, 1, 1])}, 16 * 8 * 2),
+    "exl3": ("EXL3", {f"{L}.trellis": ("I16", [4, 4, 48]), f"{L}.suh": ("F16", [64]), f"{L}.svh": ("F16", [64])}, 4 * 4 * 48),
+}
+PLAIN = {"model.norm.weight": ("F32", [4]), "model.embed_tokens.weight": ("F16", [8, 4])}
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request, tmp_path):
+    """A shard by itself: its path, the scheme, the name of the codes, and its parameters."""
+    scheme, tensors, numbers = LAYOUTS[request.param]
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(safetensors({name: tensor(*facts) for name, facts in {**tensors, **PLAIN}.items()}))
+    return path, scheme, next(iter(tensors)), numbers + 4 + 32
+
+
+def test_codes_are_recognized_from_tensors_alone(layout):
+    path, scheme, codes, parameters = layout
+    out = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
+    assert [each["name"] for each in out["schemes"]] == [scheme]
+    assert out["parameters"] == parameters
+    of = {each["name"]: each.get("scheme") for each in out["tensors"]}
+    assert of[codes] == {"id": out["schemes"][0]["id"], "name": scheme, "codes": True}
+    assert of["model.norm.weight"] is None and of["model.embed_tokens.weight"] is None
+    assert f"quantized: {scheme}, " in weighbridge("inspect", path).stdout
+
+
+@pytest.mark.parametrize("flags", [["--cast", "f32"], ["--cast", "bf16"], ["--dequantize", "f16"], ["--cast", "f32", "--allow", "unsupported,layout,dtype,precision"]])
+def test_codes_are_not_cast(layout, tmp_path, flags):
+    path, scheme, codes, _ = layout
+    for more in [], ["--only", codes], ["--rename", f"{codes}=w"], ["--only", codes, "--rename", f"{codes}=w"]:
+        done = weighbridge("convert", path, tmp_path / "o.safetensors", *flags, *more, status=3)
+        assert scheme in done.stdout and "--allow unsupported" not in done.stderr and "--cast" not in done.stderr
+        assert not (tmp_path / "o.safetensors").exists()
+
+
+@pytest.mark.parametrize("flags", [["--quantize", "q8_0"], ["--naming", "llama"], ["--cast", "f16"], ["--quantize", "f16"]])
+def test_codes_do_not_become_a_gguf_of_numbers(layout, tmp_path, flags):
+    path, scheme, _, _ = layout
+    done = weighbridge("convert", path, tmp_path / "o.gguf", *flags, status=3)
+    assert scheme in done.stdout and "--allow unsupported" not in done.stderr and not (tmp_path / "o.gguf").exists()
+
+
+def test_codes_are_not_made_sparse(layout, tmp_path):
+    path, scheme, _, _ = layout
+    assert scheme in weighbridge("convert", path, tmp_path / "o.zt", "--sparse", "coo", status=3).stdout
+
+
+@pytest.mark.parametrize("end", [".safetensors", ".zt", ".pt"])
+def test_codes_are_copied_as_they_are(layout, tmp_path, end):
+    path, scheme, _, parameters = layout
+    out = tmp_path / ("copy" + end)
+    if end == ".zt" and b"F8_E8M0" in path.read_bytes():
+        assert scheme in weighbridge("convert", path, out, status=3).stdout  # .zt has no such dtype
+        return
+    weighbridge("convert", path, out, "--allow", "attribute,extra")
+    done = weighbridge("diff", "--no-metadata", path, out)
+    assert "equal" in done.stdout and scheme in done.stdout and "stored bytes" in done.stdout
+    assert json.loads(weighbridge("inspect", "--json", out).stdout)["parameters"] == parameters
+
+
+def test_codes_without_what_completes_them_need_consent(layout, tmp_path):
+    path, scheme, codes, _ = layout
+    done = weighbridge("convert", path, tmp_path / "o.safetensors", "--only", codes, status=1)
+    assert scheme in done.stdout and "--allow layout" in done.stderr
+    weighbridge("convert", path, tmp_path / "o.safetensors", "--only", codes, "--allow", "layout")
+
+
+def test_codes_have_no_statistics(layout):
+    path, scheme, codes, _ = layout
+    out = validated(weighbridge("inspect", "--json", "--stats", path).stdout, "inspect")
+    stats = {each["name"]: each.get("stats") for each in out["tensors"]}
+    assert stats[codes] is None and stats["model.norm.weight"]["elements"] == 4
+    row = next(line for line in weighbridge("inspect", "--stats", path).stdout.splitlines() if line.startswith(codes + " "))
+    assert scheme in row and row.split()[-8:] == ["-"] * 7 + ["codes"]
+
+
+def test_codes_have_no_dense_form(layout, tmp_path):
+    path, scheme, codes, _ = layout
+    for dtype in "f32", "f16":
+        done = weighbridge("extract", path, codes, "-o", tmp_path / "o.npy", "--dense", dtype, status=3)
+        assert scheme in done.stderr and "--dense" not in done.stderr
+    weighbridge("extract", path, codes, "-o", tmp_path / "o.bin", "--raw")
+
+
+def test_codes_that_differ_are_compared_by_their_bytes(layout, tmp_path):
+    path, scheme, codes, _ = layout
+    data = bytearray(path.read_bytes())
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    data[8 + int.from_bytes(data[:8], "little") + header[codes]["data_offsets"][0]] ^= 0x55
+    (tmp_path / "b.safetensors").write_bytes(data)
+    out = validated(weighbridge("diff", "--json", path, tmp_path / "b.safetensors", status=1).stdout, "diff")
+    assert [(t["a"]["name"], t["scheme"], t["why"], t.get("values")) for t in out["tensors"]] == [
+        (codes, scheme, f"{scheme}, stored bytes are not equal", None)]
+    assert f"{scheme}, stored bytes are not equal" in weighbridge("diff", path, tmp_path / "b.safetensors", status=1).stdout
+
+
+def test_codes_are_not_compared_with_values(tmp_path):
+    codes, values = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    codes.write_bytes(safetensors({"x.weight": tensor("F8_E4M3", [4, 4]), "x.weight_scale": ("F32", [], floats(0.5))}))
+    values.write_bytes(safetensors({"x.weight": tensor("F32", [4, 4])}))
+    done = weighbridge("diff", "--only", "x.weight", codes, values, status=3)
+    assert "FP8 with scales in A" in done.stdout and "e+" not in done.stdout
+
+
+def test_an_adapter_is_not_merged_into_codes(layout, tmp_path):
+    path, scheme, _, _ = layout
+    lora = tmp_path / "lora.safetensors"
+    lora.write_bytes(safetensors({"base_model.model.model.embed_tokens.lora_embedding_A": tensor("F32", [1, 8]),
+                                  "base_model.model.model.embed_tokens.lora_embedding_B": tensor("F32", [4, 1])}))
+    assert scheme in weighbridge("convert", path, tmp_path / "o.safetensors", "--merge-lora", lora, status=3).stderr
+
+
+def test_scales_of_another_file_complete_codes(tmp_path):
+    (tmp_path / "a.safetensors").write_bytes(safetensors({"x.weight": tensor("F8_E4M3", [4, 4])}))
+    (tmp_path / "b.safetensors").write_bytes(safetensors({"x.weight_scale": ("F32", [], floats(0.5))}))
+    done = weighbridge("convert", tmp_path / "a.safetensors", tmp_path / "b.safetensors", "-o", tmp_path / "o.safetensors",
+                       "--cast", "f32", status=3)
+    assert "FP8 with scales" in done.stdout
+
+
+# Models that are not quantized: every tensor is a value, and can be cast.
+VALUES = {
+    "f8": {"x.weight": ("F8_E4M3", [4, 4]), "x.bias": ("F16", [4]), "norm.weight": ("F8_E5M2", [4])},
+    "f8_with_other_scales": {"a.q.weight": ("F8_E4M3", [4, 4]), "a.k_scale": ("F32", []), "a.v_scale": ("F32", []), "logit_scale": ("F32", []),
+                             "x.output_scale": ("F32", []), "x.weight": ("F8_E4M3", [4, 4]), "x.scale_shift_table": ("F16", [2])},
+    "layer_norm_scale": {"norm.scale": ("F32", [4]), "norm.bias": ("F32", [4]), "mlp.kernel": ("BF16", [4, 4]), "ls.gamma": ("F32", [4])},
+    "f8_norm_scale": {"norm.query_norm.scale": ("F8_E4M3", [4]), "img_in.weight": ("F8_E4M3", [4, 4])},
+    "input_scale_alone": {"x.input_scale": ("F32", []), "x.weight": ("BF16", [4, 4])},
+    "integers": {"position_ids": ("U8", [1, 8]), "attn.mask": ("U8", [8, 8]), "tokens": ("I8", [16]), "x.weight": ("F32", [4, 4]),
+                 "emb.position_ids": ("I64", [1, 8]), "relative_position_index": ("I32", [4, 4]), "num_batches_tracked": ("I64", [])},
+    "scales": {"blocks.0.scales": ("F32", [4]), "blocks.0.weight": ("F32", [4, 4]), "x.scales": ("F32", [4]), "x.biases": ("F32", [4])},
+    "zero_scale": {"x.zero": ("F16", [4]), "x.scale": ("F16", [4]), "x.weight": ("F16", [4, 4]), "x.ids": ("I32", [4])},
+    "words": {"hash.weight": ("U32", [4, 4]), "hash.table": ("I32", [8]), "x.codes": ("F32", [4]), "x.indices": ("I64", [4]), "B": ("I32", [4])},
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_not_codes(name, tmp_path):
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(safetensors({each: tensor(*facts) for each, facts in VALUES[name].items()}))
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    assert "schemes" not in out and all("scheme" not in each for each in out["tensors"])
+    weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32")
+    assert "stats" in json.loads(weighbridge("inspect", "--json", "--stats", path).stdout)["tensors"][0]
+
+
+def folder(path, tensors, config):
+    path.mkdir()
+    (path / "model.safetensors").write_bytes(safetensors({each: tensor(*facts) for each, facts in tensors.items()}))
+    (path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"], **config}))
+    return path
+
+
+UNKNOWN = {"model.layers.0.q.weight": ("U8", [4, 8]), "model.layers.0.q.lut": ("F16", [16]), "model.norm.weight": ("F32", [4])}
+
+
+@pytest.mark.parametrize("where", [lambda c: {"quantization_config": c}, lambda c: {"text_config": {"quantization_config": c}}, lambda c: {"compression_config": c}])
+def test_a_quant_method_that_nobody_knows_is_refused_by_its_name(where, tmp_path):
+    path = folder(tmp_path / "m", UNKNOWN, where({"quant_method": "Fancy9", "bits": 4}))
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    assert out["schemes"] == [{"id": "other", "name": "quant_method fancy9", "codes": 1, "companions": 1}] and out["parameters"] == 4 * 8 * 2 + 4
+    assert "fancy9" in weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout
+    weighbridge("convert", path, f"{tmp_path}/copy/")
+    assert (tmp_path / "copy/config.json").read_text().find("ancy9") > 0
+
+
+def test_unsetting_the_config_lifts_nothing(tmp_path):
+    path = folder(tmp_path / "m", UNKNOWN, {"quantization_config": {"quant_method": "fancy9"}})
+    assert "fancy9" in weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32", "--unset", "hf.quantization_config", status=3).stdout
+    done = weighbridge("convert", path, tmp_path / "o.safetensors", "--unset", "hf.quantization_config", status=1)
+    assert "fancy9" in done.stdout and "--allow layout" in done.stderr
+
+
+def test_a_config_completes_codes_whose_scales_are_not_there(tmp_path):
+    path = folder(tmp_path / "m", {"x.weight": ("F8_E4M3", [4, 4]), "y.qweight": ("I32", [4, 4])}, {"quantization_config": {"quant_method": "fp8"}})
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    assert out["schemes"][0]["name"] == "FP8 with scales" and out["schemes"][0]["codes"] == 2
+    weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32", status=3)
+
+
+def test_a_config_of_a_model_whose_tensors_are_values_forbids_nothing(tmp_path):
+    for name, config in {"fp8": {"quant_method": "fp8"}, "empty": {}, "null": None}.items():
+        path = folder(tmp_path / name, {"x.weight": ("F32", [4, 4]), "ids": ("I32", [4])}, {"quantization_config": config})
+        weighbridge("convert", path, tmp_path / (name + ".safetensors"), "--cast", "f16")
+
+
+def test_a_config_names_the_library_too(tmp_path):
+    path = folder(tmp_path / "m", LAYOUTS["fp8_weight_scale"][1], {"quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized"}})
+    assert "quantized: FP8 with scales (compressed-tensors), 1 tensor of codes" in weighbridge("inspect", path).stdout
+
+
+def test_a_quantized_model_does_not_run(tmp_path):
+    for name in "fp8_weight_scale", "awq", "mlx", "bitsandbytes_int8":
+        path = folder(tmp_path / name, {**LAYOUTS[name][1], **PLAIN}, {"hidden_size": 4, "num_hidden_layers": 1})
+        assert LAYOUTS[name][0] in weighbridge("generate", path, "-p", "x", status=3).stderr
+        path = folder(tmp_path / (name + "_bert"), {**LAYOUTS[name][1], "embeddings.word_embeddings.weight": ("F32", [8, 4])}, {"model_type": "bert", "hidden_size": 4, "vocab_size": 8, "num_attention_heads": 1, "intermediate_size": 4,
+                        "max_position_embeddings": 8, "layer_norm_eps": 1e-12, "type_vocab_size": 2, "num_hidden_layers": 1})
+        assert LAYOUTS[name][0] in weighbridge("embed", path, "x", status=3).stderr
+
+
+def test_dequantizing_what_is_not_quantized_writes_nothing(sample, tmp_path):
+    done = weighbridge("convert", sample, tmp_path / "o.safetensors", "--dequantize", "f16", status=1)
+    assert "nothing to dequantize" in done.stderr and not (tmp_path / "o.safetensors").exists()
+    assert '"rule":"convert/nothing-quantized"' in weighbridge("convert", sample, tmp_path / "o.safetensors", "--dequantize", "f16", "--json", status=1).stdout
+
+
+def test_a_byte_of_codes_is_no_number(tmp_path):
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(safetensors({"x.weight": ("F8_E4M3", [2, 2], b"\x40" * 4), "x.weight_scale": ("F32", [], floats(0.5))}))
+    out = weighbridge("explain", path, "x.weight[0, 1]").stdout
+    assert "code 0x40" in out and "FP8 with scales" in out
+
+
+def logical(path):
+    """The layers that the library decoded."""
+    expected = json.loads((path.parent / "expected.json").read_text())["expected"]
+    return {name: arrays for name, arrays in expected.items() if not name.endswith(".row_major")}
+
+
+CASES = sorted((TEST_DATA / "quantized").glob("*/model.safetensors"))
+
+
+@pytest.mark.skipif(not CASES, reason="quantized/ is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
+def test_folders_that_libraries_wrote_are_recognized(tmp_path):
+    for path in CASES:
+        expected = logical(path)
+        for given in path, path.parent:
+            out = json.loads(weighbridge("inspect", "--json", given).stdout)
+            codes = sum(each["codes"] for each in out["schemes"])
+            assert codes >= len(expected), (given, out["schemes"])
+            assert weighbridge("convert", given, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout.find(out["schemes"][0]["name"]) > 0
+
+
+@pytest.mark.skipif(not CASES, reason="quantized/ is not in ../shared/data or $WEIGHBRIDGE_TEST_DATA")
+def test_parameters_of_folders_that_libraries_wrote_are_the_numbers_of_their_layers(tmp_path):
+    for path in CASES:
+        expected = logical(path)
+        out = json.loads(weighbridge("inspect", "--json", path.parent).stdout)
+        plain = sum(math.prod(each["shape"]) for each in out["tensors"] if "scheme" not in each and each["dtype"] in ("f32", "f16", "bf16"))
+        layers = out["parameters"] - plain
+        counted = sum(math.prod(arrays[0]["shape"]) for arrays in expected.values())
+        listed = sum(each["codes"] for each in out["schemes"])
+        if listed == len(expected):
+            assert layers == counted, path
