@@ -24,6 +24,7 @@ using namespace zip;
 
 constexpr std::uint64_t kLongestComment = 0xFFFF;
 constexpr std::uint16_t kStrong = 1U << 6, kMasked = 1U << 13;
+constexpr std::uint32_t kFolderAttribute = 0x10;  // of MS-DOS, in the external attributes
 // No deflate data decodes to more than this many times its bytes.
 constexpr std::uint64_t kMostExpansion = 1032;
 
@@ -231,6 +232,7 @@ class Walk {
     member.stored = at<std::uint32_t>(rest, 20);
     member.size = at<std::uint32_t>(rest, 24);
     member.header_at = at<std::uint32_t>(rest, 42);
+    member.folder_attribute = (at<std::uint32_t>(rest, 38) & kFolderAttribute) != 0;
     std::uint32_t disk = at<std::uint16_t>(rest, 34);
     if (!read_zip64(rest.substr(kEntrySize + name, extra), member, disk))
       return fail(rules_.entry, at_file, {}, "an extra field that ends past the extra fields, or lacks a size");

@@ -66,6 +66,7 @@ struct ZipMember {
   const Rule* unreadable = nullptr;  // encrypted, method; null: its bytes can be read
   std::string found{};               // for a finding by that rule
   bool broken = false;               // has been reported
+  bool folder_attribute = false;     // the directory says that it is a folder
 
   bool is_folder() const noexcept { return size == 0 && name.ends_with('/'); }
 };

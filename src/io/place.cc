@@ -156,7 +156,37 @@ class FolderPlace final : public Place {
     return open_in(folder_, path_, name, access_);
   }
 
+  FilesBelow below(std::size_t most, std::size_t deepest) const {
+    FilesBelow out;
+    std::vector<std::pair<std::string, std::size_t>> left{{"", 0}};  // folders to list, and how deep they are
+    while (!left.empty() && out.names.size() < most) {
+      const auto [folder, depth] = std::move(left.back());
+      left.pop_back();
+      std::error_code error, unknown;
+      for (fs::directory_iterator at(folder.empty() ? path_ : join_path(path_, folder), error), end;
+           !error && at != end; at.increment(error)) {
+        const std::string own = at->path().filename().string();
+        std::string name = folder.empty() ? own : folder + "/" + own;
+        const fs::file_type type = at->symlink_status(unknown).type();
+        const bool is_folder = type == fs::file_type::directory;
+        if (out.names.size() + left.size() >= most || (is_folder && depth >= deepest)) {
+          if (out.left_out.empty()) out.left_out = std::move(name);
+        } else if (is_folder) {
+          left.emplace_back(std::move(name), depth + 1);
+        } else if (type == fs::file_type::regular ||
+                   (type == fs::file_type::symlink && is_blob(fs::read_symlink(at->path(), unknown).string()))) {
+          out.names.push_back(std::move(name));
+        }
+      }
+      if (error && out.left_out.empty()) out.left_out = folder.empty() ? path_ : folder;
+    }
+    std::ranges::sort(out.names);
+    return out;
+  }
+
  private:
+  static bool is_blob(std::string_view link) { return link.starts_with("../") && link.find("/blobs/") != link.npos; }
+
   const std::string path_;
   const Folder folder_;  // every name is looked up in it, even if `path_` is replaced
   const Access access_;
@@ -178,6 +208,15 @@ class FilesPlace final : public Place {
     }
     return out;
   }
+  FilesBelow below(std::size_t most) const {
+    FilesBelow out;
+    for (const auto& [name, source] : files_)
+      if (out.names.size() < most)
+        out.names.push_back(name);
+      else if (out.left_out.empty())
+        out.left_out = name;
+    return out;
+  }
   std::shared_ptr<const Source> open(std::string_view name) const override {
     require_relative(name);
     const auto found = files_.find(name);
@@ -193,6 +232,15 @@ class FilesPlace final : public Place {
 
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path) {
   return std::make_shared<FilePlace>(std::move(file), std::move(path), nullptr);
+}
+
+FilesBelow files_below(const Place& place, std::size_t most, std::size_t deepest) {
+  if (const auto* const folder = dynamic_cast<const FolderPlace*>(&place)) return folder->below(most, deepest);
+  if (const auto* const files = dynamic_cast<const FilesPlace*>(&place)) return files->below(most);
+  FilesBelow out;
+  for (std::string& name : place.list())
+    if (!name.ends_with('/') && out.names.size() < most) out.names.push_back(std::move(name));
+  return out;
 }
 
 Beneath look_beneath(int folder, const std::string& relative) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places on disk, and opening a name beneath a folder. Owns which links may be followed.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "io/fd.h"
 #include "weighbridge/place.h"
@@ -21,6 +23,15 @@ Beneath look_beneath(int folder, const std::string& relative);
 
 // The place of an open file at `path`, with the other files of its folder.
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path);
+
+// The files in a folder and in the folders below it, by their sorted names relative to it. Of links, only those to
+// blobs of a cache are listed: another one leads to a file that is listed itself, or out of the folder, and no link to
+// a folder is followed. Of a Place of the caller's own, only the files of list().
+struct FilesBelow {
+  std::vector<std::string> names;
+  std::string left_out;  // a folder that cannot be listed, or the first name past a limit; empty: the list is whole
+};
+FilesBelow files_below(const Place&, std::size_t most, std::size_t deepest);
 
 // Opens a regular file at a relative path without ".." below `folder`; on failure -1 and errno (EXDEV or ELOOP: a
 // symbolic link leads out). Uses openat2, which follows links that stay inside. Kernels and sandboxes without it are

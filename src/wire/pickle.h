@@ -54,6 +54,7 @@ enum class PickleFault : std::uint8_t {
   stack,   // an opcode takes more from the stack than there is, or a mark that is not there
   memo,    // a value that was never stored
   kind,    // an opcode for a value of another kind
+  frame,   // a frame that does not end between two opcodes of its pickle
   number,  // a malformed number
   text,    // a malformed text of protocol 0
   memory,  // more values than the limit allows

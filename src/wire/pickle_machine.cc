@@ -26,6 +26,7 @@ class PickleMachine final : PickleBuilder {
       unsigned char op = 0;
       if (stopped_ || !byte(op)) break;
       step(op);
+      check_frame();
     }
     out_.end_ = at_;
     return std::move(out_);
@@ -49,11 +50,7 @@ class PickleMachine final : PickleBuilder {
       case kNewTrue: push(Kind::boolean, 1); return;
       case kNewFalse: push(Kind::boolean, 0); return;
       case kProto: protocol(); return;
-      case kFrame: {
-        std::uint64_t length = 0;
-        number(length);
-        return;
-      }
+      case kFrame: frame(); return;
       case kInt:
       case kLong:
       case kFloat: text_number(op); return;
@@ -119,6 +116,24 @@ class PickleMachine final : PickleBuilder {
     if (!has(1)) return;
     out_.root_ = pop();
     stopped_ = true;
+    if (at_ < frame_end_) doubt(PickleFault::frame, "the pickle ends inside a frame");
+  }
+
+  // Frames change nothing for a reader that ignores them, as PyTorch's own does. Python reads one at once: where an
+  // opcode goes on after the end of its frame, pickle.load() of a file drops the bytes up to there and goes on with
+  // those after the frame, and the version in Python stops. So frames must be those of a writer.
+  void frame() {
+    std::uint64_t length = 0;
+    if (!number(length)) return;
+    if (op_at_ < frame_end_) doubt(PickleFault::frame, "a frame begins inside another one");
+    const std::uint64_t rest = input_.size - at_;
+    if (length > rest) doubt(PickleFault::end, "the pickle ends inside a frame");
+    frame_end_ = at_ + std::min(length, rest);
+  }
+  void check_frame() {
+    if (op_at_ >= frame_end_ || at_ <= frame_end_) return;
+    doubt(PickleFault::frame, "a frame ends inside an opcode");
+    frame_end_ = 0;
   }
 
   void pop_one() {
@@ -354,6 +369,8 @@ class PickleMachine final : PickleBuilder {
     out_.globals_.push_back({made, false});
     push(made);
   }
+
+  std::uint64_t frame_end_ = 0;  // of the last frame
 };
 
 Pickle Pickle::read(const PickleInput& input, std::uint64_t start, std::uint64_t memory) {

@@ -231,6 +231,40 @@ TEST(Pickle, Errors) {
   EXPECT_EQ(fault("K\x01}b."), PickleFault::kind);
 }
 
+// A FRAME of this length, and what follows it.
+std::string frame(std::uint64_t length, const std::string& rest) { return "\x95" + little(length, 8) + rest; }
+
+TEST(Pickle, AFrameEndsBetweenTwoOpcodesOfItsPickle) {
+  EXPECT_EQ(value(frame(3, "K\x07.")), "7");
+  EXPECT_EQ(value(frame(2, "K\x07") + "."), "7") << "opcodes outside of frames";
+  EXPECT_EQ(value(frame(0, "") + frame(2, "K\x07") + frame(1, ".")), "7") << "frames in a row";
+  EXPECT_EQ(value("\x80\x04" + frame(2, "K\x07") + "B" + little(2, 4) + "ab\x86."), "(7 b'ab')");
+  EXPECT_EQ(fault("\x80\x05N(" + frame(2, "B" + little(3, 4) + "abc10.")), PickleFault::frame) << "in a length";
+  EXPECT_EQ(fault(frame(6, "B" + little(3, 4) + "abc.")), PickleFault::frame) << "in a byte string";
+  EXPECT_EQ(fault(frame(1, "K\x07.")), PickleFault::frame) << "after an opcode's byte";
+  EXPECT_EQ(fault(frame(3, "V12\n.")), PickleFault::frame) << "in a line";
+  EXPECT_EQ(fault(frame(7, "cos\nsystem\n.")), PickleFault::frame) << "between the lines of a global";
+  EXPECT_EQ(fault(frame(5, "K\x07p10\n.")), PickleFault::frame);
+  EXPECT_EQ(fault(frame(100'000, "X" + little(99'999, 4) + std::string(99'999, 'x') + ".")), PickleFault::frame)
+      << "in a string that stays in the input";
+  EXPECT_EQ(fault(frame(13, "K\x07" + frame(2, "K\x08") + "\x86.")), PickleFault::frame) << "a frame in a frame";
+  EXPECT_EQ(fault(frame(9, frame(3, "K\x07."))), PickleFault::frame) << "one that ends where the inner one begins";
+  EXPECT_EQ(fault(frame(4, "K\x07.N")), PickleFault::frame) << "STOP inside the frame";
+  EXPECT_EQ(fault(frame(4, "K\x07.") + "K\x08."), PickleFault::frame) << "a frame that reaches into the next pickle";
+  EXPECT_EQ(fault(frame(4, "K\x07.")), PickleFault::end) << "a frame that is longer than the rest";
+  EXPECT_EQ(fault(frame(UINT64_MAX, "K\x07.")), PickleFault::end);
+}
+
+TEST(Pickle, AFrameThatIsWrongDoesNotHideGlobals) {
+  const Pickle p = read(frame(1,
+                              "K\x07"
+                              "0cos\nsystem\n."));
+  EXPECT_EQ(p.error().fault, PickleFault::frame);
+  EXPECT_EQ(p.error().offset, 9U);
+  ASSERT_EQ(p.globals().size(), 1U);
+  EXPECT_EQ(p.name(p.globals()[0].ref), "system");
+}
+
 TEST(Pickle, LongStringsStayInTheInput) {
   const std::string big(100'000, 'x');
   const Pickle p = read(

@@ -333,7 +333,10 @@ void add_members(Corpus& c) {
       "deflate-cut-off", "deflate",
       zip({.members = {{.name = "a.npy", .data = large, .deflate = true, .stored = deflated(large).substr(0, 300)}}}));
   c.add("other-member", "other-member", zip({.members = {one, {"notes.txt", "text"}}}));
-  c.add("duplicate-name", "duplicate-name", zip({.members = {one, {"a", kOne}}}));
+  c.add("ambiguous-name", "ambiguous-name", zip({.members = {one, {"a", kOne}}}));
+  c.add("ambiguous-name-of-other-member", "ambiguous-name", zip({.members = {one, {"a", "text"}}}), {"other-member"});
+  c.add("ambiguous-name-twice", "ambiguous-name", zip({.members = {{"a.npy.npy", kOne}, one}}));
+  c.add("valid-names-by-case", "", zip({.members = {one, {"A.npy", kOne}, {"b.npy.npy", kOne}}}));
   c.add("crc", "crc", zip({.members = {{.name = "a.npy", .data = kOne, .crc_change = 1}}}));
   c.add("crc-deflate", "crc", zip({.members = {{.name = "a.npy", .data = kOne, .deflate = true, .crc_change = 1}}}));
   c.add("crc-of-another-member", "other-member",

@@ -2,7 +2,9 @@
 // npy and npz to Model. Both add arrays with one function; an npz finds them in the members of its archive.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "core/common_rules.h"
@@ -137,11 +139,21 @@ class Archive {
     if (!zip) return draft_.clear();
     draft_.add_checksum("payload", "CRC-32 of each member");
     draft_.reserve(zip->members.size(), zip->members.size(), 2 * zip->members.size());
-    for (core::ZipMember& member : zip->members)
-      if (!member.broken && !member.is_folder()) add(member);
-    draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
-      findings_.report(npz::kDuplicateName, {.offset = entries_[later], .tensor = draft_.name(later)});
-    });
+    std::vector<std::string_view> names;
+    names.reserve(zip->members.size());
+    for (const core::ZipMember& member : zip->members) names.push_back(member.name);
+    std::ranges::sort(names);
+    for (core::ZipMember& member : zip->members) {
+      if (member.broken || member.is_folder()) continue;
+      // numpy.load finds a member by either name, and takes the other one.
+      const std::string_view name = array_name(member.name);
+      if (name.size() < member.name.size() && std::ranges::binary_search(names, name))
+        findings_.report(npz::kAmbiguousName, {.offset = member.entry_at, .tensor = name}, {},
+                         core::quoted(core::excerpt(member.name)), "it is beside " + core::quoted(core::excerpt(name)));
+      else
+        add(member);
+    }
+    draft_.index_names();
   }
 
  private:
@@ -162,9 +174,7 @@ class Archive {
       findings_.report(npz::kDeflate, {.offset = member.offset, .tensor = name}, {}, {}, fault);
       return;
     }
-    entries_.resize(draft_.size());
     walk_.add({name, true, member.offset, member.stored, member.size, member.encoding}, bytes);
-    entries_.resize(draft_.size(), member.entry_at);
   }
 
   void add_unreadable(const core::ZipMember& member, std::string_view name) {
@@ -177,7 +187,6 @@ class Archive {
         core::Findings::make(*member.unreadable, {.offset = member.entry_at, .tensor = name}, {}, member.found);
     findings_.report(why);
     draft_.tensor(tensor).unsupported(std::move(why));
-    entries_.resize(draft_.size(), member.entry_at);
   }
 
   const Source& source_;
@@ -185,7 +194,6 @@ class Archive {
   core::Findings& findings_;
   core::Draft& draft_;
   Walk walk_;
-  std::vector<std::uint64_t> entries_;  // the offset of each tensor's entry in the directory
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/findings.h"
 #include "core/zip.h"
 #include "formats/pytorch/layout.h"
 #include "formats/pytorch/rules.h"
@@ -31,5 +32,8 @@ inline constexpr core::ZipRules kZipRules{.end = rules::kEnd,
 
 // The folder of the archive that PyTorch looks into, with its slash (reading P1); empty: there is no data.pkl.
 std::string_view top_folder(const core::Zip&) noexcept;
+// Reports names that PyTorch does not tell apart, and members that it takes for folders. False: PyTorch may read another
+// member than this program.
+bool check_members(const core::Zip&, core::Findings&);
 
 }  // namespace weighbridge::pytorch

@@ -89,6 +89,7 @@ struct Member {
   std::uint16_t method = 0, flags = 0;
   std::uint32_t crc_change = 0, size_change = 0;
   std::string local_name{};
+  std::uint32_t attributes = 0;
 };
 struct Changes {
   std::uint16_t disk = 0;
@@ -119,7 +120,8 @@ std::string zip(const std::vector<Member>& members, const Changes& changes = {})
     if (padded) out += "PK\x07\x08" + number(crc, 4) + number(stored.size(), 4) + number(size, 4);
     directory += number(changes.entry_magic, 4) + number(0, 2) + number(0, 2) + number(flags, 2) + number(method, 2) +
                  number(0, 4) + number(crc, 4) + number(stored.size(), 4) + number(size, 4) + number(m.name.size(), 2) +
-                 std::string(12, '\0') + number(&m == &members.back() ? at - changes.moved : at, 4) + m.name;
+                 std::string(8, '\0') + number(m.attributes, 4) +
+                 number(&m == &members.back() ? at - changes.moved : at, 4) + m.name;
   }
   const std::uint64_t at = out.size() + changes.offset_change;
   out += directory;
@@ -229,6 +231,19 @@ void add_archives(std::vector<core::CorpusCase>& out) {
   out.push_back({"member-utf8", "pytorch/member-utf8", more({{"m/\xff", "x"}})});
   out.push_back({"member-path", "pytorch/member-path", more({{"m/../../x", "x"}})});
   out.push_back({"duplicate-member", "pytorch/duplicate-member", more({{"m/data/0", counting(6)}})});
+  const auto beside = [&](const std::string& name, const std::string& rule, const std::string& member) {
+    out.push_back({name, "pytorch/" + rule, more({{member, counting(6)}})});
+  };
+  beside("member-case", "member-case", "m/DATA.PKL");
+  beside("member-case-of-storage", "member-case", "m/Data/0");
+  beside("member-case-of-folder", "member-case", "M/data/0");
+  beside("member-case-alone", "member-case", "m/Constants.pkl");
+  beside("member-case-byteorder", "member-case", "M/byteorder");
+  out.push_back({"member-case-beside", "pytorch/member-case-beside", more({{"m/notes", "a"}, {"m/Notes", "b"}})});
+  out.push_back({"member-folder", "pytorch/member-folder",
+                 with(2, {.name = "m/data/0", .data = counting(6), .attributes = 0x10})});
+  beside("member-folder-by-name", "member-folder", "m/data/1/");
+  out.push_back({"valid-folder", "", more({{.name = "m/empty", .data = "", .attributes = 0x10}})});
   out.push_back({"overlap", "pytorch/overlap", zip(members(named(kOne)), {.moved = 60})});
   out.push_back({"local-header",
                  "pytorch/local-header",
@@ -310,6 +325,14 @@ void add_pickles(std::vector<core::CorpusCase>& out) {
   out.push_back({"pickle-dict-of-list", "pytorch/pickle", file(pickle("](K\x01K\x02u"))});
   out.push_back({"pickle-number", "pytorch/pickle", file(pickle("Ix\n"))});
   out.push_back({"pickle-text", "pytorch/pickle", file(pickle("S'x\n"))});
+  const auto framed = [](std::uint64_t length, const std::string& rest) {
+    return "\x80\x04\x95" + number(length, 8) + rest;
+  };
+  out.push_back({"pickle-frame-in-opcode", "pytorch/pickle", file(framed(2, raw(counting(6)) + "0N."))});
+  out.push_back({"pickle-frame-in-line", "pytorch/pickle", framed(3, "Vabc\n.")});
+  out.push_back({"pickle-frame-in-frame", "pytorch/pickle", framed(13, "N0\x95" + number(1, 8) + "N.")});
+  out.push_back({"pickle-frame-after-end", "pytorch/pickle", framed(4, "K\x07.") + "N."});
+  out.push_back({"pickle-frame-past-file", "pytorch/pickle", framed(40, "K\x07.")});
   out.push_back({"protocol", "pytorch/protocol", legacy(dict({}), {}, {}, 1002)});
   out.push_back({"storage-list",
                  "pytorch/storage-list",

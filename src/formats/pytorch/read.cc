@@ -87,6 +87,7 @@ class Archive final : Storages {
     if (!zip) return draft_.clear();
     zip_ = *std::move(zip);
     draft_.add_checksum("payload", "CRC-32 of each member");
+    if (!check_members(zip_, findings_)) return;
     sort_members();
     const core::ZipMember* const data = top_.empty() ? nullptr : member(kDataPickle);
     if (data == nullptr || !readable(*data)) {
@@ -360,32 +361,6 @@ void read_alone(const Source& source, const Context& context, core::Findings& fi
 }
 
 }  // namespace
-
-Form form_of(std::string_view head) {
-  constexpr std::size_t kTarAt = 257;
-  if (head.starts_with(core::kZipMember) || head.starts_with(core::kZipEmpty)) return Form::archive;
-  if (head.size() > kTarAt && head.substr(kTarAt).starts_with("ustar")) return Form::tar;
-  const wire::PickleInput input = core::input_of(head.substr(0, kHead));
-  const Pickle magic = Pickle::read(input, 0, std::uint64_t{1} << 20);
-  if (!magic.ok()) return Form::pickle;
-  const PickleKind kind = magic.kind(magic.root());
-  const bool legacy = (kind == PickleKind::long_bytes && magic.text(magic.root()) == kMagic) ||
-                      (kind == PickleKind::long_text && magic.text(magic.root()) == kMagicText);
-  return legacy ? Form::legacy : Form::pickle;
-}
-
-std::string_view top_folder(const core::Zip& zip) noexcept {
-  const auto folder_of = [](std::string_view name) { return name.substr(0, name.find('/') + 1); };
-  std::string_view out;
-  for (const core::ZipMember& member : zip.members) {
-    const std::string_view folder = folder_of(member.name);
-    if (folder.empty() || member.name.substr(folder.size()) != kDataPickle) continue;
-    // PyTorch takes the folder of the first member.
-    if (folder == folder_of(zip.members[0].name)) return folder;
-    if (out.empty()) out = folder;
-  }
-  return out;
-}
 
 void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
   draft.set_format("pytorch");
