@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "io/abandon.h"
 #include "io/fd.h"
 #include "io/journal.h"
 
@@ -29,7 +28,6 @@ std::string name_beneath(const std::string& folder, const std::string& path) {
 
 void publish_together(io::AtomicFile& main, std::span<const Beside> beside) {
   if (beside.empty()) return main.publish();
-  const io::NamesChange publishing;
   const std::string folder = io::split_path(main.path()).folder;
   std::vector<io::Journal::Change> changes;
   const auto add = [&](const io::AtomicFile& file) {

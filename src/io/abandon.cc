@@ -12,6 +12,8 @@ struct Unfinished {
   std::list<std::function<void()>> list;
 };
 
+thread_local int changes_here = 0;
+
 // Never destroyed: outputs of static lifetime may outlive any other static object.
 Unfinished& unfinished() {
   static Unfinished& all = *new Unfinished;
@@ -30,7 +32,9 @@ OnAbandon::~OnAbandon() {
   unfinished().list.erase(at_);
 }
 
-NamesChange::NamesChange() : lock_(unfinished().mutex) {}
+NamesChange::NamesChange() : lock_(unfinished().mutex) { ++changes_here; }
+NamesChange::~NamesChange() { --changes_here; }
+bool NamesChange::is_held_here() noexcept { return changes_here > 0; }
 
 void abandon_all() noexcept {
   Unfinished& all = unfinished();

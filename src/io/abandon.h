@@ -24,10 +24,16 @@ class OnAbandon {
 // Removes everything on the list, newest first. Nothing can be added or published after it.
 void abandon_all() noexcept;
 
-// Held while names appear, change or go that belong together: outputs are abandoned before or after.
+// Held while names appear, change or go that belong together: outputs are abandoned before or after. The whole process
+// waits for it, so nobody waits for another process while holding it: a folder is locked first (folder_lock.h).
 class NamesChange {
  public:
   NamesChange();
+  ~NamesChange();
+  NamesChange(const NamesChange&) = delete;
+  NamesChange& operator=(const NamesChange&) = delete;
+  // Whether this thread holds it.
+  static bool is_held_here() noexcept;
 
  private:
   std::unique_lock<std::recursive_mutex> lock_;

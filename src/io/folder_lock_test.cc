@@ -3,12 +3,18 @@
 #include "io/folder_lock.h"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "io/abandon.h"
+#include "io/temporary.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/error.h"
@@ -53,11 +59,78 @@ TEST(FolderLock, IsTakenAgainByTheThreadThatHasIt) {
 
 TEST(FolderLock, OfSomebodyElseIsWaitedForUntilPatienceEnds) {
   const TemporaryFolder folder;
-  const FolderLock first(folder.path());
-  Finding found;
-  std::thread([&] { found = test::thrown([&] { const FolderLock second(folder.path(), {}, 20ms); }); }).join();
+  const Fd stranger = open_folder(folder.path());
+  ASSERT_EQ(::flock(stranger.get(), LOCK_EX), 0);
+  const Finding found = test::thrown([&] { const FolderLock lock(folder.path(), {}, 20ms); });
   EXPECT_EQ(found.rule, "io/lock");
   EXPECT_NE(found.message.find("0 seconds (flock)"), std::string::npos) << found.message;
+}
+
+// It was told after ten seconds that "another process" had the folder.
+TEST(FolderLock, OfAnotherThreadIsWaitedForAsLongAsItsWorkTakes) {
+  const TemporaryFolder folder;
+  std::atomic<bool> done = false;
+  std::thread other;
+  {
+    const FolderLock first(folder.path());
+    other = std::thread([&] {
+      const FolderLock second(folder.path(), {}, 1ms);
+      done = true;
+    });
+    std::this_thread::sleep_for(60ms);
+    EXPECT_FALSE(done);
+  }
+  other.join();
+  EXPECT_TRUE(done);
+}
+
+TEST(FolderLock, TwoThreadsThatWantEachOthersFoldersAreToldTheTruth) {
+  const TemporaryFolder folder, another;
+  std::atomic<int> holding = 0;
+  std::string said[2];
+  const auto run = [&](int i) {
+    const FolderLock first((i == 0 ? folder : another).path());
+    ++holding;
+    while (holding < 2) std::this_thread::sleep_for(1ms);
+    try {
+      const FolderLock second((i == 0 ? another : folder).path(), {}, i == 0 ? 20ms : 5s);
+    } catch (const Error& error) {
+      said[i] = error.what();
+    }
+  };
+  std::thread one([&] { run(0); }), two([&] { run(1); });
+  one.join();
+  two.join();
+  EXPECT_NE(said[0].find("another thread"), std::string::npos) << said[0];
+  EXPECT_EQ(said[1], "");
+}
+
+// Of the threads of a process that forks, the child has only one: it must not wait for the others.
+TEST(FolderLock, AForkedProcessWaitsForNoThreadOfItsParent) {
+  const TemporaryFolder folder, another;
+  std::atomic<int> step = 0;
+  std::thread other([&] {
+    const FolderLock lock(folder.path());
+    step = 1;
+    while (step < 2) std::this_thread::sleep_for(1ms);
+  });
+  while (step < 1) std::this_thread::sleep_for(1ms);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = test::thrown([&] { const FolderLock lock(folder.path(), {}, 10ms); }).rule == "io/lock";
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  step = 2;
+  other.join();
+}
+
+TEST(FolderLock, IsNotWaitedForWhileNamesChange) {
+  const TemporaryFolder folder;
+  const NamesChange changing;
+  EXPECT_THROW(const FolderLock lock(folder.path()), std::logic_error);
 }
 
 // A stranger's lock held up every run for a minute, without a word of why.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "io/abandon.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"
 
@@ -24,7 +25,8 @@ class Journal {
     std::string fresh{};  // where the new file is, beneath the folder; empty: the name is only removed
     bool replace = true;  // off: a file that has the name stays, and the caller's rename refuses it
   };
-  // Takes the folder's lock, and writes and syncs the journal. Error io/publish, io/lock.
+  // Takes the folder's lock, holds off abandon_all() until it is destroyed, and writes and syncs the journal. Error
+  // io/publish, io/lock.
   Journal(const std::string& folder, std::vector<Change> changes);
   ~Journal();  // undoes what was done, unless commit() was called
   Journal(const Journal&) = delete;
@@ -53,6 +55,7 @@ class Journal {
 
   std::string path_;
   FolderLock turn_;
+  NamesChange changing_;  // after the lock, for which it may wait
   Fd folder_, journal_;
   std::string name_;
   std::vector<Entry> entries_;

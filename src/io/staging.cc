@@ -26,7 +26,6 @@ Staging::~Staging() {
 }
 
 void publish_together(const std::string& folder, const std::vector<Journal::Change>& changes) {
-  const NamesChange publishing;
   Journal journal(folder, changes);
   journal.set_aside();
   for (std::size_t i = changes.size(); i-- > 0;) {

@@ -43,6 +43,9 @@ struct OutputFiles::Rep {
   Rep(std::string asked, bool replaces, std::span<const std::shared_ptr<const Source>> read)
       : folder(without_tail(std::move(asked))), replace(replaces), inputs(read.begin(), read.end()) {
     find_missing();
+    const io::SplitPath split = io::split_path(folder.string());
+    target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
+    io::recover(target.folder);  // waits for other processes, so it comes before the process-wide lock
     const io::NamesChange creating;
     try {
       std::error_code error;
@@ -108,10 +111,7 @@ void OutputFiles::Rep::find_missing() {
 }
 
 void OutputFiles::Rep::make_temporary() {
-  const io::SplitPath split = io::split_path(folder.string());
-  target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
   where = io::open_folder(target.folder);
-  io::recover(target.folder);
   io::remove_stale(where.get(), target.name, S_IFDIR);
   // A folder that may replace private files must itself be private while they are written.
   temporary = io::create_temporary_folder(where.get(), target, exists ? 0700 : 0777);
@@ -145,7 +145,6 @@ void OutputFiles::Rep::publish_folder() {
 }
 
 void OutputFiles::Rep::publish_files() {
-  const io::NamesChange publishing;
   std::vector<io::Journal::Change> changes;
   for (const std::string& name : names) changes.push_back({name, temporary.name + "/" + name, replace});
   io::Journal journal(target.folder, std::move(changes));

@@ -5,14 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "io/temporary.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/open.h"
 #include "weighbridge/output.h"
 
 namespace weighbridge {
@@ -54,6 +60,43 @@ TEST(Output, AbandonedLeaveNothingAndPublishedOnesStay) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(folder.entries(), Names{"done"});
+}
+
+// A source whose check takes a while, as one on a slow disk.
+class SlowSource final : public Source {
+ public:
+  SlowSource() {
+    const std::string head = R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}   )";
+    bytes_ = std::string{static_cast<char>(head.size()), 0, 0, 0, 0, 0, 0, 0} + head + std::string(16, '\0');
+  }
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+  std::string_view name() const noexcept override { return "<slow>"; }
+  void check_unchanged() const override { std::this_thread::sleep_for(std::chrono::milliseconds(60)); }
+
+ private:
+  std::string bytes_;
+};
+
+// A conversion took the lock of the folder and then that of the process, OutputFiles in the other order: after ten
+// seconds one of them was told that another process had the folder.
+TEST(OutputFiles, TakeTheirTurnsWithAConversionInAnotherThread) {
+  const TemporaryFolder folder;
+  const Model model = open(std::make_shared<const SlowSource>());
+  const Plan converting = plan(model, "safetensors", {.replace = true});
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread other([&] { EXPECT_NO_THROW(converting.execute(folder / "o.safetensors")); });
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    OutputFiles files(folder.path(), true);
+    write_file(files.add("x.npy"), "x");
+    EXPECT_NO_THROW(files.publish());
+  }
+  other.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(folder.entries(), (Names{"o.safetensors", "x.npy"}));
 }
 
 TEST(OutputFiles, UnpublishedLeaveNeitherFilesNorFolders) {
