@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "recovery.h"
 #include "session.h"
 #include "standard_input.h"
 #include "weighbridge/formats.h"
@@ -221,8 +222,34 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
   return Status::done;
 }
 
+// Undoes what killed runs left in a folder.
+Status recover(Session& session, const std::string& folder) {
+  const auto show = [&](const std::vector<LeftJournal>& journals) {
+    if (session.quiet || session.json) return;
+    for (const LeftJournal& each : journals) {
+      session.out.text(shown(each.path) + ": " +
+                       (each.own ? "a journal of yours" : "not a journal of yours: " + shown(each.why)) +
+                       (each.steps.empty() ? "\n" : "; undoing it would\n"));
+      print_steps(session.out, folder, each.steps);
+    }
+    session.out.flush();
+  };
+  const std::vector<LeftJournal> done = recover_folder(folder, session.args.has(FlagId::trust_journal), show);
+  session.tell_written(done.empty() ? std::string() : folder, [&] {
+    if (session.json)
+      session.object(to_json(folder, done));
+    else if (!session.quiet)
+      session.out.text(shown(folder) + ": " +
+                       (done.empty() ? "no run was killed, so there is nothing to do"
+                                     : counted(done.size(), "journal is", "journals are") + " undone") +
+                       "\n");
+  });
+  return Status::done;
+}
+
 Status examine(Session& session, const std::string& path) {
   try {
+    if (session.args.has(FlagId::recover)) return recover(session, path);
     const bool repairs = session.args.has(FlagId::salvage) || session.args.has(FlagId::trim);
     if (path != "-" && is_hub_cache(path)) {
       if (repairs || session.args.has(FlagId::resume_from))

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "recovery.h"
 #include "session.h"
 #include "weighbridge/json.h"
 
@@ -139,7 +140,14 @@ Status change(Session& session, const std::string& path) {
 }
 
 Status restore(Session& session, const std::string& path, bool undo) {
-  const Edited edited = undo ? undo_edit(path, session.context()) : settle_edit(path, session.context());
+  const bool trusted = session.args.has(FlagId::trust_journal);
+  const auto before = [&](const Edited& plan) {
+    if (session.quiet || session.json) return;
+    print_steps(session.out, std::filesystem::path(path).parent_path().string(), plan.steps);
+    session.out.flush();
+  };
+  const Edited edited =
+      undo ? undo_edit(path, session.context(), trusted) : settle_edit(path, session.context(), trusted, before);
   const bool written = undo || edited.left == Edited::Left::undone;
   const auto print = [&] {
     if (session.json) {
@@ -188,6 +196,8 @@ void suggest_conversion(const Session& session, const std::string& path, const E
 Status run_edit(Session& session) {
   const std::string& path = session.args.operands[0];
   if (path == "-") throw Misuse("edit changes a file: name it");
+  if (session.args.has(FlagId::trust_journal) && !session.args.has(FlagId::recover) && !session.args.has(FlagId::undo))
+    throw Misuse("--trust-journal needs --recover or --undo");
   try {
     for (const FlagId id : {FlagId::undo, FlagId::recover})
       if (session.args.has(id)) return restore(session, path, id == FlagId::undo);

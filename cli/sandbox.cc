@@ -28,6 +28,7 @@
 
 #include "actions.h"
 #include "manifest.h"
+#include "weighbridge/recover.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -52,7 +53,8 @@ constexpr std::uint64_t kOfFiles = kWriteFile | kReadFile | kTruncate;  // what 
 constexpr std::uint64_t kRead = kReadFile | kReadFolder;
 constexpr std::uint64_t kWrite =
     kRead | kWriteFile | kTruncate | kRemoveFolder | kRemoveFile | kMakeFolder | kMakeFile | kMakeLink | kRefer;
-constexpr std::uint64_t kTcp = 1 << 0 | 1 << 1;  // bind, connect
+constexpr std::uint64_t kKeep = kRead | kWriteFile | kTruncate | kRemoveFile | kMakeFile;  // without folders
+constexpr std::uint64_t kTcp = 1 << 0 | 1 << 1;                                            // bind, connect
 
 // What a kernel of this version can refuse.
 std::uint64_t known_to(int version) noexcept {
@@ -117,6 +119,7 @@ Places places_of(const Arguments& arguments) {
   Places out;
   const std::string_view usage = operands_of(arguments.verb, arguments.action);
   const std::vector<std::string>& operands = arguments.operands;
+  bool writes = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!operand_is_file(operand_name(usage, i))) continue;
     // Actions keep records and ledgers beside the files that they are about.
@@ -126,14 +129,22 @@ Places places_of(const Arguments& arguments) {
         (arguments.verb == VerbId::edit &&
          (arguments.has(FlagId::in_place) || arguments.has(FlagId::undo) || arguments.has(FlagId::recover)));
     out.add(operands[i], written ? kWrite : kRead);
+    // Only the folder itself: nothing beside it changes.
+    const bool recovered = arguments.verb == VerbId::doctor && arguments.has(FlagId::recover);
+    if (recovered) out.allow(operands[i], kWrite);
+    writes = writes || written || recovered;
   }
   for (const Flag& flag : flags()) {
     if (flag.type != Type::file) continue;
     for (const std::string& value : arguments.values(flag.id)) {
       out.add(value, flag.writes ? kWrite : kRead);
+      writes = writes || (flag.writes && flag.id != FlagId::state);
       if (flag.id == FlagId::merge_lora) out.add(value.substr(0, value.rfind('=')), kRead);  // ADAPTER=SCALE
     }
   }
+  // The key that marks journals. Its folder must be there to be allowed: a rule for the home would allow all of it.
+  if (writes)
+    if (const std::string state = state_folder(true); !state.empty()) out.allow(state, kKeep);
   if (arguments.verb == VerbId::verify && arguments.has(FlagId::manifest)) out.add(state_file(arguments), kWrite);
   if (arguments.verb == VerbId::hash && arguments.has(FlagId::check))
     out.allow("/", kRead);  // the list names the files

@@ -171,6 +171,7 @@ std::string Session::fault(std::string_view path, const Error& error) const {
 std::string Session::help(const Finding& finding) const {
   const Hint& hint = finding.hint;
   if (hint.what != Hint::What::limit && hint.what != Hint::What::option) return {};
+  if (hint.name == "trust-journal") return {};  // fail() says how
   if (hint.name == "standard-input") return ": for what comes through a pipe give -";
   // Options of the library whose flags have other names.
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replace", "force"}, {"vocabulary", "vocab"}};
@@ -237,12 +238,50 @@ void Session::print_failure(std::string_view path, const Report& report) {
   if (json) object(failure_to_json(path, report));
 }
 
+namespace {
+
+std::string folder_of(std::string_view path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// The command that undoes a journal which is not undone by itself.
+std::string trusting_command(std::string_view path, const Finding& finding) {
+  if (finding.rule == "io/half-published")
+    return "weighbridge doctor " + shell_word(folder_of(finding.file.name)) + " --recover --trust-journal";
+  return "weighbridge edit " + shell_word(path) + " --" + finding.hint.value + " --trust-journal";
+}
+
+}  // namespace
+
+void Session::mention_journals(std::string_view output) const {
+  if (quiet) return;
+  constexpr std::size_t kMost = 3;
+  std::error_code unknown;
+  const std::string folder = std::filesystem::is_directory(output, unknown) ? std::string(output) : folder_of(output);
+  std::size_t count = 0;
+  try {
+    for (const LeftJournal& each : left_journals(folder, false)) {
+      if (each.why.empty()) continue;
+      if (++count > kMost) return remark("  and more journals in " + quote(folder));
+      remark(shown(each.path) + ": the journal of a killed run, which is not undone by itself, because " +
+             shown(each.why) + "; the files that it lists may be half published ('weighbridge doctor " +
+             shell_word(folder) + " --recover' shows them)");
+    }
+  } catch (const Error&) {
+    // The folder cannot be listed; what was to be written is written.
+  }
+}
+
 Status Session::fail(std::string_view path, const Error& error) {
   progress_.clear();
   Report report;
   report.add(error.finding());
   print_failure(path, report);
   complain(fault(path, error));
+  const Finding& finding = error.finding();
+  if (finding.hint.what == Hint::What::option && finding.hint.name == "trust-journal" && !quiet && !json)
+    remark("  if you trust it: " + trusting_command(path, finding));
   return status_of(error.kind());
 }
 

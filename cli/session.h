@@ -66,6 +66,7 @@ class Session {
   // Calls `print` to report what was done. If printing fails after `output` was written, the error says that `output`
   // exists. `output` is empty if no file was written.
   template <class Print> void tell_written(std::string_view output, Print&& print) {
+    if (!output.empty()) mention_journals(output);
     try {
       print();
       out.flush();
@@ -78,6 +79,8 @@ class Session {
   std::string sentence(const Finding& finding) const;
 
  private:
+  // Says that killed runs left journals in the folder that was written into, which stay.
+  void mention_journals(std::string_view output) const;
   [[noreturn]] static void written_all_the_same(std::string_view output, const OutputFailed&);
   void print_failure(std::string_view path, const Report& report);
   // The finding's hint as a flag of this verb: "; try --heads N". Empty if there is none.

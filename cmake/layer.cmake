@@ -75,5 +75,5 @@ function(weighbridge_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1200 COST ${ARG_COST} LABELS "${ARG_LABELS}"
-    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
+    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml;XDG_STATE_HOME=${PROJECT_BINARY_DIR}/test-state")
 endfunction()

@@ -6,6 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WEIGHBRIDGE="${WEIGHBRIDGE:-$PWD/build/release/weighbridge}"
+# The key that marks journals, which is otherwise made in the home of whoever runs the tests.
+export XDG_STATE_HOME="${XDG_STATE_HOME:-$PWD/build/test-state}"
+mkdir -p "$XDG_STATE_HOME"
 case "${1-}" in
   system) pythons=(/usr/bin/python3 python3) ;;
   published) pythons=(build/venv/bin/python /usr/bin/python3 python3) ;;

@@ -5,7 +5,8 @@
 ///
 /// An edit in place writes a journal beside the file first (".NAME.weighbridge-edit.journal"): if the process is killed
 /// at any moment, the next edit of the file first finishes or undoes the change. Once the change is on the disk, the
-/// journal is kept as ".NAME.weighbridge-edit.undo", from which undo_edit() takes the old header.
+/// journal is kept as ".NAME.weighbridge-edit.undo", from which undo_edit() takes the old header. Either is used only
+/// if it is marked with this user's key (weighbridge/recover.h), or if the caller trusts it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/recover.h"
 #include "weighbridge/source.h"
 #include "weighbridge/value.h"
 #include "weighbridge/view.h"
@@ -81,6 +83,7 @@ struct Edited {
   bool alone = false;            ///< in place: whether the system confirmed that no other process had it open
   Left left = Left::nothing;     ///< what was recovered first
   std::string undo{};            ///< in place, once written: the file from which undo_edit() restores
+  std::vector<RecoveryStep> steps{};  ///< of settle_edit(): what it does, or did, in the folder of the file
 };
 std::string_view name(Edited::Way) noexcept;   ///< "nothing", "in-place", "copied", "converted"
 std::string_view name(Edited::Left) noexcept;  ///< "nothing", "finished", "undone"
@@ -96,9 +99,15 @@ Edited plan_edit(const std::string& path, const EditOptions&, const Context& = {
 Edited edit(const std::string& path, const EditOptions&, const Context& = {},
             const std::function<void(const Edited&)>& before = {});
 /// [reads] Undoes the last edit in place, and keeps what it undid, so that a second undo_edit() redoes it.
-/// @throws Error misuse "misuse/no-undo": there is none, or the file has changed since.
-Edited undo_edit(const std::string& path, const Context& = {});
+/// @param trust_journal uses the kept old header even if it is not marked with this user's key
+/// @throws Error misuse "misuse/no-undo": there is none, or the file has changed since; io "io/journal": it is not this
+///   user's own
+Edited undo_edit(const std::string& path, const Context& = {}, bool trust_journal = false);
 /// [reads] Finishes or undoes an edit that was killed; does nothing if there is none.
-Edited settle_edit(const std::string& path, const Context& = {});
+/// @param trust_journal uses its journal even if it is not marked with this user's key
+/// @param before is called with `steps` before anything is changed
+/// @throws Error io "io/journal": the journal is not this user's own, or does not fit the file
+Edited settle_edit(const std::string& path, const Context& = {}, bool trust_journal = false,
+                   const std::function<void(const Edited&)>& before = {});
 
 }  // namespace weighbridge

@@ -27,6 +27,7 @@
 #include "weighbridge/json_writer.h"
 #include "weighbridge/manifest.h"
 #include "weighbridge/model.h"
+#include "weighbridge/recover.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/tokenize.h"
 #include "weighbridge/value.h"
@@ -53,6 +54,8 @@ std::string to_json(std::string_view path, const Verdict&);  ///< The result of 
 
 std::string to_json(std::string_view path, const Diagnosis&);    ///< The result of diagnose() for `path`.
 std::string to_json(std::string_view path, const CacheReport&);  ///< The result of check_cache() for `path`.
+/// The result of recover_folder() for `path`.
+std::string to_json(std::string_view path, const std::vector<LeftJournal>&);
 
 /// The manifest of `path`, as it was written to `output`.
 std::string to_json(std::string_view path, std::string_view output, const Manifest&, SigningMethod);

@@ -27,6 +27,7 @@
 #include "weighbridge/output.h"
 #include "weighbridge/picture.h"
 #include "weighbridge/place.h"
+#include "weighbridge/recover.h"
 #include "weighbridge/scheme.h"
 #include "weighbridge/share.h"
 #include "weighbridge/slm.h"

@@ -130,9 +130,29 @@ void define_jobs(nb::module_& m) {
     });
     return text(to_json(path, output, made, !dry_run && made.way != Edited::Way::nothing));
   });
-  m.def("undo_edit", [](const std::string& path, const Settings& settings) {
-    const Edited made = run(settings, [&](const Context& context) { return undo_edit(path, context); });
+  m.def("undo_edit", [](const std::string& path, bool trust_journal, const Settings& settings) {
+    const Edited made = run(settings, [&](const Context& context) { return undo_edit(path, context, trust_journal); });
     return text(to_json(path, {}, made, true));
+  });
+  m.def("settle_edit", [](const std::string& path, bool trust_journal, const Settings& settings) {
+    const Edited made =
+        run(settings, [&](const Context& context) { return settle_edit(path, context, trust_journal); });
+    return text(to_json(path, {}, made, made.left == Edited::Left::undone));
+  });
+  // What killed runs left in a folder, as JSON (docs/schemas/doctor.json).
+  m.def("left_journals", [](const std::string& folder) {
+    const auto found = [&] {
+      const WithoutGil released;
+      return left_journals(folder);
+    }();
+    return text(to_json(folder, found));
+  });
+  m.def("recover_folder", [](const std::string& folder, bool trust_journal) {
+    const auto undone = [&] {
+      const WithoutGil released;
+      return recover_folder(folder, trust_journal);
+    }();
+    return text(to_json(folder, undone));
   });
   m.def("hash", [](const Model& model, bool names, std::uint32_t version, const Settings& settings) {
     return run(settings, [&](const Context& context) { return content_digest(model, context, names, version); }).text();

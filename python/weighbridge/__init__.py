@@ -13,7 +13,7 @@ from __future__ import annotations
 from ._checks import Diagnosis, Explanation, Verdict, check_cache, doctor, explain, verify
 from ._core import __version__
 from ._diff import Diff, MetadataDiff, TensorDiff, ValueDiff, diff
-from ._edit import Edited, edit, undo_edit
+from ._edit import Edited, edit, left_journals, recover_folder, settle_edit, undo_edit
 from ._errors import (
     Error,
     Finding,
@@ -56,5 +56,5 @@ __all__ = [
     "Diagnosis", "Diff", "Edited", "Embedder", "Error", "Explanation", "Finding", "Generator", "InputOutputError", "Item", "LimitError",
     "MalformedError", "ManifestVerdict", "MetadataDiff", "MissingFileError", "MissingTensorError", "Model", "Plan", "Tensor", "TensorDiff",
     "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "__version__", "check_cache", "convert", "diff", "doctor", "edit", "explain",
-    "formats", "hash", "manifest", "open", "plan", "save", "undo_edit", "verify",
+    "formats", "hash", "left_journals", "manifest", "open", "plan", "recover_folder", "save", "settle_edit", "undo_edit", "verify",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits of a file's metadata and tensor names: edit, undo_edit and their results."""
+"""Edits of a file's metadata and tensor names: edit, undo_edit, settle_edit and their results; and what killed runs left in a folder."""
 
 from __future__ import annotations
 
@@ -46,9 +46,13 @@ class Edited(Record):
         What was done first with an earlier edit that was killed: ``"nothing"``, ``"finished"`` or ``"undone"``.
     undo : str or None
         The file from which :func:`undo_edit` restores.
+    steps : list of dict
+        Of :func:`settle_edit`, what it did: ``way`` (``"rename"``, ``"remove"`` or ``"write"``), ``from``, ``to``, ``offset``, ``length``.
     """
 
-    __slots__ = ("format", "way", "written", "changes", "header", "needed", "size", "size_after", "shared", "names", "alone", "left", "undo")
+    __slots__ = (
+        "format", "way", "written", "changes", "header", "needed", "size", "size_after", "shared", "names", "alone", "left", "undo", "steps",
+    )
     if TYPE_CHECKING:
         format: str | None
         way: str
@@ -63,6 +67,7 @@ class Edited(Record):
         alone: bool
         left: str
         undo: str | None
+        steps: list[dict[str, Any]]
 
 
 def _edited(text: str) -> Edited:
@@ -146,15 +151,82 @@ def edit(
     )
 
 
-def undo_edit(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Edited:
+def undo_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
     """Undoes the last edit in place of a file. A second call redoes it.
+
+    Parameters
+    ----------
+    path : str or path
+    trust_journal : bool
+        Use the kept old header even if it is not marked with this user's key, as after an edit without a home folder.
+    limits
+        As for :func:`verify`.
 
     Raises
     ------
     UsageError
         There is no edit to undo, or the file has changed since.
+    InputOutputError
+        The kept old header is not this user's own.
     """
-    return _edited(_core.undo_edit(os.fspath(path), settings(limits, None, what="edit")))
+    return _edited(_core.undo_edit(os.fspath(path), trust_journal, settings(limits, None, what="edit")))
 
 
-__all__ = ("Edited", "edit", "undo_edit")
+def settle_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
+    """Finishes or undoes an edit in place that was killed, as the next edit would; does nothing if there is none.
+
+    Parameters
+    ----------
+    path : str or path
+    trust_journal : bool
+        Use its journal even if it is not marked with this user's key: it may also have come with the file.
+    limits
+        As for :func:`verify`.
+
+    Raises
+    ------
+    InputOutputError
+        The journal is not this user's own, or does not fit the file.
+    """
+    return _edited(_core.settle_edit(os.fspath(path), trust_journal, settings(limits, None, what="edit")))
+
+
+def left_journals(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Lists the journals that killed runs left in a folder where they published several files. Changes nothing.
+
+    Returns
+    -------
+    list of dict
+        ``path``; ``own``, whether the journal is marked with this user's key; ``why`` it is not undone by itself, or None; ``steps``, what
+        undoing it does now, as in :class:`Edited`; ``undone``.
+    """
+    import json
+
+    return json.loads(_core.left_journals(os.fspath(folder)))["journals"]  # type: ignore[no-any-return]
+
+
+def recover_folder(folder: str | os.PathLike[str], *, trust_journal: bool = False) -> list[dict[str, Any]]:
+    """Undoes what killed runs left half published in a folder: the old files get their names back.
+
+    Parameters
+    ----------
+    folder : str or path
+    trust_journal : bool
+        Undo journals that are not marked with this user's key, too. Look at :func:`left_journals` first.
+
+    Returns
+    -------
+    list of dict
+        As :func:`left_journals`.
+
+    Raises
+    ------
+    InputOutputError
+        A journal stays. The others are undone.
+    """
+    import json
+
+    return json.loads(_core.recover_folder(os.fspath(folder), trust_journal))["journals"]  # type: ignore[no-any-return]
+
+
+__all__ = ("Edited", "edit", "left_journals", "recover_folder", "settle_edit", "undo_edit")

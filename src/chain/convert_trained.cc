@@ -35,7 +35,9 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
   if (options.quantize_norms && options.dtype == "f32")
     base::misuse("quantize-norms", "norms are quantized with a dtype of q8_0 or q4_0 only");
   const io::Target target = io::resolve_target(options.output);
-  io::recover(target.folder);
+  const std::string name = io::split_path(options.output).name, record_name = name + std::string(kConversionEnding);
+  const io::Recovered left = io::recover(target.folder);
+  for (const std::string& each : {target.name, record_name}) left.require_free(target.folder, each);
   require_other_file({options.output, options.replace, inputs});
   const Output beside{options.output + std::string(kConversionEnding), options.replace, inputs};
   check_output(kConversionSchema, beside);
@@ -46,7 +48,6 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
                     "the record belongs beside the model, which a symbolic link puts into another folder ('" +
                         target.folder + "'): give the path there");
   const io::Staging staging(target.folder, target.name, false);
-  const std::string name = io::split_path(options.output).name, record_name = name + std::string(kConversionEnding);
   judged.execute(staging.path() + "/" + name, context);
   const Artifact artifact = read_artifact(staging.path() + "/" + name, context);
 

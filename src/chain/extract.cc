@@ -113,7 +113,9 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   if (!source.manifest) base::misuse("manifest", "a source needs its source.manifest: who made it, from what, how");
   const ReadRecord reviewed = read_review(options.review, source, context);
 
-  io::recover(options.folder);
+  const io::Recovered left = io::recover(options.folder);
+  for (const std::string_view each : {kSourceManifest, kReviewCopy})
+    left.require_free(options.folder, std::string(each));
   std::vector<std::string> inputs = source.paths;
   inputs.push_back(options.review);
   const std::string manifest_path = options.folder + "/" + std::string(kSourceManifest),

@@ -189,7 +189,7 @@ class Companion {
     if (!text) {
       std::error_code unknown;  // a name that the system cannot look up names no file
       const io::SplitPath split = io::split_path(path_);
-      io::recover(split.folder);
+      io::recover(split.folder).require_free(split.folder, split.name);
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace)
         base::misuse_of(path_, "output-exists", "the file exists and would be taken for the sidecar of the new file",

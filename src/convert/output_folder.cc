@@ -87,12 +87,16 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
     : layout_(layout), path_(path), replace_(replace) {
   path_ = without_slashes(path);
   const bool exists = exists_as_folder(path_);
-  if (exists) io::recover(path_);
+  io::Recovered left;
+  if (exists) left = io::recover(path_);
   if (exists && !replace_) require_empty(path_);
   if (!exists) make_folder(path_);
   find_removed();
   remove_left_over();
-  for (const std::string& each : paths()) require_inside(each);
+  for (const std::string& each : paths()) {
+    require_inside(each);
+    left.require_free(path_, each.substr(file("").size()));
+  }
 }
 
 // A symbolic link would write outside the folder, to a file that others read: download caches hold such links.

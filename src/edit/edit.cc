@@ -413,9 +413,11 @@ std::uint64_t most_of_a_journal(const Context& context) {
 void refuse_left_journal(const std::string& path) {
   const std::string journal = io::left_edit_journal(io::resolve_target(path).path());
   if (!journal.empty())
-    base::io_error_of(path, "journal",
-                      "an edit of this file was killed, and left its journal '" + journal +
-                          "': recover the file first, which finishes the edit or undoes it");
+    base::io_error_of(
+        path, "journal",
+        "a journal of an edit is beside this file ('" + journal +
+            "'), which an edit that was killed leaves: recover the file first, which finishes the edit or "
+            "undoes it");
 }
 
 // Writes the new header and the payload of the old file to `path`.
@@ -459,6 +461,8 @@ Edited opened(const PatchedFile& file) {
   out.size = out.size_after = file.size();
   return out;
 }
+
+edit_files::Trust trust_of(bool trusted) { return trusted ? edit_files::Trust::any : edit_files::Trust::own; }
 
 void require_other_file(const std::string& path, const std::string& output) {
   if (io::same_file(path, output))
@@ -536,8 +540,8 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
   return editor.out();
 }
 
-Edited undo_edit(const std::string& path, const Context& context) {
-  PatchedFile file(path, most_of_a_journal(context));
+Edited undo_edit(const std::string& path, const Context& context, bool trust_journal) {
+  PatchedFile file(path, most_of_a_journal(context), trust_of(trust_journal));
   const edit_files::Patch back = file.undo();
   Edited out = opened(file);
   out.way = Way::in_place;
@@ -556,8 +560,17 @@ Edited undo_edit(const std::string& path, const Context& context) {
   return out;
 }
 
-Edited settle_edit(const std::string& path, const Context& context) {
-  return opened(PatchedFile(path, most_of_a_journal(context)));
+Edited settle_edit(const std::string& path, const Context& context, bool trust_journal,
+                   const std::function<void(const Edited&)>& before) {
+  std::vector<RecoveryStep> steps;
+  const auto show = [&](const std::vector<RecoveryStep>& planned) {
+    Edited plan;
+    plan.steps = steps = planned;
+    if (before) before(plan);
+  };
+  Edited out = opened(PatchedFile(path, most_of_a_journal(context), trust_of(trust_journal), show));
+  out.steps = std::move(steps);
+  return out;
 }
 
 }  // namespace weighbridge

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "edit/patched_file.h"
+#include "support/state_home.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
@@ -403,6 +404,7 @@ TEST(Edit, AnObjectOfManyKeysIsReadOnce) {
 }
 
 TEST(Edit, AFileThatWasLeftIsSettledFirst) {
+  const test::StateHome home;
   const TemporaryFolder folder;
   const std::string path = make(folder, "safetensors", 100);
   const std::string old = read_file(path);
@@ -425,7 +427,13 @@ TEST(Edit, AFileThatWasLeftIsSettledFirst) {
     const auto& findings = verdict.report.findings();
     EXPECT_TRUE(std::ranges::any_of(findings, [](const Finding& f) { return f.rule == "io/unfinished-edit"; }));
   }
-  EXPECT_EQ(settle_edit(path).left, Edited::Left::undone);
+  test::StateHome::set(nullptr);
+  EXPECT_EQ(thrown([&] { settle_edit(path); }).rule, "io/journal");
+  test::StateHome::set(home.path().c_str());
+  bool shown = false;
+  EXPECT_EQ(settle_edit(path, {}, false, [&](const Edited& plan) { shown = plan.steps.size() == 2; }).left,
+            Edited::Left::undone);
+  EXPECT_TRUE(shown);
   EXPECT_EQ(read_file(path), old);
   EXPECT_EQ(settle_edit(path).left, Edited::Left::nothing);
 }

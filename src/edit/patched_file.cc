@@ -23,16 +23,19 @@
 #include "io/abandon.h"
 #include "io/file_source.h"
 #include "io/journal.h"
+#include "io/state_key.h"
 
 namespace weighbridge::edit_files {
 
 // What the file of a journal holds, all numbers little-endian:
 //   magic | u64 inode, old size, new size | u64 offset, old length, new length of the header
 //   | u64 offset, old length, new length of the bytes that differ | XXH3-128 of the old header, of the new one
-//   | old bytes | new bytes | XXH3-128 of all before
+//   | old bytes | new bytes | mark: 32 bytes, zeros without a key | XXH3-128 of all before
+// The mark (io/state_key.h) is over the journal's own inode and all before it: a journal cannot be changed or copied.
+// It is of this file only, whose inode it states. Version 1, of weighbridge 0.2, has no mark.
 struct PatchedFile::Journal {
-  static constexpr std::size_t kNumbers = 9, kHash = 16;
-  static constexpr std::string_view kMagic = "weighbridge edit 1\n";
+  static constexpr std::size_t kNumbers = 9, kHash = 16, kMark = 32;
+  static constexpr std::string_view kMagic = "weighbridge edit 2\n", kMagic1 = "weighbridge edit 1\n";
   static constexpr std::size_t kFixed = kMagic.size() + 8 * kNumbers + 2 * kHash;
 
   std::uint64_t inode = 0, old_size = 0, new_size = 0;
@@ -40,10 +43,16 @@ struct PatchedFile::Journal {
   std::uint64_t at = 0;                                      // where old and new begin to differ
   std::string old_bytes{}, new_bytes{};                      // what differs
   codecs::Hash128 old_hash{}, new_hash{};                    // of the whole header
+  std::uint64_t own_inode = 0;                               // of the journal
+  bool marked = false;                                       // by this user's key
+
+  static std::string marked_text(std::uint64_t own, std::string_view before) {
+    return "weighbridge edit\n" + std::to_string(own) + "\n" + std::string(before);
+  }
 
   std::string spell() const {
     std::string out(kMagic);
-    out.reserve(kFixed + old_bytes.size() + new_bytes.size() + kHash);
+    out.reserve(kFixed + old_bytes.size() + new_bytes.size() + kMark + kHash);
     const auto number = [&](std::uint64_t value) {
       char bytes[8];
       base::store_le<std::uint64_t>(bytes, value);
@@ -55,15 +64,18 @@ struct PatchedFile::Journal {
     for (const codecs::Hash128& hash : {old_hash, new_hash}) number(hash.low), number(hash.high);
     out += old_bytes;
     out += new_bytes;
+    const auto mark = io::mark_of(marked_text(own_inode, out), io::Missing::make).value_or(codecs::Digest256{});
+    out.append(reinterpret_cast<const char*>(mark.data()), mark.size());
     const codecs::Hash128 all = codecs::xxh3_128(std::as_bytes(std::span(out)));
     number(all.low);
     number(all.high);
     return out;
   }
 
-  // Null if the bytes are not those of a whole journal.
-  static std::shared_ptr<const Journal> parse(const std::string& text) {
-    if (text.size() < kFixed + kHash || !text.starts_with(kMagic)) return nullptr;
+  // Null if the bytes are not those of a whole journal. `own` is the inode of its file.
+  static std::shared_ptr<const Journal> parse(const std::string& text, std::uint64_t own) {
+    const std::size_t mark = text.starts_with(kMagic) ? kMark : 0;
+    if (text.size() < kFixed + mark + kHash || (mark == 0 && !text.starts_with(kMagic1))) return nullptr;
     const auto number = [&](std::size_t place) { return base::load_le<std::uint64_t>(text.data() + place); };
     const std::size_t end = text.size() - kHash;
     if (codecs::xxh3_128(std::as_bytes(std::span(text)).first(end)) != codecs::Hash128{number(end), number(end + 8)})
@@ -74,10 +86,13 @@ struct PatchedFile::Journal {
     out->offset = field(3), out->old_length = field(4), out->new_length = field(5), out->at = field(6);
     const std::uint64_t olds = field(7), news = field(8);
     out->old_hash = {field(9), field(10)}, out->new_hash = {field(11), field(12)};
-    const std::uint64_t rest = end - kFixed;
+    const std::uint64_t rest = end - mark - kFixed;
     if (olds > rest || news != rest - olds) return nullptr;
     out->old_bytes = text.substr(kFixed, base::to_size(olds));
     out->new_bytes = text.substr(kFixed + base::to_size(olds), base::to_size(news));
+    const std::string_view before = std::string_view(text).substr(0, end - mark);
+    out->marked = mark != 0 &&
+                  io::is_marked(marked_text(own, before), std::as_bytes(std::span(text)).subspan(before.size(), mark));
     return out->is_sound() ? out : nullptr;
   }
 
@@ -108,7 +123,8 @@ bool is_hub_blob(const io::Target& target) {
 
 }  // namespace
 
-PatchedFile::PatchedFile(const std::string& path, std::uint64_t most) : asked_(path), most_(most) {
+PatchedFile::PatchedFile(const std::string& path, std::uint64_t most, Trust trust, const Show& show)
+    : asked_(path), most_(most), trust_(trust) {
   target_ = io::resolve_target(path);
   folder_ = io::open_folder(target_.folder);
   if (is_hub_blob(target_))
@@ -148,7 +164,7 @@ PatchedFile::PatchedFile(const std::string& path, std::uint64_t most) : asked_(p
   journal_name_ = io::edit_file_name(target_.name, io::EditFile::journal);
   undo_name_ = io::edit_file_name(target_.name, io::EditFile::undo);
   lock();
-  settle();
+  settle(show);
   io::remove_stale(folder_.get(), target_.name);
 }
 
@@ -197,12 +213,14 @@ std::vector<std::byte> PatchedFile::read(std::uint64_t offset, std::uint64_t len
   return out;
 }
 
-void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
+std::string PatchedFile::about_journal(const std::string& name) const {
   const std::string path = "'" + io::join_path(target_.folder, name) + "'";
-  base::io_error_of(asked_, "journal",
-                    name == undo_name_
-                        ? "the last edit cannot be undone: its journal is " + path + ", and " + why
-                        : "a run that was killed left a journal of its change (" + path + "), and " + why);
+  return name == undo_name_ ? "the last edit cannot be undone: its journal is " + path + ", and "
+                            : "a journal of an edit that was killed is beside this file (" + path + "), and ";
+}
+
+void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
+  base::io_error_of(asked_, "journal", about_journal(name) + why);
 }
 
 // Null if there is none.
@@ -216,15 +234,26 @@ std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string&
   struct stat there {};
   if (::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     refuse_journal(name, "it is not a regular file: remove it if the file is sound");
-  // In a folder where everybody may write, somebody else could have put it there.
-  if (there.st_uid != ::geteuid() && there.st_uid != owner_ && there.st_uid != 0)
-    refuse_journal(name, "it belongs to another user: remove it if the file is sound");
   const auto size = static_cast<std::uint64_t>(there.st_size);
   if (size > most_) refuse_journal(name, "it is larger than any that would be written for this file");
   std::string text(base::to_size(size), '\0');
   text.resize(io::pread_full(fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
-  auto out = Journal::parse(text);
+  auto out = Journal::parse(text, there.st_ino);
   if (!out) refuse_journal(name, "it is damaged: verify the file, and remove the journal if the file is sound");
+  if (std::max(out->old_length, out->new_length) > most_)
+    refuse_journal(name, "it changes more than would be changed in this file");
+  if (trust_ == Trust::any) return out;
+  // Anything may come with an archive, or be put into a folder where others may write.
+  const std::string why = there.st_uid != ::geteuid()  ? "it belongs to another user"
+                          : (there.st_mode & 022) != 0 ? "others can write to it"
+                          : there.st_nlink != 1        ? "it has another name (a hard link)"
+                          : !out->marked               ? io::why_unmarked()
+                                                       : std::string();
+  if (!why.empty())
+    io::refuse_journal(
+        asked_, "io/journal",
+        about_journal(name) + why + ": trust it if you know where it comes from, or remove it if the file is sound",
+        name == undo_name_ ? "undo" : "recover");
   return out;
 }
 
@@ -260,15 +289,35 @@ bool PatchedFile::is_mixed(const Journal& j) const {
 }
 
 // Finishes or undoes what a killed run began. If this is killed too, the next run does it again.
-void PatchedFile::settle() {
+void PatchedFile::settle(const Show& show) {
   const auto journal = load(journal_name_);
   if (!journal) return;
   if (journal->inode != inode_)
     refuse_journal(journal_name_,
                    "it belongs to another file that had this name before: remove it if this file "
                    "is sound");
+  using Way = RecoveryStep::Way;
+  const bool fresh = holds_new(*journal), old = !fresh && holds_old(*journal);
+  if (!fresh && !old && !is_mixed(*journal))
+    refuse_journal(journal_name_,
+                   "something else has changed the file since: remove the journal if the file "
+                   "is sound");
+  if (show) {
+    std::vector<RecoveryStep> steps;
+    if (fresh) {
+      steps.push_back({.way = Way::rename, .from = journal_name_, .to = undo_name_});
+    } else {
+      if (!old)
+        steps.push_back({.way = Way::write,
+                         .from = target_.name,
+                         .offset = journal->at,
+                         .length = std::max(journal->old_bytes.size(), journal->new_bytes.size())});
+      steps.push_back({.way = Way::remove, .from = journal_name_});
+    }
+    show(steps);
+  }
   const io::NamesChange settling;
-  if (holds_new(*journal)) {
+  if (fresh) {
     if (::fsync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
     if (io::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
@@ -276,13 +325,7 @@ void PatchedFile::settle() {
     left_ = Edited::Left::finished;
     return;
   }
-  if (!holds_old(*journal)) {
-    if (!is_mixed(*journal))
-      refuse_journal(journal_name_,
-                     "something else has changed the file since: remove the journal if the file "
-                     "is sound");
-    restore(*journal);
-  }
+  if (!old) restore(*journal);
   if (::unlinkat(folder_.get(), journal_name_.c_str(), 0) != 0)
     base::io_error_of(asked_, "publish", "its journal cannot be removed", errno);
   io::sync_folder(folder_.get());
@@ -310,10 +353,12 @@ void PatchedFile::restore(const Journal& j) {
 }
 
 // Gives a complete journal its name, on the disk.
-void PatchedFile::publish_journal(const Journal& j) {
+void PatchedFile::publish_journal(Journal j) {
+  const io::Temporary made = io::create_temporary(folder_.get(), target_, mode_ & 0600);
+  struct stat own {};
+  if (::fstat(made.fd.get(), &own) == 0) j.own_inode = own.st_ino;
   const std::string text = j.spell();
   const auto bytes = std::as_bytes(std::span(text));
-  const io::Temporary made = io::create_temporary(folder_.get(), target_, mode_ & 0600);
   try {
     io::pwrite_full(made.fd.get(), 0, bytes, asked_);
     if (::fsync(made.fd.get()) != 0) base::io_error_of(asked_, "write", "its journal cannot be written", errno);

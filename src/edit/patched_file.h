@@ -5,7 +5,8 @@
 //
 // ".<name>.weighbridge-edit.journal" holds the old and the new bytes, and is on the disk before the file changes. While
 // it exists, a change was begun and not ended: the next PatchedFile ends it or undoes it. Once the change is on the
-// disk, the journal is renamed to ".<name>.weighbridge-edit.undo", from which undo() takes the old bytes.
+// disk, the journal is renamed to ".<name>.weighbridge-edit.undo", from which undo() takes the old bytes. Either is
+// used only if it is this user's own (io/state_key.h), or trusted.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "io/fd.h"
 #include "io/temporary.h"
 #include "weighbridge/edit.h"
+#include "weighbridge/recover.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::edit_files {
@@ -29,12 +31,18 @@ struct Patch {
   std::string bytes{};
 };
 
+// Which journals are used: those with this user's mark, or any that fits the file.
+enum class Trust : std::uint8_t { own, any };
+
 class PatchedFile {
  public:
+  // Called with what settling does, before it changes anything.
+  using Show = std::function<void(const std::vector<RecoveryStep>&)>;
+
   // Opens the file, with links resolved, for this process alone, and settles what a killed run left. `most` bounds the
   // bytes that a journal holds. Error io/open; misuse/not-a-file, misuse/read-only, misuse/hub-cache; io/in-use:
   // another process has it open; io/journal: a journal that cannot be used.
-  PatchedFile(const std::string& path, std::uint64_t most);
+  PatchedFile(const std::string& path, std::uint64_t most, Trust = Trust::own, const Show& show = {});
   PatchedFile(const PatchedFile&) = delete;
   PatchedFile& operator=(const PatchedFile&) = delete;
 
@@ -66,7 +74,7 @@ class PatchedFile {
 
  private:
   void lock();
-  void settle();
+  void settle(const Show&);
   std::vector<std::byte> read(std::uint64_t offset, std::uint64_t length) const;
   std::shared_ptr<const Journal> load(const std::string& name) const;
   // Whether the file has this size, and a range of it this hash.
@@ -75,12 +83,14 @@ class PatchedFile {
   bool holds_old(const Journal&) const;
   bool is_mixed(const Journal&) const;
   void put(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t size);
-  void publish_journal(const Journal&);
+  void publish_journal(Journal);
   void restore(const Journal&);
+  std::string about_journal(const std::string& name) const;
   [[noreturn]] void refuse_journal(const std::string& name, const std::string& why) const;
 
   std::string asked_;
   std::uint64_t most_ = 0;
+  Trust trust_ = Trust::own;
   io::Target target_;
   io::Fd folder_, file_;
   std::uint64_t inode_ = 0, size_ = 0, names_ = 0;

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "io/journal.h"
+#include "support/state_home.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 
@@ -202,6 +203,81 @@ TEST(PatchedFile, AJournalThatIsDamagedOrOfAnotherFileIsNotUsed) {
     fs::remove(journal_of(f));
     fs::create_directory(journal_of(f));
   });
+}
+
+// Whatever lay beside a file under the name of a journal was written into the file.
+TEST(PatchedFile, AJournalWithoutThisUsersMarkIsUsedOnlyIfItIsTrusted) {
+  using Way = RecoveryStep::Way;
+  const test::StateHome home;
+  const std::string mixed = "nlw header|payload";
+  const auto require = [&](const char* what, auto&& left, auto&& refused_in) {
+    const TemporaryFolder folder;
+    left(folder);
+    const Finding found = thrown([&] { refused_in(), PatchedFile(folder / "f", kMost); });
+    EXPECT_EQ(found.rule, "io/journal") << what;
+    EXPECT_EQ(found.hint.name, "trust-journal") << what;
+    EXPECT_NE(found.message.find(journal_of(folder)), std::string::npos) << found.message;
+    EXPECT_EQ(read_file(folder / "f"), mixed) << what;
+    std::vector<RecoveryStep> shown;
+    const PatchedFile settled(folder / "f", kMost, Trust::any, [&](const auto& steps) { shown = steps; });
+    test::StateHome::set(home.path().c_str());
+    EXPECT_EQ(settled.left(), Left::undone) << what;
+    EXPECT_EQ(shown, (std::vector<RecoveryStep>{{.way = Way::write, .from = "f", .offset = 0, .length = 3},
+                                                {.way = Way::remove, .from = ".f.weighbridge-edit.journal"}}));
+  };
+  const auto marked = [&](const TemporaryFolder& folder) { make_left(folder, mixed); };
+  const auto here = [] {};
+  require("without a home", marked, [] { test::StateHome::set(nullptr); });
+  const TemporaryFolder other;
+  require("another home", marked, [&] { test::StateHome::set(other.path().c_str()); });
+  require(
+      "written without a home",
+      [&](const TemporaryFolder& folder) {
+        test::StateHome::set(nullptr);
+        make_left(folder, mixed);
+        test::StateHome::set(home.path().c_str());
+      },
+      here);
+  require(
+      "a copy",
+      [&](const TemporaryFolder& folder) {
+        make_left(folder, mixed);
+        fs::copy_file(journal_of(folder), folder / "copy");
+        fs::rename(folder / "copy", journal_of(folder));
+      },
+      here);
+  require(
+      "others can write to it",
+      [&](const TemporaryFolder& folder) {
+        make_left(folder, mixed);
+        ASSERT_EQ(::chmod(journal_of(folder).c_str(), 0622), 0);
+      },
+      here);
+  require(
+      "a hard link",
+      [&](const TemporaryFolder& folder) {
+        make_left(folder, mixed);
+        fs::create_hard_link(journal_of(folder), folder / "kept");
+      },
+      here);
+}
+
+TEST(PatchedFile, AnUndoFileWithoutThisUsersMarkIsUsedOnlyIfItIsTrusted) {
+  const test::StateHome home;
+  const TemporaryFolder folder;
+  write_file(folder / "f", kOld);
+  test::StateHome::set(nullptr);
+  PatchedFile(folder / "f", kMost).apply(kPatch);
+  test::StateHome::set(home.path().c_str());
+  const Finding found = thrown([&] { undo(folder / "f"); });
+  EXPECT_EQ(found.rule, "io/journal");
+  EXPECT_EQ(found.hint.name, "trust-journal");
+  EXPECT_EQ(read_file(folder / "f"), kNew);
+  {
+    PatchedFile file(folder / "f", kMost, Trust::any);
+    file.apply(file.undo());
+  }
+  EXPECT_EQ(read_file(folder / "f"), kOld);
 }
 
 // Every number of a journal set to extremes, with its checksum made right again, is refused or harmless.

@@ -77,7 +77,11 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   }
   // In a temporary folder of this run there is nothing that another one left.
   const bool swept = options_.swept || is_temporary(split_path(target_.folder).name);
-  if (!swept && recover(target_.folder)) exists = look(existing);
+  if (!swept) {
+    const Recovered left = recover(target_.folder);
+    left.require_free(target_.folder, target_.name);
+    if (left.did) exists = look(existing);
+  }
   if (exists && !options_.replace) refuse_existing();
   folder_ = options_.beneath.empty() ? open_folder(target_.folder) : open_folder_beneath(options_.beneath, target);
   if (!swept) remove_stale(folder_.get(), target_.name);
@@ -110,7 +114,7 @@ void AtomicFile::check(const std::string& target, bool replace) {
 AtomicFile::~AtomicFile() {
   const NamesChange removing;
   on_abandon_.reset();
-  if (!published_) discard();
+  discard();  // also if it was published: a journal that was undone gave it back
 }
 
 void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }

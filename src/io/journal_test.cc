@@ -8,8 +8,10 @@
 
 #include <filesystem>
 #include <map>
+#include <stdexcept>
 
 #include "io/atomic_file.h"
+#include "support/state_home.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 
@@ -43,19 +45,25 @@ template <typename Work> void killed_after(Work&& work) {
   ASSERT_EQ(status, 0);
 }
 
-const std::vector<Journal::Change> kChanges{{"main", "fresh/main"}, {"a", "fresh/a"}, {"below/b", "fresh/b"}, {"gone"}};
+const std::vector<Journal::Change> kChanges{{"main", ".s.weighbridge-00000000000000aa.tmp/main"},
+                                            {"a", ".s.weighbridge-00000000000000aa.tmp/a"},
+                                            {"below/b", ".s.weighbridge-00000000000000aa.tmp/b"},
+                                            {"gone"}};
 
 Files make_files(const TemporaryFolder& folder, bool with_b) {
-  fs::create_directories(folder / "fresh");
+  fs::create_directories(folder / ".s.weighbridge-00000000000000aa.tmp");
   fs::create_directories(folder / "below");
   for (const char* name : {"main", "a", "gone", "mine"}) write_file(folder / name, std::string("old ") + name);
   if (with_b) write_file(folder / "below/b", "old b");
   Files old = files_of(folder);
-  for (const char* name : {"fresh/main", "fresh/a", "fresh/b"}) write_file(folder / name, std::string("new ") + name);
+  for (const char* name : {".s.weighbridge-00000000000000aa.tmp/main", ".s.weighbridge-00000000000000aa.tmp/a",
+                           ".s.weighbridge-00000000000000aa.tmp/b"})
+    write_file(folder / name, std::string("new fresh/") + fs::path(name).filename().string());
   return old;
 }
 
 TEST(Journal, TheNextRunRestoresTheOldFilesAfterAKillAtAnyStep) {
+  const test::StateHome home;
   for (const bool with_b : {false, true})
     for (int steps = 0; steps <= 4; ++steps) {
       const TemporaryFolder folder;
@@ -66,14 +74,15 @@ TEST(Journal, TheNextRunRestoresTheOldFilesAfterAKillAtAnyStep) {
         for (std::size_t i = 3; i-- > 0;)
           if (steps >= 4 - static_cast<int>(i)) journal.move(i);
       });
-      EXPECT_TRUE(recover(folder.path()));
-      fs::remove_all(folder / "fresh");
+      EXPECT_TRUE(recover(folder.path()).did);
+      fs::remove_all(folder / ".s.weighbridge-00000000000000aa.tmp");
       EXPECT_EQ(files_of(folder), old) << "after step " << steps;
-      EXPECT_FALSE(recover(folder.path()));
+      EXPECT_FALSE(recover(folder.path()).did);
     }
 }
 
 TEST(Journal, ExchangedFilesAreExchangedBack) {
+  const test::StateHome home;
   const TemporaryFolder folder;
   const Files old = make_files(folder, false);
   killed_after([&] {
@@ -81,12 +90,13 @@ TEST(Journal, ExchangedFilesAreExchangedBack) {
     for (const std::size_t i : {0U, 1U, 2U}) journal.move(i);
   });
   EXPECT_EQ(read_file(folder / "main"), "new fresh/main");
-  EXPECT_TRUE(recover(folder.path()));
-  fs::remove_all(folder / "fresh");
+  EXPECT_TRUE(recover(folder.path()).did);
+  fs::remove_all(folder / ".s.weighbridge-00000000000000aa.tmp");
   EXPECT_EQ(files_of(folder), old);
 }
 
 TEST(Journal, WhatIsCommittedStaysAndTheOldFilesGo) {
+  const test::StateHome home;
   const TemporaryFolder folder;
   make_files(folder, true);
   {
@@ -99,43 +109,41 @@ TEST(Journal, WhatIsCommittedStaysAndTheOldFilesGo) {
   EXPECT_EQ(files_of(folder), now);
   // A kill after the journal was removed leaves old files, which are no longer needed.
   write_file(folder / ".main.weighbridge-0123456789abcdef.old", "old main");
-  EXPECT_TRUE(recover(folder.path()));
+  EXPECT_TRUE(recover(folder.path()).did);
   EXPECT_EQ(files_of(folder), now);
 }
 
 TEST(Journal, AFileThatTookTheNameMeanwhileIsNotReplacedAndNothingIsLost) {
+  const test::StateHome home;
   const TemporaryFolder folder;
   make_files(folder, true);
   killed_after([&] { (new Journal(folder.path(), kChanges))->set_aside(); });
   write_file(folder / "a", "a person's");
-  const Finding found = thrown([&] { AtomicFile file(folder / "other"); });
-  EXPECT_EQ(found.rule, "io/publish");
+  const Finding found = thrown([&] { AtomicFile file(folder / "a", {.replace = true}); });
+  EXPECT_EQ(found.rule, "io/half-published");
   EXPECT_NE(found.message.find("'a'"), std::string::npos) << found.message;
   EXPECT_EQ(read_file(folder / "a"), "a person's");
+  { const AtomicFile file(folder / "other"); }  // a name that the journal does not list
   fs::remove(folder / "a");
   const AtomicFile file(folder / "other");
   for (const char* name : {"main", "a", "gone"}) EXPECT_EQ(read_file(folder / name), std::string("old ") + name);
 }
 
 TEST(Journal, OneThatWasNeverFinishedChangedNothing) {
-  const TemporaryFolder folder;
-  write_file(folder / "main", "old");
-  write_file(folder / ".weighbridge-0123456789abcdef.journal", std::string("weighbridge journal 1\0main\0", 27));
-  EXPECT_TRUE(recover(folder.path()));
-  EXPECT_EQ(files_of(folder), (Files{{"main", "old"}}));
+  for (const std::string& text : {std::string("weighbridge journal 1\0main\0", 27), std::string("weighbr"),
+                                  std::string(), std::string(40, '\0')}) {
+    const TemporaryFolder folder;
+    write_file(folder / "main", "old");
+    write_file(folder / ".weighbridge-0123456789abcdef.journal", text);
+    EXPECT_TRUE(recover(folder.path()).did);
+    EXPECT_EQ(files_of(folder), (Files{{"main", "old"}}));
+  }
 }
 
-TEST(Journal, ANameThatLeadsOutOfTheFolderIsRefused) {
+TEST(Journal, LocksTheFolderBeforeTheNamesOfTheProcess) {
   const TemporaryFolder folder;
-  fs::create_directory(folder / "in");
-  write_file(folder / "in/.a.weighbridge-0123456789abcdef.old", "planted");
-  std::string text;
-  for (const char* field :
-       {"weighbridge journal 1", "../a", "", ".a.weighbridge-0123456789abcdef.old", "0", "0", "end"})
-    text.append(field).push_back('\0');
-  write_file(folder / "in/.weighbridge-0123456789abcdef.journal", text);
-  EXPECT_EQ(thrown([&] { recover(folder / "in"); }).rule, "io/publish");
-  EXPECT_FALSE(fs::exists(folder / "a"));
+  const NamesChange changing;
+  EXPECT_THROW(Journal(folder.path(), {{"a"}}), std::logic_error);
 }
 
 }  // namespace

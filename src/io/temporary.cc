@@ -173,12 +173,19 @@ void sync_folder(const std::string& folder) {
     base::io_error_of(folder, "publish", "the folder cannot be written to the disk", errno);
 }
 
-bool is_temporary(std::string_view entry) noexcept {
-  const std::size_t tail = kMark.size() + kDigits + kEnding.size();
-  if (entry.size() <= tail || !entry.starts_with('.') || !entry.ends_with(kEnding)) return false;
+bool has_our_digits(std::string_view entry, std::string_view ending) noexcept {
+  const std::size_t tail = kMark.size() + kDigits + ending.size();
+  if (entry.size() < tail || !entry.ends_with(ending)) return false;
   entry.remove_prefix(entry.size() - tail);
   return entry.starts_with(kMark) &&
          entry.substr(kMark.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+bool is_temporary(std::string_view entry) noexcept {
+  return entry.size() > kMark.size() + kDigits + kEnding.size() && entry.starts_with('.') &&
+         has_our_digits(entry, kEnding);
+}
+bool is_journal(std::string_view entry) noexcept {
+  return entry.size() == kMark.size() + kDigits + kJournalEnding.size() && has_our_digits(entry, kJournalEnding);
 }
 
 void remove_folder(int folder, const std::string& name) noexcept {
@@ -190,6 +197,9 @@ void remove_folder(int folder, const std::string& name) noexcept {
 void remove_stale(int folder, const std::string& name, mode_t kind) noexcept try {
   if (!kLocks) return;
   const std::string prefix = prefix_of(name);
+  bool has_journal = false;
+  if (kind == S_IFDIR) for_each_entry(folder, [&](const char* entry) { has_journal |= is_journal(entry); });
+  if (has_journal) return;
   for_each_entry(folder, [&](const char* entry) {
     if (is_temporary_of(entry, prefix)) remove_if_stale(folder, entry, kind);
   });
@@ -218,6 +228,10 @@ std::string_view name_in_temporaries(std::string_view name) noexcept {
 }
 
 std::string temporary_name(const std::string& name) { return prefix_of(name) + random_digits() + std::string(kEnding); }
+
+std::string temporary_name_like(const std::string& name, std::string_view other) {
+  return prefix_of(name) + std::string(other.substr(other.size() - kDigits - kEnding.size()));
+}
 
 Fd lock_file(int folder, const std::string& name) noexcept {
   Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

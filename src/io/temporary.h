@@ -30,8 +30,13 @@ void sync_folder(const std::string& folder);
 
 // Whether a folder entry has the name of a temporary.
 bool is_temporary(std::string_view entry) noexcept;
-// Removes stale temporaries of `name` in the folder: files, or folders of files with S_IFDIR. Best effort; never
-// throws.
+// Whether a folder entry has the name of a journal (journal.h): ".weighbridge-<16 hex digits>.journal".
+inline constexpr std::string_view kJournalEnding = ".journal";
+bool is_journal(std::string_view entry) noexcept;
+// Whether it ends in ".weighbridge-<16 hex digits>" and this ending.
+bool has_our_digits(std::string_view entry, std::string_view ending) noexcept;
+// Removes stale temporaries of `name` in the folder: files, or folders of files with S_IFDIR. No folder while there is
+// a journal, because an old file may be in it. Best effort; never throws.
 void remove_stale(int folder, const std::string& name, mode_t kind = S_IFREG) noexcept;
 // Likewise the files of all names that `is_target` accepts, in one pass. It sees a name as its temporaries spell it:
 // cut if it is too long.
@@ -41,6 +46,8 @@ std::string_view name_in_temporaries(std::string_view name) noexcept;
 
 // A new name for a temporary of `name`.
 std::string temporary_name(const std::string& name);
+// The name for a temporary of `name` with the digits of another one's.
+std::string temporary_name_like(const std::string& name, std::string_view other);
 // Opens and locks this file, so that it is not stale once it has a temporary's name. Empty if it cannot be locked.
 Fd lock_file(int folder, const std::string& name) noexcept;
 

@@ -33,7 +33,8 @@ codecs::ChecksumForm checksum_form_of(std::string_view name) {
   base::misuse("checksum-form", "there is no checksum form '" + std::string(name) + "'; the forms are " + known);
 }
 
-// A change in place (edit.h) that was killed may have left old and new bytes mixed.
+// A change in place (edit.h) that was killed may have left old and new bytes mixed. Whether the journal is this user's
+// is not looked at: only recovering needs the key.
 void report_unfinished_edit(const Source& file, core::Findings& findings) {
   const std::string journal = io::left_edit_journal(std::string(file.name()));
   if (journal.empty()) return;
@@ -41,11 +42,24 @@ void report_unfinished_edit(const Source& file, core::Findings& findings) {
   found.rule = "io/unfinished-edit";
   found.severity = Severity::warning;
   found.kind = Kind::io;
-  found.message =
-      "an edit of this file was killed, and its header may be half new: the next edit restores the file from its "
-      "journal '" +
-      journal + "'";
+  found.message = "a journal of an edit is beside this file ('" + journal +
+                  "'): if an edit of this file was killed, its header may be half new until the file is recovered";
   findings.report(std::move(found));
+}
+
+// A run that publishes several files of a folder, or was killed, leaves it between old and new.
+void report_left_journals(const Place& place, core::Findings& findings) {
+  if (place.kind() != Place::Kind::folder) return;
+  for (const std::string& name : place.list()) {
+    if (!io::is_journal(name)) continue;
+    Finding found;
+    found.rule = "io/half-published";
+    found.severity = Severity::warning;
+    found.kind = Kind::io;
+    found.message = "a run that publishes files in this folder has not ended, or was killed: its journal '" + name +
+                    "' is there, and until it is undone, some files may be old and others new";
+    return findings.report(std::move(found));
+  }
 }
 
 // Runs the walker of one file. Where the caller has a progress hook, reads ask it whether to stop.
@@ -101,6 +115,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   if (detected.files && files == Files::all) {
     draft.set_in_several_files();
     draft.set_place(place);
+    report_left_journals(*place, findings);
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
     read_file(format, *file, context, findings, draft);

@@ -66,4 +66,20 @@ std::string to_json(std::string_view path, const CacheReport& report) {
   return out.take();
 }
 
+std::string to_json(std::string_view path, const std::vector<LeftJournal>& journals) {
+  JsonWriter out(JsonWriter::Style::shown);
+  begin(out, path);
+  results::list(out, "journals", journals, [&](const LeftJournal& journal) {
+    out.begin_object();
+    out.member("path", journal.path);
+    out.flag("own", journal.own);
+    text_or_null(out, "why", journal.why);
+    results::steps(out, journal.steps);
+    out.flag("undone", journal.undone);
+    out.end_object();
+  });
+  out.end_object();
+  return out.take();
+}
+
 }  // namespace weighbridge

@@ -5,6 +5,18 @@
 
 namespace weighbridge {
 
+void results::steps(JsonWriter& out, const std::vector<RecoveryStep>& all) {
+  list(out, "steps", all, [&](const RecoveryStep& step) {
+    out.begin_object();
+    out.member("way", name(step.way));
+    out.member("from", step.from);
+    text_or_null(out, "to", step.to);
+    out.member("offset", step.offset);
+    out.member("length", step.length);
+    out.end_object();
+  });
+}
+
 std::string to_json(std::string_view path, std::string_view output, const Edited& edited, bool written) {
   JsonWriter out(JsonWriter::Style::shown);
   results::begin(out, path);
@@ -22,6 +34,7 @@ std::string to_json(std::string_view path, std::string_view output, const Edited
   out.flag("alone", edited.alone);
   out.member("left", name(edited.left));
   results::text_or_null(out, "undo", edited.undo);
+  results::steps(out, edited.steps);
   out.end_object();
   return out.take();
 }

@@ -10,6 +10,7 @@
 #include "weighbridge/error.h"
 #include "weighbridge/json.h"
 #include "weighbridge/json_writer.h"
+#include "weighbridge/recover.h"
 
 namespace weighbridge::results {
 
@@ -52,6 +53,8 @@ inline void shape(JsonWriter& out, Shape dims) {
 }
 // An array of items.
 void items(JsonWriter&, std::string_view key, const std::vector<Item>&);
+// What undoing a journal does.
+void steps(JsonWriter&, const std::vector<RecoveryStep>&);
 // "findings", and "findings_total" if the report kept fewer.
 void findings(JsonWriter&, const Report&);
 

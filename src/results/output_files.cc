@@ -45,7 +45,7 @@ struct OutputFiles::Rep {
     find_missing();
     const io::SplitPath split = io::split_path(folder.string());
     target = exists ? io::Target{folder.string(), "folder"} : io::Target{split.folder, split.name};
-    io::recover(target.folder);  // waits for other processes, so it comes before the process-wide lock
+    left = io::recover(target.folder);  // waits for other processes, so it comes before the process-wide lock
     const io::NamesChange creating;
     try {
       std::error_code error;
@@ -83,6 +83,7 @@ struct OutputFiles::Rep {
   std::vector<std::shared_ptr<const Source>> inputs;
   std::vector<fs::path> made{};  // folders created above it, outermost first
   io::Target target{};           // the target of the temporary
+  io::Recovered left{};          // of killed runs in its folder
   io::Fd where{};                // the folder of the temporary
   io::Temporary temporary{};
   std::vector<std::string> names{};
@@ -123,6 +124,7 @@ void OutputFiles::Rep::remove_made() noexcept {
 }
 
 void OutputFiles::Rep::require_free(const std::string& name) const {
+  left.require_free(target.folder, exists ? name : target.name);
   if (!exists) return;
   const fs::path at = folder / name;
   std::error_code error;

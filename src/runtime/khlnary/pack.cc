@@ -289,8 +289,9 @@ class Packer {
   }
 
   void require_free() const {
-    io::recover(folder_);  // what a killed run had set aside is in the way too
+    const io::Recovered left = io::recover(folder_);  // what a killed run had set aside is in the way too
     for (const std::string& path : paths()) {
+      left.require_free(folder_, path.substr(beside("").size()));
       std::error_code ignored;
       if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) continue;
       if (!options_.replace) refuse_existing(path);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spells, reads and checks journals.
+#include "io/journal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <utility>
+
+#include "io/temporary.h"
+
+namespace weighbridge::io {
+namespace {
+
+constexpr std::string_view kFirst = "weighbridge journal 2", kFirst1 = "weighbridge journal 1", kLast = "end";
+constexpr std::string_view kOld = ".old";
+constexpr std::size_t kFields = 7, kFields1 = 5, kMostComponents = 8;
+
+// What the mark is of.
+std::string marked_text(const struct stat& folder, const struct stat& journal, std::string_view rest) {
+  std::string out = "weighbridge journal\n" + std::to_string(folder.st_ino) + "\n" + std::to_string(journal.st_ino);
+  out += '\n';
+  return out.append(rest);
+}
+
+bool is_beneath(std::string_view name) noexcept {
+  if (name.empty() || name.size() >= PATH_MAX || name.front() == '/' || name.back() == '/') return false;
+  std::size_t components = 0;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view component = name.substr(begin, end - begin);
+    if (component.empty() || component.size() > NAME_MAX || component == "." || component == "..") return false;
+    if (++components > kMostComponents) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+bool is_number(std::string_view digits, std::uint64_t& to) noexcept {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
+  return error == std::errc() && end == digits.data() + digits.size();
+}
+
+// Null if no run of ours would write it.
+std::optional<JournalEntry> parse_entry(std::span<const std::string_view> fields) {
+  JournalEntry out;
+  out.name = fields[0], out.fresh = fields[1], out.aside = fields[2];
+  if (!is_beneath(out.name) || is_in_temporary(out.name) || !is_number(fields[3], out.inode) ||
+      !is_number(fields[4], out.old_inode))
+    return std::nullopt;
+  if (fields.size() == kFields) {
+    if (!is_number(fields[5], out.size.emplace()) || !is_number(fields[6], out.time.emplace())) return std::nullopt;
+  }
+  // Without a new file, the name is only removed.
+  const bool fresh = out.fresh.empty() ? out.inode == 0 : is_beneath(out.fresh) && is_in_temporary(out.fresh);
+  const bool aside = out.aside.empty() ? out.old_inode == 0 : is_old(out.aside) && is_beneath(out.aside);
+  if (!fresh || !aside || out.aside.find('/') != std::string::npos) return std::nullopt;
+  return out;
+}
+
+template <typename Member> bool are_distinct(const std::vector<JournalEntry>& entries, Member member) {
+  std::vector<std::string_view> names;
+  for (const JournalEntry& each : entries)
+    if (!(each.*member).empty()) names.push_back(each.*member);
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) == names.end();
+}
+
+std::string with_ending(std::string temporary, std::string_view ending) {
+  return temporary.replace(temporary.rfind('.'), std::string::npos, ending);
+}
+std::string last_component(const std::string& name) { return name.substr(name.rfind('/') + 1); }
+
+}  // namespace
+
+std::string spell_journal(const struct stat& folder, const struct stat& journal,
+                          const std::vector<JournalEntry>& entries) {
+  std::string rest;
+  const auto add = [](std::string& to, std::string_view text) { to.append(text).push_back('\0'); };
+  for (const JournalEntry& each : entries) {
+    for (const std::string* text : {&each.name, &each.fresh, &each.aside}) add(rest, *text);
+    for (const std::uint64_t number : {each.inode, each.old_inode, each.size.value_or(0), each.time.value_or(0)})
+      add(rest, std::to_string(number));
+  }
+  add(rest, kLast);
+  std::string out;
+  add(out, kFirst);
+  const auto mark = mark_of(marked_text(folder, journal, rest), Missing::make);
+  add(out, mark ? codecs::to_hex(*mark) : std::string());
+  return out + rest;
+}
+
+std::optional<JournalText> parse_journal(const struct stat& folder, const struct stat& journal, std::string_view text) {
+  JournalText out;
+  std::vector<std::string_view> fields;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\0', begin)) != std::string_view::npos; begin = end + 1) {
+    if (fields.size() == 3 + kFields * JournalText::kMostEntries) return std::nullopt;
+    fields.push_back(text.substr(begin, end - begin));
+  }
+  // After a power failure, a file may have its size and not its bytes.
+  if (text.find_first_not_of('\0') == std::string_view::npos) return out;
+  // As much of its beginning as is there: anything else is not a journal that a kill cut short.
+  const std::size_t compared = std::min(text.size(), kFirst.size());
+  if (text.substr(0, compared) != kFirst.substr(0, compared) && text.substr(0, compared) != kFirst1.substr(0, compared))
+    return std::nullopt;
+  if (fields.empty() || !text.ends_with('\0') || fields.back() != kLast) return out;
+  const std::size_t head = fields[0] == kFirst ? 2 : fields[0] == kFirst1 ? 1 : 0;
+  if (head == 0) return std::nullopt;
+  const std::size_t each = head == 2 ? kFields : kFields1;
+  if (fields.size() % each != (head + 1) % each || fields.size() <= head) return out;
+  for (std::size_t i = head; i + each < fields.size(); i += each) {
+    auto entry = parse_entry(std::span(fields).subspan(i, each));
+    if (!entry) return std::nullopt;
+    out.entries.push_back(*std::move(entry));
+  }
+  if (!are_distinct(out.entries, &JournalEntry::name) || !are_distinct(out.entries, &JournalEntry::fresh) ||
+      !are_distinct(out.entries, &JournalEntry::aside))
+    return std::nullopt;
+  codecs::Digest256 mark{};
+  if (head == 2 && fields[1].size() == 2 * mark.size() && codecs::from_hex(fields[1], mark))
+    out.marked = is_marked(marked_text(folder, journal, text.substr(fields[0].size() + fields[1].size() + 2)), mark);
+  return out;
+}
+
+bool is_old(std::string_view entry) noexcept { return entry.starts_with('.') && has_our_digits(entry, kOld); }
+
+// Made from a temporary's, so equally unique.
+std::string aside_name(const std::string& name) { return with_ending(temporary_name(last_component(name)), kOld); }
+std::string journal_name() { return with_ending(temporary_name(""), kJournalEnding).substr(1); }
+
+std::string spare_name(const JournalEntry& entry) {
+  std::string_view rest = entry.fresh;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    if (is_temporary(rest.substr(0, end))) return temporary_name_like(last_component(entry.name), rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+bool is_in_temporary(std::string_view path) noexcept {
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (is_temporary(path.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace weighbridge::io

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a journal of several changed names: fields, each ended by a NUL. Owns their limits, and who wrote them.
+//
+//   "weighbridge journal 2" | mark | for each change: name, fresh, aside, inode, old inode, size, time | "end"
+//
+// The mark is 64 hexadecimal digits (state_key.h) over the inodes of folder and journal and everything after the mark:
+// a journal cannot be changed, copied, or moved to another folder. It is empty if the run had no key. Inode, size and
+// time (of the last change, in nanoseconds) are the new file's: after a power failure, a filesystem may give an inode
+// to another file. Version 1, of weighbridge 0.2, has neither mark, size nor time.
+#pragma once
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/state_key.h"
+
+namespace weighbridge::io {
+
+struct JournalEntry {
+  std::string name, fresh;
+  std::string aside;        // directly in the folder; empty if the name was free
+  std::uint64_t inode = 0;  // of the new file
+  std::uint64_t old_inode = 0;
+  std::optional<std::uint64_t> size{}, time{};  // of the new file
+  bool replace = true;                          // not in the file
+};
+
+struct JournalText {
+  static constexpr std::size_t kMostEntries = std::size_t{1} << 17, kMostBytes = std::size_t{32} << 20;
+
+  std::vector<JournalEntry> entries;  // none if it was never finished: then nothing was renamed
+  bool marked = false;                // by this user's key
+};
+
+// `folder` and `journal` as fstat() returns them.
+std::string spell_journal(const struct stat& folder, const struct stat& journal,
+                          const std::vector<JournalEntry>& entries);
+// Null if it is not a journal: not its form, or names that no run of ours would list: outside the folder, new files
+// without the name of a temporary, old ones without that of an old file, a name twice.
+std::optional<JournalText> parse_journal(const struct stat& folder, const struct stat& journal, std::string_view text);
+
+// Whether a folder entry has the name of an old file that a journal sets aside.
+bool is_old(std::string_view entry) noexcept;
+// The names for a new journal, and for the old file of `name`, which may be beneath a folder.
+std::string journal_name();
+std::string aside_name(const std::string& name);
+// Where the new file of an entry goes if the folder that it came from is gone.
+std::string spare_name(const JournalEntry&);
+// Whether a relative path has the name of a temporary, or is in a temporary folder.
+bool is_in_temporary(std::string_view path) noexcept;
+
+}  // namespace weighbridge::io

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// What killed runs left in a folder: which journals may be undone, by themselves or because somebody trusts them.
+#include "weighbridge/recover.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/fail.h"
+#include "io/journal.h"
+
+namespace weighbridge {
+namespace io {
+namespace {
+
+// WebAssembly's disk in memory dies with the run, and it has no locks to tell a killed run by.
+#ifdef __EMSCRIPTEN__
+constexpr bool kOutlivesRuns = false;
+#else
+constexpr bool kOutlivesRuns = true;
+#endif
+// Of all journals of a folder: an archive can hold any number.
+constexpr std::size_t kMostJournals = 64, kMostBytes = 2 * JournalText::kMostBytes;
+
+std::vector<std::string> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
+  std::vector<std::string> out;
+  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(again), ::closedir);
+  if (!listing) {
+    ::close(again);
+    return out;
+  }
+  while (const dirent* entry = ::readdir(listing.get()))
+    if (wanted(entry->d_name)) out.emplace_back(entry->d_name);
+  std::ranges::sort(out);
+  return out;
+}
+
+bool is_own(int folder, const std::string& name) noexcept {
+  struct stat file {};
+  return ::fstatat(folder, name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 && file.st_uid == ::geteuid();
+}
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+// One journal as it is now.
+struct Found {
+  enum class State : std::uint8_t {
+    running,  // of a living run, or gone
+    done,     // nothing to undo: never finished, or its change is final
+    own,      // to be undone by itself
+    standing  // neither
+  };
+  State state = State::running;
+  std::string name, why{};
+  Fd fd{};
+  std::vector<JournalEntry> entries{};  // of a standing one, those that it may be trusted with
+};
+
+// Looks at the journals of one folder.
+class Finder {
+ public:
+  Finder(std::string path, int folder) : path_(std::move(path)), folder_(folder) {}
+
+  Found look_at(const std::string& name) {
+    Found out{.name = name};
+    const auto stands = [&](std::string why) {
+      out.state = Found::State::standing;
+      out.why = std::move(why);
+      return std::move(out);
+    };
+    if (++journals_ > kMostJournals) return stands("the folder has more journals than a run looks at");
+    struct stat file {
+    }, where{};
+    if (::fstatat(folder_, name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return out;  // another run was quicker
+    if (!S_ISREG(file.st_mode)) return stands(std::string("it is ") + file_kind(file.st_mode));
+    const bool mine = file.st_uid == ::geteuid();
+    out.fd = Fd(::openat(folder_, name.c_str(), (mine ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!out.fd) {
+      if (errno == ENOENT) return out;
+      return stands((mine ? "it cannot be opened: " : "it belongs to another user, and cannot be opened: ") +
+                    text_of(errno));
+    }
+    if (::fstat(out.fd.get(), &file) != 0 || ::fstat(folder_, &where) != 0 || !S_ISREG(file.st_mode))
+      return stands("it cannot be looked at");
+    if (::flock(out.fd.get(), LOCK_EX | LOCK_NB) != 0) return out;
+    const auto size = static_cast<std::uint64_t>(file.st_size);
+    if (size > JournalText::kMostBytes || size > kMostBytes - bytes_)
+      return stands("it is larger than the journals of a folder are");
+    bytes_ += static_cast<std::size_t>(size);
+    std::string text(static_cast<std::size_t>(size), '\0');
+    try {
+      text.resize(pread_full(out.fd.get(), 0, std::as_writable_bytes(std::span(text)), path_ + "/" + name));
+    } catch (const Error& error) {
+      return stands(error.finding().message);
+    }
+    auto journal = parse_journal(where, file, text);
+    if (!journal)
+      return stands("it is damaged: move the files named .*.old back by hand if they are yours, then remove it");
+    out.entries = std::move(journal->entries);
+    if (file.st_uid != ::geteuid()) return stands("it belongs to another user");
+    if (out.entries.empty()) {
+      out.state = Found::State::done;
+      return out;
+    }
+    if ((file.st_mode & 022) != 0) return stands("others can write to it");
+    if (file.st_nlink != 1) return stands("it has another name (a hard link)");
+    if (!journal->marked) return stands(why_unmarked());
+    out.state = Found::State::own;
+    return out;
+  }
+
+ private:
+  std::string path_;
+  int folder_;
+  std::size_t journals_ = 0, bytes_ = 0;
+};
+
+// Emptied first: a hard link to it would otherwise be a whole journal of a change that is undone.
+void remove_journal(int folder, const Found& found) noexcept {
+  if (::ftruncate(found.fd.get(), 0) == 0) ::fsync(found.fd.get());
+  ::unlinkat(folder, found.name.c_str(), 0);
+}
+
+// Why the journal's changes cannot be undone; empty once they are, and the journal is gone.
+std::string undo_all(int folder, const Found& found) {
+  if (const JournalEntry* const left = undo(folder, found.entries)) {
+    const int error = errno;
+    return error == EEXIST ? "another file has the name '" + left->name +
+                                 "' now: move it away, and run again to get the old one back"
+                           : "'" + left->name + "' cannot be put back: " + text_of(error);
+  }
+  if (found.state == Found::State::own) remove_fresh(folder, found.entries);
+  remove_journal(folder, found);
+  return {};
+}
+
+Standing standing(const std::string& folder, const Found& found) {
+  Standing out{.path = join_path(folder, found.name), .why = found.why};
+  for (const JournalEntry& each : found.entries) out.names.push_back(each.name);
+  std::ranges::sort(out.names);
+  return out;
+}
+
+bool exists_as_folder(const std::string& path) {
+  struct stat there {};
+  return kOutlivesRuns && ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+bool is_left(std::string_view name) noexcept { return is_journal(name) || is_old(name); }
+
+}  // namespace
+
+void Recovered::require_free(const std::string& folder, const std::string& name) const {
+  for (const Standing& each : standing)
+    if (std::ranges::binary_search(each.names, name))
+      refuse_journal(join_path(folder, name), "io/half-published",
+                     "a run that was killed may have left this file half published: the journal '" + each.path +
+                         "' lists it, and is not undone by itself, because " + each.why);
+}
+
+void refuse_journal(const std::string& file, std::string rule, std::string message, std::string purpose) {
+  Finding found;
+  found.rule = std::move(rule);
+  found.kind = Kind::io;
+  found.severity = Severity::error;
+  found.message = std::move(message);
+  found.hint = base::option_hint("trust-journal", std::move(purpose));
+  found.file.name = file;
+  throw Error(std::move(found));
+}
+
+Recovered recover(const std::string& folder) {
+  Recovered out;
+  if (!exists_as_folder(folder)) return out;
+  const Fd fd = open_folder(folder);
+  const auto left = entries_of(fd.get(), is_left);
+  if (left.empty()) return out;
+  // Without anything of this user's, nothing will change, so that no turn is waited for.
+  std::optional<FolderLock> turn;
+  if (std::ranges::any_of(left, [&](const std::string& name) { return is_own(fd.get(), name); })) turn.emplace(folder);
+  // Old files are listed before journals: the journal of a living run is there before its old files.
+  const std::vector<std::string> old = entries_of(fd.get(), is_old);
+  Finder finder(folder, fd.get());
+  bool all = true;
+  for (const std::string& name : entries_of(fd.get(), is_journal)) {
+    Found found = finder.look_at(name);
+    if (found.state == Found::State::own) {
+      found.why = undo_all(fd.get(), found);
+      out.did = true;
+    } else if (found.state == Found::State::done) {
+      remove_journal(fd.get(), found);
+      out.did = true;
+    }
+    all = all && found.state != Found::State::running && found.why.empty();
+    if (!found.why.empty()) out.standing.push_back(standing(folder, found));
+  }
+  for (const std::string& name : old)
+    if (all && is_own(fd.get(), name)) out.did = ::unlinkat(fd.get(), name.c_str(), 0) == 0 || out.did;
+  return out;
+}
+
+}  // namespace io
+
+namespace {
+
+using io::Found;
+
+// What the front ends show of a journal.
+LeftJournal describe(const std::string& folder, int fd, const Found& found, bool with_steps = true) {
+  LeftJournal out{.path = io::join_path(folder, found.name), .own = found.state == Found::State::own, .why = found.why};
+  if (!with_steps) return out;
+  std::string blocked;
+  if (!found.entries.empty()) out.steps = io::steps_to_undo(fd, found.entries, blocked);
+  if (!blocked.empty()) out.why = "another file has the name '" + blocked + "' now: move it away first";
+  if (found.fd && !found.entries.empty()) out.steps.push_back({.way = RecoveryStep::Way::remove, .from = found.name});
+  return out;
+}
+
+std::vector<Found> journals_of(const std::string& folder, int fd) {
+  io::Finder finder(folder, fd);
+  std::vector<Found> out;
+  for (const std::string& name : io::entries_of(fd, io::is_journal))
+    if (Found found = finder.look_at(name); found.state == Found::State::own || !found.why.empty())
+      out.push_back(std::move(found));
+  return out;
+}
+
+}  // namespace
+
+std::string_view name(RecoveryStep::Way way) noexcept {
+  constexpr std::string_view kNames[] = {"rename", "exchange", "remove", "write"};
+  return kNames[static_cast<std::size_t>(way)];
+}
+
+std::vector<LeftJournal> left_journals(const std::string& folder, bool with_steps) {
+  std::vector<LeftJournal> out;
+  if (!io::exists_as_folder(folder)) return out;
+  const io::Fd fd = io::open_folder(folder);
+  for (const Found& found : journals_of(folder, fd.get())) out.push_back(describe(folder, fd.get(), found, with_steps));
+  return out;
+}
+
+std::vector<LeftJournal> recover_folder(const std::string& folder, bool trust_journal,
+                                        const std::function<void(const std::vector<LeftJournal>&)>& before) {
+  const io::Fd fd = io::open_folder(folder);
+  const io::FolderLock turn(folder);
+  std::vector<LeftJournal> out;
+  {
+    const std::vector<Found> found = journals_of(folder, fd.get());
+    for (const Found& each : found) out.push_back(describe(folder, fd.get(), each));
+    if (before) before(out);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i].entries.empty() || (found[i].state != Found::State::own && !trust_journal)) continue;
+      out[i].why = io::undo_all(fd.get(), found[i]);
+      out[i].undone = out[i].why.empty();
+    }
+  }  // lets the journals go, which the next step locks
+  io::recover(folder);
+  for (const LeftJournal& each : out)
+    if (!each.undone) {
+      const std::string said = "the journal '" + each.path + "' is not undone, because " + each.why;
+      if (!trust_journal && !each.steps.empty()) io::refuse_journal(each.path, "io/half-published", said);
+      base::io_error_of(each.path, "half-published", said);
+    }
+  return out;
+}
+
+}  // namespace weighbridge

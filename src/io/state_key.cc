@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds, creates and checks the state folder and its key. Nothing here is an error: without a key, nothing is marked.
+#include "io/state_key.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "codecs/hmac.h"
+#include "io/calls.h"
+#include "io/fd.h"
+#include "io/temporary.h"
+#include "weighbridge/error.h"
+#include "weighbridge/recover.h"
+
+namespace weighbridge {
+namespace {
+
+// "" if there is no home.
+std::string state_path() {
+#ifdef __EMSCRIPTEN__
+  return {};  // the disk in memory dies with the run, and has one user
+#else
+  const auto absolute = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value == '/' ? std::string(value) : std::string();
+  };
+  std::string base = absolute("XDG_STATE_HOME");
+  if (base.empty()) {
+    base = absolute("HOME");
+    if (base.empty()) return {};
+    base = io::join_path(base, ".local/state");
+  }
+  return io::join_path(base, "weighbridge");
+#endif
+}
+
+// Creates a folder and those above it, but only below a folder of this user: with `sudo`, the home may be another's.
+bool make_below_own(const std::string& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0) return S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
+  const std::string above = io::split_path(path).folder;
+  return above != path && make_below_own(above) && (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST);
+}
+
+// The folder, if it is this user's alone.
+io::Fd open_state(const std::string& path) {
+  io::Fd fd(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat there {};
+  const bool own = fd && ::fstat(fd.get(), &there) == 0 && there.st_uid == ::geteuid() && (there.st_mode & 077) == 0;
+  return own ? std::move(fd) : io::Fd();
+}
+
+}  // namespace
+
+std::string state_folder(bool make) {
+  std::string path = state_path();
+  if (path.empty() || (make && !make_below_own(path)) || !open_state(path)) return {};
+  return path;
+}
+
+namespace io {
+namespace {
+
+constexpr const char* kKeyFile = "journal-key";
+using Key = std::array<std::byte, 32>;
+
+std::optional<Key> read_key(int folder) {
+  const Fd fd(::openat(folder, kKeyFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat there {};
+  if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode) || there.st_uid != ::geteuid() ||
+      (there.st_mode & 077) != 0 || there.st_size != static_cast<off_t>(Key{}.size()))
+    return std::nullopt;
+  Key key{};
+  if (pread_full(fd.get(), 0, key, kKeyFile) != key.size()) return std::nullopt;
+  return key;
+}
+
+// Puts a key on the disk, before a journal is marked with it. Of two runs at once, the first one's stays. Error{io}.
+void make_key(int folder, const std::string& path) {
+  Key key{};
+  if (!random_bytes(key)) return;
+  remove_stale(folder, kKeyFile);
+  const Temporary made = create_temporary(folder, {path, kKeyFile}, 0600);
+  const auto remove = [&] { ::unlinkat(folder, made.name.c_str(), 0); };
+  try {
+    pwrite_full(made.fd.get(), 0, key, kKeyFile);
+  } catch (const Error&) {
+    remove();
+    throw;
+  }
+  if (::fsync(made.fd.get()) == 0 && rename_new(folder, made.name.c_str(), folder, kKeyFile) == 0)
+    io::sync_folder(folder);
+  else
+    remove();
+}
+
+std::optional<Key> key_of_user(Missing missing) {
+  const std::string path = state_folder(missing == Missing::make);
+  const Fd folder = open_state(path);
+  if (!folder) return std::nullopt;
+  auto key = read_key(folder.get());
+  if (key || missing != Missing::make) return key;
+  make_key(folder.get(), path);
+  return read_key(folder.get());
+}
+
+}  // namespace
+
+std::optional<codecs::Digest256> mark_of(std::string_view text, Missing missing) try {
+  const auto key = key_of_user(missing);
+  if (!key) return std::nullopt;
+  return codecs::hmac_sha256(*key, std::as_bytes(std::span(text)));
+} catch (const Error&) {
+  return std::nullopt;  // the key cannot be read, or made
+}
+
+bool is_marked(std::string_view text, std::span<const std::byte> mark) {
+  const auto right = mark_of(text, Missing::ignore);
+  return right && codecs::same_mac(*right, mark);
+}
+
+std::string why_unmarked() {
+  return state_folder().empty() ? "this user has no state folder, whose key would mark the user's own journals"
+                                : "it is not marked with this user's key, so it may be somebody else's";
+}
+
+}  // namespace io
+}  // namespace weighbridge
