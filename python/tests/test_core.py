@@ -344,7 +344,7 @@ def test_no_text_of_a_file_controls_a_terminal(tmp_path, text):
 
 
 def test_texts_for_people_keep_backslashes_and_letters():
-    from weighbridge._errors import shown
+    from weighbridge._shown import shown
 
     assert shown("C:\\new é 層 \\x1b") == "C:\\new é 層 \\x1b"
     assert shown("a\x1b\\\n\udc80\u202e") == "a\\x1b\\\\n\\x80\\u{202e}"

@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 
 from . import _core
-from ._errors import Finding, shown
+from ._errors import Finding
 from ._progress import settings
 from ._record import Record
+from ._shown import shown
 from ._sources import to_input
 
 TYPE_CHECKING = False

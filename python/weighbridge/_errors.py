@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from . import _core
 from ._record import Record
+from ._shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def shown(text: str) -> str:
-    """A text that may quote a file, for messages: what could control a terminal is escaped, as the command does it."""
-    return text if text.isascii() and text.isprintable() else _core.shown(text)
 
 
 class Finding(Record):

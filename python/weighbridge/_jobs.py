@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 
 from . import _arrays, _core
-from ._errors import UsageError, shown
+from ._errors import UsageError
 from ._model import Model, Tensor, _texts
 from ._model import open as open_model
 from ._progress import settings
 from ._record import Record
+from ._shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

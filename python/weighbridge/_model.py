@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from math import prod
 
 from . import _arrays, _core
-from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError, shown
+from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError
 from ._progress import settings
+from ._shown import shown
 from ._sources import is_address, to_input
 
 TYPE_CHECKING = False
@@ -185,8 +186,8 @@ class Tensor:
         if self.shape and isinstance(first, slice):
             begin, end, step = first.indices(rows)
             chosen = range(begin, end, step)
-            low, high = (min(chosen), max(chosen) + 1) if len(chosen) else (0, 0)
-            array = _arrays.as_numpy(self._rows(low, high - low, self.dtype, settings()), self.dtype)
+            low, high = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
+            array = _arrays.as_numpy(self._rows(low, high - low + 1, self.dtype, settings()), self.dtype)
             return array[(slice(None, None, step), *keys[1:])]  # type: ignore[no-any-return]
         if self.shape and not isinstance(first, (bool, slice)) and hasattr(first, "__index__") and getattr(first, "ndim", 0) == 0:
             at = operator.index(first)
@@ -614,8 +615,10 @@ def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 def _escaped(text: str) -> str:
-    """A text as text of an HTML element."""
-    return shown(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """A text of a file for HTML: of an element or of an attribute, quoted or not."""
+    import html
+
+    return html.escape(shown(text)).replace("=", "&#61;")
 
 
 def _table(rows: list[list[str]]) -> str:

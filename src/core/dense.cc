@@ -38,6 +38,7 @@ void require_castable(const Tensor& tensor) {
 
 // Bytes of the dense form; throws if they exceed the caller's limit, or are out of proportion to what is stored.
 std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
+  core::require_dense_work(tensor, limits);
   const auto count = base::element_count(tensor.shape());
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
   if (!size || *size > limits.decoded) {
@@ -46,7 +47,6 @@ std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits
         fmt::format("the dense form of tensor {} is larger than the limit of {} bytes", quoted(tensor), limits.decoded),
         size.value_or(0));
   }
-  core::require_dense_work(tensor, limits);
   return *size;
 }
 

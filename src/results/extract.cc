@@ -51,15 +51,16 @@ Array read_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t count, 
   const auto row = base::element_count(dims.subspan(1));
   const auto elements = row ? base::checked_mul(*row, count) : std::nullopt;
   const auto size = elements ? packed_size(dtype, *elements) : std::nullopt;
+  if (tensor.layout() == Layout::dense)
+    core::require_work(tensor.main(), packed_size(tensor.dtype(), elements.value_or(UINT64_MAX)).value_or(UINT64_MAX),
+                       context.limits);
+  else
+    core::require_dense_work(tensor, context.limits);
   if (!size || *size > context.limits.decoded)
     base::over_limit("decoded",
                      std::to_string(count) + " rows of tensor " + core::quoted(tensor.name()) +
                          " are larger than the limit of " + std::to_string(context.limits.decoded) + " bytes",
                      size.value_or(0));
-  if (tensor.layout() == Layout::dense)
-    core::require_work(tensor.main(), packed_size(tensor.dtype(), *elements).value_or(UINT64_MAX), context.limits);
-  else
-    core::require_dense_work(tensor, context.limits);
   Array out = core::new_array(dtype, dims, *size);
   out.shape[0] = count;
   tensor.rows_into(first, count, dtype, {out.data.get(), base::to_size(*size)}, context);

@@ -9,7 +9,8 @@ import sys
 import time
 
 from .. import _core
-from .._errors import Error, shown
+from .._errors import Error
+from .._shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

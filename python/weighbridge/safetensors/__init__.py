@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _arrays, _core
-from .._errors import Error, shown
+from .._errors import Error
 from .._model import Model, Tensor
 from .._model import open as _open
 from .._progress import settings
+from .._shown import shown
 
 __all__ = ["PrefetchLoader", "PySafeSlice", "SafetensorError", "TensorMeta", "TensorSpec", "deserialize", "safe_open", "serialize", "serialize_file"]
 
