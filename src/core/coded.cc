@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -127,30 +129,40 @@ void mark_codes(State& state) {
   std::vector<std::shared_ptr<const Coded>> companions;  // one for each scheme
   for (const schemes::Named& named : found.schemes)
     companions.push_back(std::make_shared<const Coded>(Coded{.id = named.id, .name = named.name}));
-  for (const schemes::Found& each : found.tensors) {
-    TensorRecord& record = state.tensors[state.by_name[each.position]];
-    std::shared_ptr<const Coded> mark = companions[each.scheme];
-    if (each.codes) {
-      auto made = std::make_shared<Coded>(*mark);
+  // Layers are alike, so that most codes share a mark.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::shared_ptr<const Coded>> alike;
+  const auto mark_of = [&](const schemes::Found& each) {
+    if (!each.codes) return companions[each.scheme];
+    const auto make = [&] {
+      auto made = std::make_shared<Coded>(*companions[each.scheme]);
       made->codes = true;
       made->parameters = each.parameters;
-      if (each.says_shape != schemes::Found::kNone) {
-        const TensorRecord& says = state.tensors[state.by_name[each.says_shape]];
-        const PartRecord* const part = says.part_count == 1 ? &state.parts[says.first_part] : nullptr;
-        if (part != nullptr && part->has_extent && part->encoding == Encoding::raw && part->order == Order::little) {
-          made->shape_source = state.sources[part->source];
-          made->shape_offset = part->offset;
-          made->shape_length = part->stored_length;
-          made->shape_dtype = says.dtype;
-        }
-      }
-      mark = std::move(made);
+      return made;
+    };
+    if (each.says_shape == schemes::Found::kNone) {
+      auto& mark = alike[{each.scheme, each.parameters}];
+      if (!mark) mark = make();
+      return mark;
     }
+    const auto made = make();
+    const TensorRecord& says = state.tensors[state.by_name[each.says_shape]];
+    const PartRecord* const part = says.part_count == 1 ? &state.parts[says.first_part] : nullptr;
+    if (part != nullptr && part->has_extent && part->encoding == Encoding::raw && part->order == Order::little) {
+      made->shape_source = state.sources[part->source];
+      made->shape_offset = part->offset;
+      made->shape_length = part->stored_length;
+      made->shape_dtype = says.dtype;
+    }
+    return std::shared_ptr<const Coded>(made);
+  };
+  state.tensor_sides.reserve(state.tensor_sides.size() + found.tensors.size());
+  for (const schemes::Found& each : found.tensors) {
+    TensorRecord& record = state.tensors[state.by_name[each.position]];
     if (record.side == kNone) {
       record.side = static_cast<std::uint32_t>(state.tensor_sides.size());
       state.tensor_sides.emplace_back();
     }
-    state.tensor_sides[record.side].coded = std::move(mark);
+    state.tensor_sides[record.side].coded = mark_of(each);
   }
 }
 

@@ -156,14 +156,15 @@ class Recognizer {
     const bool own = !stem.ends_with(kWeight);
     const std::string_view module =
         own ? (name.ends_with(kWeight) ? stem : name) : stem.substr(0, stem.size() - kWeight.size());
-    for (const std::string_view begin : {".input", ".output", ".act", ".scale_input", "_input"}) {
+    for (const std::string_view begin : {".input", ".output", ".act", ".scale_input", ".comfy_quant", "_input"}) {
       if (begin[0] == '_' && !own) continue;
       scratch_.assign(module).append(begin);
       for (std::uint32_t at = lower(scratch_, p), left = kNear; at < in_.size && left > 0; ++at, --left) {
         const Entry entry = in_.at(at);
         if (!entry.name.starts_with(scratch_)) break;
         const std::string_view rest = entry.name.substr(module.size() + 1);
-        const bool is = rest.find(kScaleWord) != rest.npos || rest.find("zero_point") != rest.npos;
+        const bool is =
+            rest.find(kScaleWord) != rest.npos || rest.find("zero_point") != rest.npos || rest == "comfy_quant";
         if (is && entry.plain && rest.find('.') == rest.npos && count_of(entry) <= kMostActivations)
           put({.position = at, .scheme = scheme, .codes = false});
       }

@@ -30,6 +30,7 @@ LAYOUTS = {
     "mxfp8": ("MXFP8", {f"{L}.weight": ("F8_E4M3", [16, 64]), f"{L}.weight_scale": ("U8", [16, 2])}, 16 * 64),
     "int8": ("int8 with scales", {f"{L}.weight": ("I8", [16, 48]), f"{L}.weight_scale": ("BF16", [16, 1])}, 16 * 48),
     "nvfp4": ("NVFP4", {f"{L}.weight_packed": ("U8", [16, 32]), f"{L}.weight_scale": ("F8_E4M3", [16, 4]), f"{L}.weight_global_scale": ("F32", [1])}, 16 * 64),
+    "nvfp4_comfy": ("NVFP4", {f"{L}.weight": ("U8", [32, 24]), f"{L}.weight_scale": ("F8_E4M3", [32, 3]), f"{L}.weight_scale_2": ("F32", []), f"{L}.comfy_quant": ("U8", [24])}, 32 * 48),
     "nvfp4_modelopt": ("NVFP4", {f"{L}.weight": ("U8", [32, 24]), f"{L}.weight_scale": ("F8_E4M3", [32, 3]), f"{L}.weight_scale_2": ("F32", [])}, 32 * 48),
     "mxfp4_blocks": ("MXFP4", {"experts.down_proj_blocks": ("U8", [2, 64, 1, 16]), "experts.down_proj_scales": ("U8", [2, 64, 1])}, 2 * 64 * 32),
     "mxfp4_experts": ("MXFP4", {f"{L}.weight": ("I8", [24, 32]), f"{L}.weight_scale_inv": ("F8_E8M0", [24, 2])}, 24 * 64),
@@ -80,7 +81,7 @@ def test_codes_are_recognized_from_tensors_alone(layout):
 @pytest.mark.parametrize("flags", [["--cast", "f32"], ["--cast", "bf16"], ["--dequantize", "f16"], ["--cast", "f32", "--allow", "unsupported,layout,dtype,precision"]])
 def test_codes_are_not_cast(layout, tmp_path, flags):
     path, scheme, codes, _ = layout
-    for more in [], ["--only", codes], ["--rename", f"{codes}=w"], ["--only", codes, "--rename", f"{codes}=w"]:
+    for more in [], ["--only", codes], ["--rename", f"{codes}=w"], ["--only", codes, "--rename", f"{codes}=w"], ["--canonical", "--only", codes]:
         done = weighbridge("convert", path, tmp_path / "o.safetensors", *flags, *more, status=3)
         assert scheme in done.stdout and "--allow unsupported" not in done.stderr and "--cast" not in done.stderr
         assert not (tmp_path / "o.safetensors").exists()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Codes of a quantization scheme: returned as they are stored, never as numbers.
+import json
+import struct
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import weighbridge as wb
+
+
+def shard(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+@pytest.fixture
+def quantized(tmp_path):
+    return shard(tmp_path / "int8.safetensors", {
+        "x.weight": ("I8", [2, 4], bytes(range(8))), "x.SCB": ("F32", [2], struct.pack("<2f", 0.5, 0.25)),
+        "norm.weight": ("F32", [2], struct.pack("<2f", 1, 2))})
+
+
+def test_codes_are_read_as_they_are_stored(quantized):
+    with wb.open(quantized) as model:
+        codes, scale = model["x.weight"], model["x.SCB"]
+        assert codes.scheme == scale.scheme == "bitsandbytes int8" and codes.is_codes and not scale.is_codes
+        assert model["norm.weight"].scheme is None and model.schemes == ["bitsandbytes int8"]
+        assert codes.numpy().tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert scale.numpy("f64").tolist() == [0.5, 0.25]
+
+
+def test_codes_are_not_cast(quantized):
+    with wb.open(quantized) as model:
+        for read in (lambda: model["x.weight"].numpy("f32"), lambda: np.asarray(model["x.weight"], dtype="float32"),
+                     lambda: model.view(rename={"x.SCB": "y"})["x.weight"].numpy("f32")):
+            with pytest.raises(wb.UnsupportedError, match="bitsandbytes int8"):
+                read()
+
+
+@pytest.mark.parametrize("options", [{"cast": "f16"}, {"dequantize": "f32"}, {"sparse": "coo"}])
+def test_codes_are_not_converted(quantized, tmp_path, options):
+    with pytest.raises(wb.Error, match="bitsandbytes int8"):
+        wb.convert(quantized, tmp_path / "o.zt", **options)
+    assert not (tmp_path / "o.zt").exists()
+
+
+def test_codes_are_compared_by_their_bytes(quantized, tmp_path):
+    other = shard(tmp_path / "b.safetensors", {
+        "x.weight": ("I8", [2, 4], bytes(8)), "x.SCB": ("F32", [2], struct.pack("<2f", 0.5, 0.25)),
+        "norm.weight": ("F32", [2], struct.pack("<2f", 1, 2))})
+    found = wb.diff(quantized, other)
+    assert found.codes == 1 and found.schemes == ["bitsandbytes int8"]
+    assert [(t.scheme, t.values, t.changes) for t in found.tensors] == [("bitsandbytes int8", None, ["changed"])]
+    assert wb.diff(other, other).equal and wb.diff(quantized, quantized).codes == 1
+    assert wb.diff(tmp_path / "b.safetensors", wb.open(other).view(only="norm.weight")).codes == 0
