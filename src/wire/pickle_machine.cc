@@ -153,7 +153,8 @@ class PickleMachine final : PickleBuilder {
   void text_number(unsigned char op) {
     std::string_view text;
     if (!line(text)) return;
-    while (text.ends_with('\r') || text.ends_with(' ')) text.remove_suffix(1);
+    if (op == kInt && (text == "00" || text == "01")) return push(Kind::boolean, text == "01" ? 1 : 0);
+    if (op == kLong && text.ends_with('L')) text.remove_suffix(1);
     if (op == kFloat) {
       const auto value = text == "nan" || text == "inf" || text == "-inf" ? std::nullopt : as_double(text);
       const double special = text == "nan"   ? std::bit_cast<double>(std::uint64_t{0x7FF8} << 48)
@@ -164,12 +165,14 @@ class PickleMachine final : PickleBuilder {
       push(Kind::real, std::bit_cast<std::uint64_t>(value.value_or(special)));
       return;
     }
-    if (op == kInt && (text == "00" || text == "01")) return push(Kind::boolean, text == "01" ? 1 : 0);
-    if (op == kLong && text.ends_with('L')) text.remove_suffix(1);
-    if (const auto value = as_i64(text)) return push(Kind::integer, static_cast<std::uint64_t>(*value));
+    while (text.ends_with('\r') || text.ends_with(' ')) text.remove_suffix(1);
+    // Not "-0", which is False for one of Python's two readers, nor "017", which is octal or an error.
     const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-    if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos)
+    if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos ||
+        (digits[0] == '0' && (digits.size() > 1 || text.size() > 1)))
       doubt(PickleFault::number, "a number is malformed");
+    else if (const auto value = as_i64(text))
+      return push(Kind::integer, static_cast<std::uint64_t>(*value));
     push(decoded(Kind::long_text, text));
   }
 
@@ -220,7 +223,6 @@ class PickleMachine final : PickleBuilder {
     if (op == kUnicode) {
       value = unescape_unicode(text);
     } else {
-      while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
       if (text.size() >= 2 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0])
         value = unescape_string(text.substr(1, text.size() - 2));
     }

@@ -265,6 +265,27 @@ TEST(Pickle, AFrameThatIsWrongDoesNotHideGlobals) {
   EXPECT_EQ(p.name(p.globals()[0].ref), "system");
 }
 
+TEST(Pickle, NumbersThatPythonsTwoReadersTakeForDifferentOnesAreMalformed) {
+  EXPECT_EQ(value("I0\n."), "0");
+  EXPECT_EQ(value("L0L\n."), "0");
+  EXPECT_EQ(value("I7\r\n."), "7");
+  for (const char* const text : {"001", "017", "-0", "+1", "01 ", "00\r", "-07", "0x5", "1_0", "-", ""})
+    EXPECT_EQ(fault("I" + std::string(text) + "\n."), PickleFault::number) << text;
+  for (const char* const text : {"01", "00", "00L", "-0", "5L ", "5LL", "0x5L", "L"})
+    EXPECT_EQ(fault("L" + std::string(text) + "\n."), PickleFault::number) << text;
+  EXPECT_EQ(fault("F1.5 \n."), PickleFault::number);
+  EXPECT_EQ(fault("F1.5\r\n."), PickleFault::number);
+  EXPECT_EQ(fault("S'a' \n."), PickleFault::text);
+}
+
+TEST(Pickle, AnEscapedBackslashBeginsNoEscape) {
+  EXPECT_EQ(value("V\\\\u0041\n."), "'\\\\u0041'");
+  EXPECT_EQ(value("V\\\\\\u0041\n."), "'\\\\A'");
+  EXPECT_EQ(value("V\\x\\u0041\n."), "'\\xA'");
+  EXPECT_EQ(value("Va\\\n."), "'a\\'");
+  EXPECT_EQ(value("V\\\\u006fs\nVsystem\n\x93."), "\\\\u006fs.system");
+}
+
 TEST(Pickle, LongStringsStayInTheInput) {
   const std::string big(100'000, 'x');
   const Pickle p = read(

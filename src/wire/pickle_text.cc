@@ -68,12 +68,11 @@ std::optional<std::string> unescape_unicode(std::string_view in) {
   std::string out;
   out.reserve(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const std::size_t digits = in[i] != '\\' || i + 1 == in.size() ? 0
-                               : in[i + 1] == 'u'                  ? 4
-                               : in[i + 1] == 'U'                  ? 8
-                                                                   : 0;
+    const bool escape = in[i] == '\\' && i + 1 < in.size();
+    const std::size_t digits = escape && in[i + 1] == 'u' ? 4 : escape && in[i + 1] == 'U' ? 8 : 0;
     if (digits == 0) {
       base::append_utf8(out, static_cast<unsigned char>(in[i]));
+      if (escape) base::append_utf8(out, static_cast<unsigned char>(in[++i]));  // which does not begin another escape
       continue;
     }
     if (in.size() - i - 2 < digits) return std::nullopt;
