@@ -140,12 +140,13 @@ inline std::string node2(const std::string& node) {
 }
 
 // A B-tree of version 2 with one leaf of these records.
-inline std::uint64_t tree2(Builder& b, int type, const std::vector<std::string>& records, std::size_t record_size) {
+inline std::uint64_t tree2(Builder& b, int type, const std::vector<std::string>& records, std::size_t record_size,
+                           std::uint64_t total_change = 0) {
   std::string leaf = "BTLF" + n8(0) + n8(static_cast<std::uint64_t>(type));
   for (const std::string& each : records) leaf += each;
   const std::uint64_t at = b.add(node2(leaf));
   return b.add(sealed("BTHD" + n8(0) + n8(static_cast<std::uint64_t>(type)) + n32(512) + n16(record_size) + n16(0) +
-                      n8(100) + n8(40) + n64(at) + n16(records.size()) + n64(records.size())));
+                      n8(100) + n8(40) + n64(at) + n16(records.size()) + n64(records.size() + total_change)));
 }
 // The same with an inner node over two leaves.
 inline std::uint64_t deep_tree2(Builder& b, int type, const std::vector<std::string>& records,
@@ -204,14 +205,14 @@ inline Heap heap(Builder& b, const std::vector<std::string>& objects, int id_siz
 struct Dense {
   bool indirect = false;
   int filters = 0, checksum_change = 0;
-  std::uint64_t owner_change = 0, offset_change = 0;
+  std::uint64_t owner_change = 0, offset_change = 0, total_change = 0;
 };
 inline std::string dense_group(const Dense& with = {}) {
   Builder b;
   const std::string one_link = link("w", b.simple());
   const Heap links = heap(b, {one_link}, 7, with.indirect, with.filters, with.checksum_change, with.owner_change);
   const std::string id = n8(0) + n32(links.offsets[0] + with.offset_change) + n16(one_link.size());
-  const std::uint64_t names = tree2(b, 5, {n32(lookup3("w")) + id}, 11);
+  const std::uint64_t names = tree2(b, 5, {n32(lookup3("w")) + id}, 11, with.total_change);
   return b.finish(b.add(header(message(Message::link_info, n8(0) + n8(0) + n64(links.at) + n64(names)))));
 }
 

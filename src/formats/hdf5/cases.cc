@@ -298,6 +298,7 @@ template <class Use> void for_each_broken(Use use) {
       none);
   use("group-link-version", "group", rooted(message(Message::link, n8(2) + n8(0) + n8(1) + "w" + n64(0))), none);
   use("group-link-length", "group", rooted(message(Message::link, n8(1) + n8(0) + n8(200) + "w" + n64(0))), none);
+  use("group-tree-total", "group", dense_group({.total_change = UINT64_MAX}), none);  // 0, for one link
   use("block-node", "block", old_group({.node_level = 1}), none);
   use("heap-name", "heap", old_group({.name_at = 24}), none);
   use("heap-object", "heap", variable_texts(5), none);

@@ -69,10 +69,14 @@ class Tree2 {
     in.skip(2);
     const std::uint64_t root = in.address();
     const std::uint64_t records = in.u16();
-    if (root == kUndefined) return;
+    const std::uint64_t total = in.number(file_.length_size);
+    if (root == kUndefined) {
+      if (total != 0) disagree(address, total, 0);
+      return;
+    }
     if (record_size_ == 0 || node_size_ < kOverhead + record_size_ || depth > kMostDepth) in.fail();
     size_levels(depth, in);
-    walk(root, depth, records);
+    if (const std::uint64_t there = walk(root, depth, records); there != total) disagree(address, total, there);
   }
 
  private:
@@ -94,8 +98,15 @@ class Tree2 {
     }
   }
 
-  void walk(std::uint64_t address, std::uint16_t depth, std::uint64_t records) {
+  // libhdf5 looks at these totals in some calls, and at the nodes in others.
+  [[noreturn]] void disagree(std::uint64_t address, std::uint64_t total, std::uint64_t there) const {
+    throw Broken{rule_, file_.place(address, 0), std::to_string(total) + " records in a B-tree", std::to_string(there)};
+  }
+
+  // Returns how many records there are in the node and below it.
+  std::uint64_t walk(std::uint64_t address, std::uint16_t depth, std::uint64_t records) {
     visited_.add(file_, address);
+    std::uint64_t there = records;
     const std::uint64_t pointer = file_.offset_size + count_size_ + (depth > 1 ? total_sizes_[depth - 1U] : 0);
     const std::uint64_t length = kOverhead + records * record_size_ + (depth == 0 ? 0 : (records + 1) * pointer);
     if (length > node_size_)
@@ -112,11 +123,14 @@ class Tree2 {
     for (std::uint64_t i = 0; i <= records; ++i) {
       if (depth > 0) {
         const std::uint64_t child = in.address(), count = in.number(count_size_);
-        if (depth > 1) in.skip(total_sizes_[depth - 1U]);
-        walk(child, static_cast<std::uint16_t>(depth - 1), count);
+        const std::uint64_t total = depth > 1 ? in.number(total_sizes_[depth - 1U]) : count;
+        const std::uint64_t below = walk(child, static_cast<std::uint16_t>(depth - 1), count);
+        if (below != total) disagree(child, total, below);
+        there += below;
       }
       if (i < records) visit_(rows[static_cast<std::size_t>(i)]);
     }
+    return there;
   }
 
   File& file_;
