@@ -232,6 +232,9 @@ void add_tensors(std::vector<CorpusCase>& out) {
   add("unknown-type", with(dims({2}) + type(99) + raw(kTwo)));
   add("strings", with(dims({1}) + type(kString) + bytes(tensor::kStringData, "text")));
   add("strings--constant", model_of(node("Constant", "t", attribute("value_string", bytes(attribute::kS, "text")))));
+  add("data-field--strings", with(dims({1}) + type(kString) + bytes(tensor::kInt64Data, varints({1}))));
+  add("data-field--strings-raw", with(dims({1}) + type(kString) + raw("text")));
+  add("data-count--strings", with(dims({2}) + type(kString) + bytes(tensor::kStringData, "text")));
   add("segment", with(dims({2}) + type(kFloat) + bytes(tensor::kSegment, number(1, 0) + number(2, 2)) + raw(kTwo)));
   add("several-data", with(dims({2}) + type(kFloat) + bytes(tensor::kFloatData, kTwo) + raw(kTwo)));
   add("no-data", with(dims({2}) + type(kFloat)));
@@ -244,6 +247,9 @@ void add_tensors(std::vector<CorpusCase>& out) {
   add("bool-byte", with(dims({2}) + type(kBool) + raw("\x01\x02")));
   add("number-range", with(dims({2}) + type(kUint8) + bytes(tensor::kInt32Data, varints({255, 256}))));
   add("number-range--negative", with(dims({1}) + type(kFloat16) + bytes(tensor::kInt32Data, varints({-1}))));
+
+  add("spare-bits", with(dims({3}) + type(22) + raw("\x8F\x17")));
+  add("spare-bits--numbers", with(dims({1}) + type(21) + bytes(tensor::kInt32Data, varints({0x10}))));
 
   const std::string values = dims({2}) + type(kFloat) + name("s") + raw(kTwo);
   add("sparse-message", sparse({2, 3}, values, {}));

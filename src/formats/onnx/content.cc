@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that read tensor data: booleans, numbers that must fit their type, the indices of sparse tensors, checksums
-// of external files. What they look at is found by another walk over the messages.
+// The rules that read tensor data: booleans, numbers that must fit their type, unused bits, the indices of sparse
+// tensors, checksums of external files. What they look at is found by another walk over the messages.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -48,6 +50,19 @@ void check_order(const Tensor& tensor, const Context& context, std::vector<Findi
   if (bad != linear.end())
     out.push_back(core::Findings::make(rules::kIndexOrder, {.tensor = tensor.name()}, {}, {},
                                        "value " + std::to_string(bad - linear.begin() + 1)));
+}
+
+// Elements of 4 or 2 bits need not fill the last byte.
+void check_spare_bits(const Tensor& tensor, const Context& context, std::vector<Finding>& out) {
+  const std::uint32_t bits = info(tensor.dtype()).bits;
+  if (tensor.layout() != Layout::dense || tensor.unsupported() || bits == 0 || 8 % bits != 0) return;
+  const Part part = tensor.main();
+  const std::uint64_t rest = part.count() % (8 / bits);
+  if (rest == 0) return;
+  std::array<std::byte, 1> last{};
+  part.read_range(part.count() - rest, rest, last, context);
+  if (const auto spare = std::to_integer<unsigned>(last[0]) >> (rest * bits); spare != 0)
+    out.push_back(core::Findings::make(rules::kSpareBits, {.tensor = tensor.name()}, "0", std::to_string(spare)));
 }
 
 void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& progress, std::vector<Finding>& out) {
@@ -105,6 +120,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   constexpr core::SparseRules kSparse{rules::kIndexRange, rules::kIndexRange, rules::kDuplicateEntries,
                                       rules::kUncheckedEntries};
   core::check_sparse(model, kSparse, context, progress, found);
+  for (const Tensor& tensor : model) check_spare_bits(tensor, quiet, found);
   for (const Tensor& tensor : model)
     if (tensor.layout() == Layout::sparse_coo && !tensor.unsupported()) check_order(tensor, quiet, found);
   for (const Walked::Typed& each : all.typed)

@@ -48,7 +48,7 @@ class Finder {
     const bool known = number < kElementTypeCount;
     if (!known) return unsupported(rules::kUnknownType, "data type " + std::to_string(*tensor_.type));
     type_ = &kElementTypes[number];
-    if (number == kString) return unsupported(rules::kStrings, "STRING");
+    if (number == kString) return strings();
     if (tensor_.segment) return unsupported(rules::kSegment, std::string(type_->name));
     out_.dtype = type_->dtype;
     const auto count = base::element_count(out_.shape);
@@ -79,6 +79,27 @@ class Finder {
       }
     out_.shape = tensor_.dims;
     return true;
+  }
+
+  // Texts have a field of their own. A ModelProto whose name has the wire type of dimensions could pass for texts.
+  std::optional<Elements> strings() {
+    const auto count = base::element_count(out_.shape);
+    if (!count || *count >> 63 != 0) return fail(rules::kSizeOverflow, tensor_.dims_at);
+    if (tensor_.external) return unsupported(rules::kStrings, "STRING");
+    const auto elsewhere = [&](std::uint32_t field, std::uint64_t at) {
+      return fail(rules::kDataField, at, "field " + std::to_string(tensor::kStringData),
+                  "field " + std::to_string(field), "STRING");
+    };
+    std::uint64_t texts = 0;
+    for (std::size_t i = 0; i < tensor_.typed.size(); ++i) {
+      if (TensorMessage::kTyped[i] == tensor::kStringData)
+        texts = tensor_.typed[i].records;
+      else if (tensor_.typed[i].count > 0)
+        return elsewhere(TensorMessage::kTyped[i], tensor_.typed[i].at);
+    }
+    if (tensor_.raw && tensor_.raw->size() > 0) return elsewhere(tensor::kRawData, tensor_.raw_at);
+    if (texts != *count) return fail(rules::kDataCount, tensor_.at, std::to_string(*count), std::to_string(texts));
+    return unsupported(rules::kStrings, "STRING");
   }
 
   // Its elements are listed as bytes, as far as they are in one place.

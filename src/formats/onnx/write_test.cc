@@ -27,6 +27,8 @@ Model changed(const Model& model) {
   for (const Tensor& tensor : model) {
     std::string data = test::logical_bytes(tensor.main());
     for (char& c : data) c = static_cast<char>(c ^ (tensor.dtype() == DType::boolean ? 1 : 0x11));
+    const std::uint64_t bits = info(tensor.dtype()).bits, used = tensor.main().count() * bits % 8;
+    if (bits < 8 && used != 0) data.back() = static_cast<char>(data.back() & ((1 << used) - 1));
     const auto kept = test::bytes_of(data);
     builder.tensor(std::string(tensor.name()), tensor.dtype(), {tensor.shape().begin(), tensor.shape().end()}, kept);
   }
