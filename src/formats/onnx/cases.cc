@@ -248,6 +248,7 @@ void add_tensors(std::vector<CorpusCase>& out) {
   add("number-range", with(dims({2}) + type(kUint8) + bytes(tensor::kInt32Data, varints({255, 256}))));
   add("number-range--negative", with(dims({1}) + type(kFloat16) + bytes(tensor::kInt32Data, varints({-1}))));
 
+  add("bool-number", with(dims({2}) + type(kBool) + bytes(tensor::kInt32Data, varints({1, 256}))));
   add("spare-bits", with(dims({3}) + type(22) + raw("\x8F\x17")));
   add("spare-bits--numbers", with(dims({1}) + type(21) + bytes(tensor::kInt32Data, varints({0x10}))));
 

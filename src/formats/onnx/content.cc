@@ -125,8 +125,10 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     if (tensor.layout() == Layout::sparse_coo && !tensor.unsupported()) check_order(tensor, quiet, found);
   for (const Walked::Typed& each : all.typed)
     if (const auto bad = find_misfit(*source, each.field))
-      found.push_back(core::Findings::make(rules::kNumberRange, {.offset = each.at, .tensor = each.tensor}, {},
-                                           std::to_string(bad->value), "number " + std::to_string(bad->index)));
+      found.push_back(
+          core::Findings::make(each.field.dtype == DType::boolean ? rules::kBoolNumber : rules::kNumberRange,
+                               {.offset = each.at, .tensor = each.tensor}, {}, std::to_string(bad->value),
+                               "number " + std::to_string(bad->index)));
   check_checksums(all.checksums, progress, found);
   progress.finish();
   core::report_sorted(std::move(found), findings);
