@@ -111,8 +111,10 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   out.text(": ");
   out.toned(d.condition == Condition::sound        ? Tone::good
             : d.condition == Condition::suspicious ? Tone::warning
+            : d.condition == Condition::unproven   ? Tone::warning
                                                    : Tone::bad,
-            name(d.condition));
+            d.condition == Condition::unproven ? "not known to be safe" : name(d.condition));
+  if (d.condition == Condition::unproven) out.text(": " + list_of_doubts(d.verdict));
   out.text(": " + shown(d.what) + "\n");
   if (!d.sha256.empty()) out.text("  expected: SHA-256 " + d.sha256 + "\n");
   if (d.full_size && *d.full_size != d.size)
@@ -192,6 +194,7 @@ Status cache(Session& session, const std::string& path) {
 }
 
 Status status_of(const Diagnosis& diagnosis) {
+  if (diagnosis.condition == Condition::unproven) return Status::unsupported;
   if (diagnosis.condition != Condition::sound) return Status::invalid;
   return status_of_report(diagnosis.verdict.report);
 }

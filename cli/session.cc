@@ -346,6 +346,15 @@ void drop_shard_alone(const Arguments& args, const std::string& path, Report& re
   report = std::move(others);
 }
 
+std::string list_of_doubts(const Verdict& verdict) {
+  constexpr std::size_t kMostListed = 10;
+  const auto& all = verdict.not_known_safe;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) out += (i > 0 ? ", " : "") + shown(all[i]);
+  if (all.size() > kMostListed) out += " and " + grouped(all.size() - kMostListed) + " more";
+  return out;
+}
+
 Status status_of_report(const Report& report) {
   const auto of_kind = [&](Kind kind) {
     return std::any_of(report.findings().begin(), report.findings().end(),

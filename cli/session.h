@@ -21,6 +21,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
 #include "weighbridge/source.h"
+#include "weighbridge/verify.h"
 #include "weighbridge/view.h"
 
 namespace weighbridge::cli {
@@ -115,6 +116,8 @@ struct Input {
 };
 // The exit status of a check with this report.
 Status status_of_report(const Report&);
+// What is not known to be safe, as a list of the first names. Escaped.
+std::string list_of_doubts(const Verdict&);
 
 // What the tokenizer file of the command line may be used for.
 enum class TokenizerFile : std::uint8_t {

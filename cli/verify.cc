@@ -45,7 +45,12 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
   if (!report.valid()) return;
   out.shown(input_name(path));
   out.text(": ");
-  out.toned(Tone::good, "ok");
+  if (verdict.not_known_safe.empty()) {
+    out.toned(Tone::good, "ok");
+  } else {
+    out.toned(Tone::warning, "not known to be safe");
+    out.text(": " + list_of_doubts(verdict));
+  }
   const std::string unsupported =
       report.unsupported() > 0 ? " (" + grouped(report.unsupported()) + " unsupported), " : ", ";
   out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
@@ -73,7 +78,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     } else if (!session.quiet) {
       print(session, path, verdict, verdict.model.file_size());
     }
-    return status_of_report(verdict.report);
+    const Status status = status_of_report(verdict.report);
+    return status == Status::done && !verdict.not_known_safe.empty() ? Status::unsupported : status;
   } catch (const Error& error) {
     session.progress().clear();
     if (error.kind() != Kind::io || !session.json) return session.fail(path, error);

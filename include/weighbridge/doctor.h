@@ -24,9 +24,11 @@ enum class Condition : std::uint8_t {
                ///< follow the end, or a pickle names what can run code
   incomplete,  ///< bytes or files are missing
   damaged,     ///< invalid in another way
-  foreign      ///< not a model: a pointer, an error page, an archive, ...
+  foreign,     ///< not a model: a pointer, an error page, an archive, ...
+  unproven     ///< valid, but loading it with Python is not known to be safe: Verdict::not_known_safe
 };
-std::string_view name(Condition) noexcept;  ///< "sound", "suspicious", "incomplete", "damaged", "foreign"
+/// "sound", "suspicious", "incomplete", "damaged", "foreign", "unproven"
+std::string_view name(Condition) noexcept;
 
 /// Something to do. A front end puts it into its own words, as a command to copy.
 struct Advice {

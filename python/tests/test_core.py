@@ -77,6 +77,18 @@ def test_errors_are_those_of_python_too(tmp_path, file):
         wb.convert(file, file.with_suffix(".safetensors"), allow="attribute-type")
 
 
+def test_a_pickle_that_is_not_known_to_be_safe_is_said_by_name(tmp_path):
+    path = tmp_path / "one.pkl"
+    path.write_bytes(b"\x80\x02cmine\nThing\n0N.")
+    found = wb.verify(path)
+    assert found and found.valid and found.not_known_safe == ["mine.Thing"]
+    assert [each.rule for each in found.findings] == ["pytorch/unknown-global"]
+    diagnosis = wb.doctor(path)
+    assert not diagnosis and diagnosis.condition == "unproven" and diagnosis.not_known_safe == ["mine.Thing"]
+    path.write_bytes(b"\x80\x02N.")
+    assert wb.verify(path).not_known_safe == [] and wb.doctor(path)
+
+
 def test_verify_says_what_is_wrong(file):
     good = wb.verify(file)
     assert good and good.findings == [] and good.format == "zt" and good.tensors == 2

@@ -38,17 +38,21 @@ class Verdict(Record):
         The container; empty if the content matches none.
     checked : str
         What was checked, in one phrase: ``"structure only: safetensors has no checksums"``.
+    not_known_safe : list of str
+        What loading the file, or a file of the folder, with Python is not known to do safely: functions and classes that pickles name
+        (``"module.name"``), and what was not looked into. At most 100. Such a file is valid, but the command does not call it "ok".
     tensors, total, errors, warnings : int
         Counts.
     """
 
-    __slots__ = ("valid", "findings", "format", "checked", "tensors", "total", "errors", "warnings")
-    _defaults = {"format": "", "checked": "", "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
+    __slots__ = ("valid", "findings", "format", "checked", "not_known_safe", "tensors", "total", "errors", "warnings")
+    _defaults = {"format": "", "checked": "", "not_known_safe": (), "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
     if TYPE_CHECKING:
         valid: bool
         findings: list[Finding]
         format: str
         checked: str
+        not_known_safe: list[str]
         tensors: int
         total: int
         errors: int
@@ -143,7 +147,8 @@ class Diagnosis(Record):
     Attributes
     ----------
     condition : str
-        ``"sound"``, ``"suspicious"``, ``"incomplete"``, ``"damaged"`` or ``"foreign"``.
+        ``"sound"``, ``"suspicious"``, ``"incomplete"``, ``"damaged"``, ``"foreign"`` or ``"unproven"`` (valid, but loading it with Python
+        is not known to be safe).
     what : str
         What the file is, as a phrase.
     format : str or None
@@ -162,12 +167,14 @@ class Diagnosis(Record):
         (offset, length) of a range of zeros that points to damage, and of the bytes after the end of the model.
     advice : list of dict
         What to do, the most useful first: ``what``, ``name``, ``from``, ``to``.
+    not_known_safe : list of str
+        As of :func:`verify`.
     findings : list of Finding
         As of :func:`verify`.
     """
 
     __slots__ = ("condition", "what", "format", "named_like", "size", "full_size", "sha256", "tensors", "whole", "damaged", "missing", "zeros",
-                 "trailing", "advice", "findings")
+                 "trailing", "advice", "not_known_safe", "findings")
     if TYPE_CHECKING:
         condition: str
         what: str
@@ -183,6 +190,7 @@ class Diagnosis(Record):
         zeros: tuple[int, int] | None
         trailing: tuple[int, int] | None
         advice: list[dict[str, Any]]
+        not_known_safe: list[str]
         findings: list[Finding]
 
     def __bool__(self) -> bool:

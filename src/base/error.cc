@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/doubt.h"
+
 namespace weighbridge {
 
 std::string_view name(Kind kind) noexcept {
@@ -52,14 +54,12 @@ Error Error::in(std::string_view file) const {
 
 namespace {
 
-// What a pickle does that nobody knows to be safe decides about a file without being an error, so a full report has one
-// finding of each such rule, in place of the last that it kept.
-bool decides(const Finding& finding) noexcept {
-  return finding.rule.ends_with("/unknown-global") || finding.rule.ends_with("/unread-pickle");
-}
+// A doubt decides about a file without being an error, so a full report has one finding of each such rule, in place of
+// the last that it kept.
 void keep_in_full(std::vector<Finding>& kept, const Finding& finding) {
-  if (!decides(finding) || std::ranges::find(kept, finding.rule, &Finding::rule) != kept.end()) return;
-  const auto other = std::find_if_not(kept.rbegin(), kept.rend(), decides);
+  if (!base::is_doubt(finding.rule) || std::ranges::find(kept, finding.rule, &Finding::rule) != kept.end()) return;
+  const auto other =
+      std::find_if_not(kept.rbegin(), kept.rend(), [](const Finding& each) { return base::is_doubt(each.rule); });
   if (other != kept.rend()) *other = finding;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of dangerous and of harmless globals, sorted by module and name. The former collects what has been used
-// against loaders of pickles in public (among others the advisories of picklescan), and the neighbors of those
+// The lists of dangerous and of harmless globals. The former is sorted by module and name. It collects what has been
+// used against loaders of pickles in public (among others the advisories of picklescan), and the neighbors of those
 // functions in Python's library.
 #include "core/pickle_globals.h"
 
@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "core/words.h"
 
@@ -272,94 +273,31 @@ constexpr auto kDangerous = std::to_array<Pair>({
 });
 static_assert(std::ranges::is_sorted(kDangerous));
 
-// What checkpoints and arrays of objects hold without harm, sorted.
-constexpr auto kHarmless = std::to_array<Pair>({
-    {"__builtin__", "bytearray"},
-    {"__builtin__", "bytes"},
-    {"__builtin__", "complex"},
-    {"__builtin__", "dict"},
-    {"__builtin__", "frozenset"},
-    {"__builtin__", "int"},
-    {"__builtin__", "list"},
-    {"__builtin__", "long"},
-    {"__builtin__", "object"},
-    {"__builtin__", "set"},
-    {"_codecs", "encode"},
-    {"argparse", "Namespace"},
-    {"builtins", "bool"},
-    {"builtins", "bytearray"},
-    {"builtins", "bytes"},
-    {"builtins", "complex"},
-    {"builtins", "dict"},
-    {"builtins", "float"},
-    {"builtins", "frozenset"},
-    {"builtins", "int"},
-    {"builtins", "list"},
-    {"builtins", "object"},
-    {"builtins", "range"},
-    {"builtins", "set"},
-    {"builtins", "slice"},
-    {"builtins", "str"},
-    {"builtins", "tuple"},
-    {"collections", "Counter"},
-    {"collections", "OrderedDict"},
-    {"collections", "defaultdict"},
-    {"collections", "deque"},
-    {"copy_reg", "_reconstructor"},
-    {"copyreg", "_reconstructor"},
-    {"datetime", "date"},
-    {"datetime", "datetime"},
-    {"datetime", "time"},
-    {"datetime", "timedelta"},
-    {"datetime", "timezone"},
-    {"decimal", "Decimal"},
-    {"enum", "Enum"},
-    {"fractions", "Fraction"},
-    {"lightning.fabric.utilities.data", "AttributeDict"},
-    {"lightning.pytorch.utilities.enums", "LightningEnum"},
-    {"lightning.pytorch.utilities.parsing", "AttributeDict"},
-    {"lightning_fabric.utilities.data", "AttributeDict"},
-    {"numpy", "bool_"},
-    {"numpy", "dtype"},
-    {"numpy", "ndarray"},
-    {"numpy._core.multiarray", "_reconstruct"},
-    {"numpy._core.multiarray", "scalar"},
-    {"numpy._core.numeric", "_frombuffer"},
-    {"numpy.core.multiarray", "_reconstruct"},
-    {"numpy.core.multiarray", "scalar"},
-    {"numpy.core.numeric", "_frombuffer"},
-    {"numpy.random", "__RandomState_ctor"},
-    {"numpy.random._pickle", "__randomstate_ctor"},
-    {"omegaconf.base", "ContainerMetadata"},
-    {"omegaconf.base", "Metadata"},
-    {"omegaconf.base", "Node"},
-    {"omegaconf.dictconfig", "DictConfig"},
-    {"omegaconf.listconfig", "ListConfig"},
-    {"omegaconf.nodes", "AnyNode"},
-    {"omegaconf.nodes", "BooleanNode"},
-    {"omegaconf.nodes", "EnumNode"},
-    {"omegaconf.nodes", "FloatNode"},
-    {"omegaconf.nodes", "IntegerNode"},
-    {"omegaconf.nodes", "PathNode"},
-    {"omegaconf.nodes", "StringNode"},
-    {"pathlib", "Path"},
-    {"pathlib", "PosixPath"},
-    {"pathlib", "PurePath"},
-    {"pathlib", "PurePosixPath"},
-    {"pathlib", "PureWindowsPath"},
-    {"pathlib", "WindowsPath"},
-    {"pathlib._local", "PosixPath"},
-    {"pathlib._local", "WindowsPath"},
-    {"pytorch_lightning.utilities.parsing", "AttributeDict"},
-    {"typing", "Any"},
-    {"typing", "Dict"},
-    {"typing", "List"},
-    {"typing", "Optional"},
-    {"typing", "Tuple"},
-    {"typing", "Union"},
-    {"uuid", "UUID"},
-});
-static_assert(std::ranges::is_sorted(kHarmless));
+// A global without harm.
+struct Harmless {
+  std::string_view module, name;
+  bool object_only;
+  auto key() const noexcept { return Pair{module, name}; }
+};
+// core/harmless_globals.def, sorted.
+const std::vector<Harmless>& harmless() {
+  static const std::vector<Harmless> all = [] {
+    std::vector<Harmless> out{
+#define WB_ANY(module, name) {module, name, false},
+#define WB_OBJECT(module, name) {module, name, true},
+#include "core/harmless_globals.def"
+#undef WB_ANY
+#undef WB_OBJECT
+    };
+    std::ranges::sort(out, {}, &Harmless::key);
+    return out;
+  }();
+  return all;
+}
+const Harmless* find_harmless(std::string_view module, std::string_view name) {
+  const auto found = std::ranges::lower_bound(harmless(), Pair{module, name}, {}, &Harmless::key);
+  return found != harmless().end() && found->key() == Pair{module, name} ? &*found : nullptr;
+}
 
 bool lists(std::string_view module, std::string_view name) noexcept {
   return std::ranges::binary_search(kDangerous, Pair{module, name});
@@ -382,7 +320,7 @@ bool is_numpy_dtype(std::string_view module, std::string_view name) noexcept {
                                            "float64", "complex64", "complex128", "str_",   "bytes_",  "int_",
                                            "float_",  "longlong",  "intc"};
   if (module == "numpy") return std::ranges::find(kScalars, name) != std::end(kScalars);
-  return module == "numpy.dtypes" && name.ends_with("DType");
+  return module == "numpy.dtypes" && name.ends_with("DType") && name.find('.') == name.npos;
 }
 
 // Whether a text could be a path of Python's names.
@@ -430,7 +368,7 @@ bool is_dangerous_global(std::string_view module, std::string_view name) noexcep
 }
 
 bool is_harmless_global(std::string_view module, std::string_view name) noexcept {
-  return std::ranges::binary_search(kHarmless, Pair{module, name}) || is_numpy_dtype(module, name);
+  return find_harmless(module, name) != nullptr || is_numpy_dtype(module, name);
 }
 
 bool could_be_global(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
@@ -438,8 +376,55 @@ bool could_be_global(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
          (pickle.computed(ref) || (is_path(pickle.module(ref)) && is_path(pickle.name(ref))));
 }
 
+bool does_something(const wire::Pickle& pickle) {
+  return std::ranges::any_of(pickle.globals(), [&](const wire::Pickle::Global& each) {
+    return could_be_global(pickle, each.ref) &&
+           (pickle.ok() || (each.called && is_dangerous_global(pickle.module(each.ref), pickle.name(each.ref))));
+  });
+}
+
 // Findings of one kind that a pickle gets; the others are counted.
 constexpr std::size_t kMostNamed = 1000;
+
+namespace {
+
+// What makes a tensor of the bytes of a file, whose pickles are looked into.
+constexpr Pair kLoadFromBytes{"torch.storage", "_load_from_bytes"}, kEncode{"_codecs", "encode"};
+
+// Whether each call of the global has the bytes themselves as its argument, or the text of which protocol 2 makes them.
+bool gets_only_bytes(const wire::Pickle& pickle, wire::Pickle::Ref global) {
+  using wire::PickleKind;
+  const auto argument = [&](wire::Pickle::Ref call) -> std::optional<wire::Pickle::Ref> {
+    const wire::Pickle::Ref all = pickle.arguments(call);
+    if (pickle.kind(all) != PickleKind::tuple || pickle.tuple(all).empty()) return std::nullopt;
+    return pickle.tuple(all)[0];
+  };
+  for (wire::Pickle::Ref r = 0; r < pickle.count(); ++r) {
+    if (pickle.kind(r) != PickleKind::object || pickle.callee(r) != global) continue;
+    const auto given = argument(r);
+    if (!given || pickle.tuple(pickle.arguments(r)).size() != 1) return false;
+    if (pickle.kind(*given) == PickleKind::bytes) continue;
+    if (pickle.kind(*given) != PickleKind::object) return false;
+    const wire::Pickle::Ref by = pickle.callee(*given);
+    const auto text = argument(*given);
+    if (pickle.kind(by) != PickleKind::global || Pair{pickle.module(by), pickle.name(by)} != kEncode || !text ||
+        pickle.kind(*text) != PickleKind::text || pickle.tuple(pickle.arguments(*given)).size() != 2)
+      return false;
+    const wire::Pickle::Ref encoding = pickle.tuple(pickle.arguments(*given))[1];
+    if (pickle.kind(encoding) != PickleKind::text || pickle.text(encoding) != "latin1") return false;
+  }
+  return true;
+}
+
+bool is_known(const wire::Pickle& pickle, const PickleRules& rules, wire::Pickle::Ref ref, bool run) {
+  const std::string_view module = pickle.module(ref), name = pickle.name(ref);
+  if (Pair{module, name} == kLoadFromBytes) return pickle.ok() && gets_only_bytes(pickle, ref);
+  if (!rules.known(module, name)) return false;
+  const Harmless* const listed = run ? find_harmless(module, name) : nullptr;
+  return listed == nullptr || !listed->object_only;
+}
+
+}  // namespace
 
 std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, std::optional<std::uint64_t> base,
                           std::uint64_t at, std::string_view where, std::vector<Finding>& out) {
@@ -451,13 +436,13 @@ std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, 
     std::size_t named = 0, more = 0;
     std::uint64_t first_more = 0;
   } dangerous, unknown;
-  for (const auto& [ref, called] : pickle.globals()) {
+  for (const auto& [ref, called, run] : pickle.globals()) {
     const bool extension = pickle.kind(ref) == wire::PickleKind::extension;
     const bool computed = !extension && pickle.computed(ref);
     const std::string_view module = extension ? "" : pickle.module(ref), name = extension ? "" : pickle.name(ref);
     if (!pickle.ok() && !could_be_global(pickle, ref)) continue;
     ++plausible;
-    if (!extension && !computed && (rules.known(module, name) || !seen.emplace(module, name).second)) continue;
+    if (!extension && !computed && (is_known(pickle, rules, ref, run) || !seen.emplace(module, name).second)) continue;
     if (extension && !extensions.insert(pickle.extension(ref)).second) continue;
     const bool bad = computed || is_dangerous_global(module, name);
     const std::uint64_t offset = base ? *base + pickle.at(ref) : at;

@@ -24,10 +24,15 @@ bool is_harmless_global(std::string_view module, std::string_view name) noexcept
 // Whether a global of a pickle has names that could be Python's, which those of other bytes seldom have.
 bool could_be_global(const wire::Pickle&, wire::Pickle::Ref);
 
+// Whether bytes without the number of a protocol are a pickle by what it does: it is whole and names a global, or it
+// calls one that does harm before its reading ends.
+bool does_something(const wire::Pickle&);
+
 // The rules of a format that has pickles.
 struct PickleRules {
   const Rule& dangerous;  // an error
   const Rule& unknown;    // a warning: neither dangerous nor one of `known`
+  const Rule& unread;     // a warning: a pickle in a pickle, or what may be one, that was not looked into
   const Rule& malformed;  // an error: a pickle that Python would refuse
   bool (*known)(std::string_view module, std::string_view name) noexcept;
 };

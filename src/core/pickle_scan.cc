@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/packed.h"
 #include "core/words.h"
 #include "wire/pickle_text.h"
 
@@ -21,8 +22,10 @@ using wire::PickleKind;
 // A file with more pickles in a row than this is reported.
 constexpr unsigned kMostInRow = 10'000;
 constexpr unsigned kLegacyPickles = 5;
-// Byte strings in pickles in byte strings.
-constexpr unsigned kDeepest = 3;
+// Strings in pickles in strings.
+constexpr unsigned kDeepest = 8;
+// Findings of strings that were not looked into.
+constexpr unsigned kMostUnread = 100;
 
 constexpr std::string_view kPickleNames[] = {".pkl", ".pickle", ".joblib", ".dat", ".data", ".p",
                                              ".pck", ".bin",    ".pt",     ".pth", ".ckpt", ".pkl.txt"};
@@ -33,9 +36,15 @@ bool begins_like_pickle(std::string_view first) noexcept {
 
 }  // namespace
 
+bool ends_with_ignoring_case(std::string_view name, std::string_view end) noexcept {
+  return name.size() >= end.size() && std::ranges::equal(name.substr(name.size() - end.size()), end, {}, [](char c) {
+           return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+         });
+}
+
 bool may_be_pickle(std::string_view name, std::string_view first) noexcept {
   return begins_like_pickle(first) ||
-         std::ranges::any_of(kPickleNames, [&](std::string_view end) { return name.ends_with(end); });
+         std::ranges::any_of(kPickleNames, [&](std::string_view end) { return ends_with_ignoring_case(name, end); });
 }
 
 wire::PickleInput input_of(const Source& source, std::uint64_t offset, std::uint64_t size) {
@@ -62,9 +71,9 @@ wire::PickleError PickleScan::row(const wire::PickleInput& input, std::uint64_t 
                                       "there are more than 10,000 pickles in a row"));
       break;
     }
-    const Pickle pickle = Pickle::read(input, start, context_.limits.memory);
+    const Pickle pickle = Pickle::read(input, start, memory_);
     judge_globals(pickle, rules_, base, at, where, out_);
-    if (depth_ < kDeepest) nested(pickle, input, base, at, where);
+    nested(pickle, input, base, at, where);
     if (n == 0) error = pickle.error();
     if (!pickle.ok()) break;
     start = pickle.end();
@@ -72,57 +81,105 @@ wire::PickleError PickleScan::row(const wire::PickleInput& input, std::uint64_t 
   return error;
 }
 
+namespace {
+
+// Whether there may be a pickle of the protocols without a number: they name globals in lines, or by an opcode.
+bool may_be_text_pickle(std::string_view bytes) noexcept {
+  return bytes.find_first_of("\n\x93") != bytes.npos && !bytes.starts_with('\n');
+}
+
+std::string first_of(const wire::PickleInput& input, std::size_t most) {
+  std::string out(base::to_size(std::min<std::uint64_t>(input.size, most)), '\0');
+  if (!out.empty()) input.read(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+// A text without a number that is a pickle by what it does.
+bool is_text_pickle(const wire::PickleInput& input, std::uint64_t memory) {
+  return does_something(Pickle::read(input, 0, memory));
+}
+
+}  // namespace
+
 void PickleScan::nested(const Pickle& pickle, const wire::PickleInput& input, std::optional<std::uint64_t> base,
                         std::uint64_t at, std::string_view where) {
   for (Pickle::Ref r = 0; r < pickle.count(); ++r) {
     const bool text = pickle.kind(r) == PickleKind::text;
     if (!text && pickle.kind(r) != PickleKind::bytes) continue;
-    const auto kept = pickle.text(r);
-    const auto span = pickle.span(r);  // a string is in memory or in the input
-    std::string bytes;
-    if (kept) {
-      bytes = kept->substr(0, 8);
-    } else {
-      bytes.resize(8);  // it is longer than what is kept in memory
-      input.read(span->offset, std::as_writable_bytes(std::span(bytes)));
-    }
-    // A byte string of protocol 2 is a text of Latin-1 in UTF-8.
-    const bool archive = bytes.starts_with(kZipMember);
-    if (!archive && !begins_like_pickle(bytes) && !(text && bytes.starts_with("\xC2\x80"))) continue;
     const std::uint64_t here = base ? *base + pickle.at(r) : at;
     std::vector<Finding> found;
-    PickleScan inner(context_, rules_, found);
-    inner.depth_ = depth_ + 1;
-    if (kept) {
-      bytes = *kept;
-    } else if (text || archive) {
-      if (span->length > context_.limits.memory) {
-        out_.push_back(too_large(here, span->length));
-        continue;
-      }
-      bytes.resize(base::to_size(span->length));
-      input.read(span->offset, std::as_writable_bytes(std::span(bytes)));
-    }
-    if (text) bytes = wire::from_latin1(bytes).value_or(std::string());
-    if (!begins_like_pickle(bytes) && !archive) continue;
-    if (archive) {
-      const auto held = std::make_shared<const std::string>(std::move(bytes));
-      inner.file(*memory_source({std::as_bytes(std::span(*held)), held}, ""));
-      for (Finding& each : found) each.offset = here;
-    } else {
-      const bool in_place = !kept && !text;
-      const wire::PickleInput within =
-          in_place ? wire::PickleInput{span->length,
-                                       [&input, from = span->offset](std::uint64_t offset, std::span<std::byte> to) {
-                                         input.read(from + offset, to);
-                                       }}
-                   : input_of(bytes);
-      // Other data may begin the same way.
-      if (inner.row(within, 0, std::nullopt, here, where).fault != wire::PickleFault::none)
-        std::erase_if(found, [](const Finding& each) { return each.severity != Severity::error; });
+    PickleScan inner(*this, found);
+    if (const auto kept = pickle.text(r)) {
+      // A byte string of protocol 2 is a text of Latin-1 in UTF-8.
+      const auto latin1 =
+          text && kept->find_first_of("\xC2\xC3") != kept->npos ? wire::from_latin1(*kept) : std::nullopt;
+      inner.bytes(latin1 ? *latin1 : *kept, here, where);
+    } else if (const auto span = pickle.span(r)) {  // it is longer than what is kept in memory
+      inner.string(
+          {span->length, [&input, from = span->offset](std::uint64_t offset,
+                                                       std::span<std::byte> to) { input.read(from + offset, to); }},
+          here, where);
     }
     std::move(found.begin(), found.end(), std::back_inserter(out_));
   }
+}
+
+// A long string, which is read into memory only if it must be decoded first.
+void PickleScan::string(const wire::PickleInput& input, std::uint64_t at, std::string_view where) {
+  const std::string first = first_of(input, kPackingHead);
+  const bool decoded =
+      first.starts_with(kZipMember) || !packing_of(first).name.empty() || first.starts_with("\xC2\x80");
+  if (!decoded && !begins_like_pickle(first)) {
+    if (is_text_pickle(input, memory_)) row(input, 0, std::nullopt, at, where);
+    return;
+  }
+  if (!decoded && depth_ <= kDeepest) return numbered(input, at, where);
+  if (input.size > context_.limits.memory) return unread(at, where, "a string of " + bytes_text(input.size));
+  std::string whole = first_of(input, base::to_size(input.size));
+  if (first.starts_with("\xC2\x80")) whole = wire::from_latin1(whole).value_or(std::string());
+  bytes(whole, at, where);
+}
+
+// Bytes in memory.
+void PickleScan::bytes(std::string_view bytes, std::uint64_t at, std::string_view where) {
+  const bool zip = bytes.starts_with(kZipMember);
+  const bool pickle =
+      begins_like_pickle(bytes) || (!zip && may_be_text_pickle(bytes) && is_text_pickle(input_of(bytes), memory_));
+  const Packing packing = pickle || zip ? Packing{} : packing_of(bytes);
+  if (!pickle && !zip && packing.name.empty()) return;
+  if (!packing.name.empty() && packing.readable) {
+    const auto unpacked = unpack(packing, bytes, shared_->left);
+    if (!unpacked) return;
+    shared_->left -= unpacked->bytes.size();
+    if (unpacked->too_large)
+      return unread(at, where,
+                    "bytes packed by " + std::string(packing.name) + ", larger than the memory limit allows");
+    if (depth_ > kDeepest) return unread(at, where, "bytes packed more than " + std::to_string(kDeepest) + " times");
+    std::vector<Finding> found;
+    PickleScan inner(*this, found);
+    inner.bytes(unpacked->bytes, at, where);
+    std::move(found.begin(), found.end(), std::back_inserter(out_));
+    return;
+  }
+  if (!packing.name.empty()) return unread(at, where, "bytes packed by " + std::string(packing.name));
+  if (depth_ > kDeepest) return unread(at, where, "a pickle in more than " + std::to_string(kDeepest) + " others");
+  if (!zip) return numbered(input_of(bytes), at, where);
+  const auto held = std::make_shared<const std::string>(bytes);
+  const std::size_t before = out_.size();
+  file(*memory_source({std::as_bytes(std::span(*held)), held}, ""));
+  for (std::size_t i = before; i < out_.size(); ++i) out_[i].offset = at;
+}
+
+// What begins like a pickle, as other data may: of a malformed one, only globals count whose names could be Python's.
+void PickleScan::numbered(const wire::PickleInput& input, std::uint64_t at, std::string_view where) {
+  const wire::PickleError error = row(input, 0, std::nullopt, at, where);
+  if (error.fault == wire::PickleFault::frame) unread(at, where, "a pickle in which " + std::string(error.sentence));
+}
+
+void PickleScan::unread(std::uint64_t at, std::string_view where, std::string what) {
+  if (shared_->unread++ >= kMostUnread) return;
+  out_.push_back(Findings::make(rules_.unread, {.offset = at}, {}, std::move(what),
+                                where.empty() ? std::string() : "in " + quoted(excerpt(where, 80))));
 }
 
 Finding PickleScan::too_large(std::uint64_t at, std::uint64_t size) const {
@@ -142,6 +199,13 @@ wire::PickleError PickleScan::member(const Source& source, const ZipMember& memb
     out_.push_back(too_large(member.offset, member.size));
     return {};
   }
+  if (depth_ > 0) {
+    if (member.size > shared_->left) {
+      unread(member.offset, member.name, "bytes larger than the memory limit allows");
+      return {};
+    }
+    shared_->left -= member.size;
+  }
   std::string decoded;
   read_zip_member(source, member, context_, [&](std::span<const std::byte> piece) {
     decoded.append(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -149,6 +213,16 @@ wire::PickleError PickleScan::member(const Source& source, const ZipMember& memb
   });
   if (start > decoded.size()) return {};  // its bytes do not decode, which is another rule
   return row(input_of(decoded), start, std::nullopt, member.offset, member.name);
+}
+
+void PickleScan::packed_file(const Source& source) {
+  const wire::PickleInput input = input_of(source, 0, source.size());
+  const std::string first = first_of(input, kPackingHead);
+  const Packing packing = packing_of(first);
+  if (packing.name.empty()) return;
+  if (!packing.readable || source.size() > context_.limits.memory)
+    return unread(0, {}, "a file packed by " + std::string(packing.name));
+  bytes(first_of(input, base::to_size(source.size())), 0, {});
 }
 
 void PickleScan::file(const Source& source) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What loading a file with Python would import and call: every pickle in it is read, including those that a program
-// would not look into, those after others, and those in byte strings of a pickle.
+// would not look into, those after others, and those in strings of a pickle, packed or not. What cannot be looked into
+// is named.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +24,9 @@ inline constexpr std::string_view kTorchMagicPickle{
     "F\xf9 j\xa8P\x19.",
     15};
 
+// Of ASCII letters, as the name of a file or of an archive's member on some systems; `end` is in lower case.
+bool ends_with_ignoring_case(std::string_view name, std::string_view end) noexcept;
+
 // Whether a member of an archive may be a pickle, by the end of its name or by its first bytes.
 bool may_be_pickle(std::string_view name, std::string_view first) noexcept;
 
@@ -31,7 +37,11 @@ wire::PickleInput input_of(std::string_view decoded);
 class PickleScan {
  public:
   PickleScan(const Context& context, const PickleRules& rules, std::vector<Finding>& out)
-      : context_(context), rules_(rules), out_(out) {}
+      : context_(context),
+        rules_(rules),
+        out_(out),
+        shared_(std::make_shared<Shared>(context.limits.memory)),
+        memory_(context.limits.memory) {}
 
   // The pickles in a row that begin at `start`. Findings have offsets in the file if the input begins at `base` of it,
   // else `at`. `where` is the name of the member, or empty. Returns what is wrong with the first one, if anything is.
@@ -41,16 +51,38 @@ class PickleScan {
   wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
   // A whole file that is not an archive.
   void file(const Source&);
+  // A file that is packed as a whole (packed.h), or whose packing this program cannot read.
+  void packed_file(const Source&);
 
  private:
+  // What all scans of strings in strings share.
+  struct Shared {
+    explicit Shared(std::uint64_t bytes) : left(bytes) {}
+    std::uint64_t left;  // bytes that may still be unpacked
+    unsigned unread = 0;
+  };
+  PickleScan(const PickleScan& outer, std::vector<Finding>& out)
+      : context_(outer.context_),
+        rules_(outer.rules_),
+        out_(out),
+        shared_(outer.shared_),
+        memory_(outer.memory_ / 2),
+        depth_(outer.depth_ + 1) {}
+
   void nested(const wire::Pickle&, const wire::PickleInput&, std::optional<std::uint64_t> base, std::uint64_t at,
               std::string_view where);
+  void string(const wire::PickleInput&, std::uint64_t at, std::string_view where);
+  void bytes(std::string_view, std::uint64_t at, std::string_view where);
+  void numbered(const wire::PickleInput&, std::uint64_t at, std::string_view where);
+  void unread(std::uint64_t at, std::string_view where, std::string what);
   Finding too_large(std::uint64_t at, std::uint64_t size) const;
 
   const Context& context_;
   const PickleRules& rules_;
   std::vector<Finding>& out_;
-  unsigned depth_ = 0;  // of byte strings in pickles
+  std::shared_ptr<Shared> shared_;
+  std::uint64_t memory_;  // of one pickle; strings in strings have less, so that all of them together are bounded
+  unsigned depth_ = 0;    // of strings in pickles
 };
 
 }  // namespace weighbridge::core

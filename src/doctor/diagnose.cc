@@ -32,6 +32,13 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
   return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
 }
 
+bool is_dangerous(const Finding& finding) {
+  return finding.severity == Severity::error && finding.rule.ends_with("/dangerous-global");
+}
+
+// Whether it is about the model: its file, or one of its files, and not another file of the folder.
+bool is_of_model(const Finding& finding) { return finding.file.empty() || finding.file.source; }
+
 class Examination {
  public:
   Examination(std::shared_ptr<const Place> place, const Context& context)
@@ -63,7 +70,7 @@ class Examination {
         out_.full_size = wire::as_u64(finding.hint.value);
       if (finding.hint.what == Hint::What::file) {
         if (out_.missing.size() < Diagnosis::kMostNames) out_.missing.push_back(finding.hint.name);
-      } else if (finding.severity == Severity::error && !finding.file.empty()) {
+      } else if (finding.severity == Severity::error && !finding.file.empty() && !is_dangerous(finding)) {
         if (std::ranges::find(hurt_, finding.file.name) == hurt_.end()) hurt_.push_back(finding.file.name);
         if (finding.rule.ends_with("/truncated")) short_files_ = true;
       }
@@ -152,7 +159,8 @@ class Examination {
     const Model& model = verdict.model;
     std::set<std::string, std::less<>> faulty;
     for (const Finding& finding : verdict.report.findings())
-      if (finding.severity == Severity::error && finding.has_tensor) faulty.insert(finding.tensor);
+      if (finding.severity == Severity::error && finding.has_tensor && is_of_model(finding))
+        faulty.insert(finding.tensor);
     std::uint64_t absent = 0;
     for (const std::string& name : faulty) absent += model.find(name) ? 0U : 1U;
     out_.tensors = model.size() + absent;
@@ -243,16 +251,14 @@ class Examination {
       out_.condition = Condition::incomplete;
       out_.what += " of which files end early";
       fetch_hurt();
+    } else if (std::ranges::any_of(report().findings(), is_dangerous)) {
+      out_.condition = Condition::suspicious;
+      out_.what += " that can run code when Python loads it";
+      advise(What::distrust);
     } else if (!hurt_.empty()) {
       out_.condition = Condition::damaged;
       out_.what += " of which files are damaged";
       fetch_hurt();
-    } else if (std::ranges::any_of(report().findings(), [](const Finding& each) {
-                 return each.severity == Severity::error && each.rule.ends_with("/dangerous-global");
-               })) {
-      out_.condition = Condition::suspicious;
-      out_.what += " that can run code when Python loads it";
-      advise(What::distrust);
     } else if (!report().valid()) {
       out_.condition = Condition::damaged;
       out_.what += out_.trailing && report().errors() == 1 ? " with bytes after its end" : " that breaks its rules";
@@ -274,6 +280,10 @@ class Examination {
       out_.condition = Condition::suspicious;
       out_.what += " that is valid, with bytes after its end";
       advise(What::trim, {}, 0, *out_.full_size);
+    } else if (!out_.verdict.not_known_safe.empty()) {
+      out_.condition = Condition::unproven;
+      out_.what += ", valid, but with a pickle that is not known to be harmless";
+      advise(What::distrust);
     } else {
       out_.what += ", nothing is wrong with it";
     }
@@ -308,7 +318,7 @@ class Examination {
 }  // namespace
 
 std::string_view name(Condition condition) noexcept {
-  constexpr std::string_view kNames[] = {"sound", "suspicious", "incomplete", "damaged", "foreign"};
+  constexpr std::string_view kNames[] = {"sound", "suspicious", "incomplete", "damaged", "foreign", "unproven"};
   return kNames[static_cast<std::size_t>(condition)];
 }
 std::string_view name(Advice::What what) noexcept {

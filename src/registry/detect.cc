@@ -58,11 +58,16 @@ struct Ends {
   }
 };
 
+const core::Format* matching(const core::Glance& glance) {
+  for (const core::Format* format : formats())
+    if (format->info.reads && format->matches(glance)) return format;
+  return nullptr;
+}
+
 Detected by_content(const Ends& ends) {
   const core::Glance& glance = ends.glance;
-  for (const core::Format* format : formats())
-    if (format->info.reads && format->matches(glance))
-      return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
+  if (const core::Format* const format = matching(glance))
+    return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
   if (auto foreign = recognize(glance)) return {nullptr, false, std::move(foreign)};
   const core::Format* suspect = find_by_extension(glance.extension);
   if (suspect != nullptr && suspect->info.reads) return {suspect, false, std::nullopt};
@@ -131,5 +136,7 @@ Detected detect(const Place& place, std::string_view asked) {
 }
 
 Detected detect(const Source& source) { return by_content(Ends(source, {})); }
+
+const core::Format* format_of_content(const Source& source) { return matching(Ends(source, {}).glance); }
 
 }  // namespace weighbridge::registry

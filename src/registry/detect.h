@@ -23,5 +23,7 @@ struct Detected {
 Detected detect(const Place&, std::string_view asked);
 // Detects one file of several. Its name does not count.
 Detected detect(const Source&);
+// The format that the content of a file shows; null: none, whatever its name says.
+const core::Format* format_of_content(const Source&);
 
 }  // namespace weighbridge::registry

@@ -86,13 +86,18 @@ core::Member load_member(const std::shared_ptr<const Source>& source, std::strin
     return {};
   }
   if (detected.format->info.name != format) return {detected.format->info.name, {}};
-  core::Draft draft;
-  draft.add_source(source);
-  read_file(*detected.format, *source, context, findings, draft);
-  return {format, draft.finish()};
+  return {format, load_file(*detected.format, source, context, findings)};
 }
 
 }  // namespace
+
+Model load_file(const core::Format& format, const std::shared_ptr<const Source>& source, const Context& context,
+                core::Findings& findings) {
+  core::Draft draft;
+  draft.add_source(source);
+  read_file(format, *source, context, findings, draft);
+  return draft.finish();
+}
 
 Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
             core::Findings& findings, Files files) {

@@ -25,6 +25,8 @@ enum class Files : bool { all, one };
 // Reports to `findings`. Throws core::Stop where `findings` does, Error{io} and Error{misuse}.
 Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&,
             Files = Files::all);
+// Reads the structure of one file by itself, in this format.
+Model load_file(const core::Format&, const std::shared_ptr<const Source>&, const Context&, core::Findings&);
 // Runs the rules that read payload on the share of the result of load(). Returns Verdict::shares.
 std::uint32_t check_content(const Loaded&, const Share&, const Context&, core::Findings&);
 

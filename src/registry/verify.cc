@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/doubt.h"
 #include "base/fail.h"
 #include "registry/checked.h"
 #include "registry/load.h"
+#include "registry/pickles.h"
 
 namespace weighbridge {
 namespace {
@@ -21,6 +24,15 @@ void require(const Share& share) {
   if (share.of < 1 || share.of > kMostShares || share.index >= share.of)
     base::misuse("share", fmt::format("share {} of {}: there are 1 to {}, and the first has index 0", share.index,
                                       share.of, kMostShares));
+}
+
+std::vector<std::string> doubts(const Report& report) {
+  std::vector<std::string> out;
+  for (const Finding& each : report.findings())
+    if (base::is_doubt(each.rule) && out.size() < Verdict::kMostNotKnownSafe &&
+        std::ranges::find(out, each.found) == out.end())
+      out.push_back(each.found);
+  return out;
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   verdict.payload_begin = verdict.report.findings().size();
   verdict.shares = registry::check_content(loaded, share, context, findings);
   verdict.payload_end = verdict.report.findings().size();
+  if (first && place->kind() == Place::Kind::folder) registry::judge_pickles(*place, loaded.model, context, findings);
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
   if (loaded.format != nullptr && first) {
@@ -46,6 +59,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
     registry::say_what_was_checked(*loaded.format, verdict);
   }
   core::place_files(verdict.report, verdict.model);
+  verdict.not_known_safe = doubts(verdict.report);
   if (const auto file = place->file()) file->check_unchanged();
   for (const auto& source : verdict.model.sources()) source->check_unchanged();
   return verdict;

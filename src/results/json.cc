@@ -322,6 +322,7 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   text_or_null(out, "format", verdict.format);
   flag(out, "valid", verdict.report.valid());
   member(out, "checked", verdict.checked);
+  results::texts(out, "not_known_safe", verdict.not_known_safe);
   member(out, results::kParts, verdict.parts);
   member(out, "digests", verdict.digests);
   if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());

@@ -43,6 +43,7 @@ std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
     out.member("to", advice.to);
     out.end_object();
   });
+  texts(out, "not_known_safe", diagnosis.verdict.not_known_safe);
   results::findings(out, diagnosis.verdict.report);
   out.end_object();
   return out.take();

@@ -80,6 +80,7 @@ class Pickle {
   struct Global {
     Ref ref;
     bool called;  // it is also called, not only named
+    bool run;     // it is called other than as a class whose __new__ makes an object
   };
 
   // Reads one pickle from `start` up to its STOP or its first error. `memory` limits the bytes of its values.

@@ -218,7 +218,7 @@ class PickleBuilder {
   Ref add_global(Ref module, Ref name) {
     out_.names_.push_back({module, name});
     const Ref out = add(Kind::global, pair(out_.names_.size() - 1, out_.globals_.size()));
-    out_.globals_.push_back({out, false});
+    out_.globals_.push_back({out, false, false});
     return out;
   }
   bool read_global(Ref& out) {
@@ -230,8 +230,11 @@ class PickleBuilder {
     return true;
   }
   void add_object(Ref callee, Ref arguments, Ref keywords, bool by_new) {
-    if (out_.nodes_[callee].kind() == Kind::global || out_.nodes_[callee].kind() == Kind::extension)
-      out_.globals_[out_.nodes_[callee].b()].called = true;
+    if (out_.nodes_[callee].kind() == Kind::global || out_.nodes_[callee].kind() == Kind::extension) {
+      Pickle::Global& global = out_.globals_[out_.nodes_[callee].b()];
+      global.called = true;
+      global.run = global.run || !by_new;
+    }
     out_.objects_.push_back({callee, arguments, keywords, kNothing, kNothing, kNothing, by_new});
     push(Kind::object, out_.objects_.size() - 1);
   }

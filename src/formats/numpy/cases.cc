@@ -214,6 +214,8 @@ template <class Each> void for_each_array(Each each) {
           {"dangerous-global"});
   objects("dangerous-global-before-the-break", "\x80\x04" + calls + "X\xff\xff", {"dangerous-global", "pickle"});
   objects("unknown-global", two_objects("N" + unknown), {"unknown-global"});
+  const std::string packed = "BZh91AY&SY" + counting(20);
+  objects("unread-pickle", two_objects("NC" + number(packed.size(), 1) + packed), {"unread-pickle"});
   objects("pickle", two_objects("NN").substr(0, 60), {"pickle"});
   objects("pickle-missing", "", {"pickle"});
   use("dangerous-global-of-a-field", "structured",

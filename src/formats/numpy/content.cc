@@ -40,7 +40,7 @@ void check_objects(std::string_view bytes, const ArrayRules& rules, core::At whe
 }
 
 constexpr core::PickleRules pickle_rules(const ArrayRules& rules) noexcept {
-  return {rules.kDangerousGlobal, rules.kUnknownGlobal, rules.kPickle, core::is_harmless_global};
+  return {rules.kDangerousGlobal, rules.kUnknownGlobal, rules.kUnreadPickle, rules.kPickle, core::is_harmless_global};
 }
 
 // Checks the members of an archive, several at once.

@@ -10,6 +10,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/pickle_globals.h"
 #include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/pytorch/rules.h"
@@ -113,13 +114,26 @@ void Adder::value(std::string_view name, Value value, Ref ref) {
   draft_.set_attribute(std::move(key), std::move(value));
 }
 
+namespace {
+
+// Whether what would make the object does harm.
+bool is_dangerous(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
+  constexpr int kMostCalls = 16;  // of what a call returns
+  for (int i = 0; i < kMostCalls && pickle.kind(ref) == wire::PickleKind::object; ++i) ref = pickle.callee(ref);
+  return pickle.kind(ref) == wire::PickleKind::global &&
+         (pickle.computed(ref) || core::is_dangerous_global(pickle.module(ref), pickle.name(ref)));
+}
+
+}  // namespace
+
 void Adder::opaque(std::string_view name, Ref ref, std::string_view why) {
   const std::string full = full_name(name);
   std::string detail = why.empty() ? spell_class(content_->pickle, ref) : std::string(why);
   if (!base::is_utf8(detail)) detail.clear();
   draft_.add_left_behind(core::indexed("values", base::is_utf8(full) ? full : std::string()),
                          detail.empty() ? "an object of an unknown class" : detail);
-  findings_.report(rules::kOpaque, {.offset = offset_of(ref)}, {},
+  const Rule& rule = is_dangerous(content_->pickle, ref) ? rules::kDangerousValue : rules::kOpaque;
+  findings_.report(rule, {.offset = offset_of(ref)}, {},
                    base::is_utf8(full) ? core::quoted(core::excerpt(full, 80)) : std::string(), detail);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
 #include "core/words.h"
 
@@ -104,6 +105,25 @@ Form form_of(std::string_view head) {
   const bool legacy = (kind == wire::PickleKind::long_bytes && magic.text(magic.root()) == kMagic) ||
                       (kind == wire::PickleKind::long_text && magic.text(magic.root()) == kMagicText);
   return legacy ? Form::legacy : Form::pickle;
+}
+
+bool is_pickle(std::string_view head, std::uint64_t size, std::string_view extension) {
+  constexpr std::string_view kNames[] = {"pkl",  "pickle", "joblib", "pt",  "pth", "bin",
+                                         "ckpt", "p",      "pck",    "dat", "data"};
+  // This many values of a pickle in the first bytes of a longer file are not a coincidence.
+  constexpr wire::Pickle::Ref kSure = 16;
+  constexpr std::uint64_t kMemory = std::uint64_t{1} << 20;
+  const wire::PickleInput input = core::input_of(head);
+  const wire::Pickle pickle = wire::Pickle::read(input, 0, kMemory);
+  const wire::PickleError& error = pickle.error();
+  if (core::may_be_pickle({}, head)) return pickle.ok() || error.offset > 2 || error.fault == wire::PickleFault::end;
+  const bool named = std::ranges::find(kNames, extension) != std::end(kNames);
+  if (named && pickle.ok()) return true;
+  if (core::does_something(pickle)) return true;
+  return named && (std::ranges::any_of(
+                       pickle.globals(),
+                       [&](const wire::Pickle::Global& each) { return core::could_be_global(pickle, each.ref); }) ||
+                   (error.fault == wire::PickleFault::end && head.size() < size && pickle.count() > kSure));
 }
 
 std::string_view top_folder(const core::Zip& zip) noexcept {

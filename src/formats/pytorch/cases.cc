@@ -532,7 +532,7 @@ void add_hostile(std::vector<core::CorpusCase>& out) {
   out.back().rule = "pytorch/trailing-data";
   out.back().others = {"pytorch/dangerous-global"};
   out.push_back({"dangerous-global",
-                 "pytorch/opaque",
+                 "pytorch/dangerous-value",
                  file(pickle(dict({t("x"), danger(), t("w"), kOne}))),
                  {"pytorch/dangerous-global"}});
   hostile("dangerous-global-not-called", file(pickle(g("os", "system") + "0" + dict({t("w"), kOne}))));
@@ -546,6 +546,16 @@ void add_hostile(std::vector<core::CorpusCase>& out) {
       {"pickle-before-the-break", "pytorch/pickle", "\x80\x02" + danger() + "X\xff\xff", {"pytorch/dangerous-global"}});
   out.push_back(
       {"unknown-global", "pytorch/unknown-global", file(pickle(g("mine", "Thing") + "0" + dict({t("w"), kOne})))});
+  std::string deep = pickle(danger());
+  for (int n = 0; n < 9; ++n) deep = pickle(raw(deep));
+  out.push_back({"unread-pickle", "pytorch/unread-pickle", deep});
+  out.push_back(
+      {"unread-pickle-bzip2", "pytorch/unread-pickle", pickle(dict({t("x"), raw("BZh91AY&SY" + counting(20))}))});
+  out.push_back({"unread-pickle-frame", "pytorch/unread-pickle",
+                 pickle(dict({t("x"), raw("\x80\x04\x95" + number(3, 8) + "Vabc\n.")}))});
+  out.push_back({"unknown-global-run", "pytorch/unknown-global",
+                 pickle(call(g("transformers.training_args", "TrainingArguments"), {t("x")}) + "0N")});
+  hostile("dangerous-global-in-base64", pickle(dict({t("x"), t("gAJjb3MKc3lzdGVtCilSLg==")})));
   out.push_back({"unknown-global-extension", "pytorch/unknown-global",
                  file(pickle("\x82\x07"
                              "0" +

@@ -11,6 +11,7 @@
 #include "core/content.h"
 #include "core/cut.h"
 #include "core/encoding.h"
+#include "core/packed.h"
 #include "core/pickle_scan.h"
 #include "core/progress.h"
 #include "core/sparse_content.h"
@@ -21,19 +22,23 @@
 namespace weighbridge::pytorch {
 namespace {
 
-constexpr core::PickleRules kPickleRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kPickle, is_known};
+constexpr core::PickleRules kPickleRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kUnreadPickle,
+                                         rules::kPickle, is_known};
 // Of an archive of TorchScript, whose own classes are its code.
-constexpr core::PickleRules kScriptRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kPickle,
-                                         [](std::string_view module, std::string_view name) noexcept {
+constexpr core::PickleRules kScriptRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kUnreadPickle,
+                                         rules::kPickle, [](std::string_view module, std::string_view name) noexcept {
                                            return module == "__torch__" || module.starts_with("__torch__.") ||
                                                   is_known(module, name);
                                          }};
 
+// How much of a file is checked.
+enum class Content : bool { pickles, all };
+
 // Checks the members of an archive, several at once, then looks into those that may be pickles.
 class Pass {
  public:
-  Pass(const Source& source, const Context& context, std::vector<Finding>& out)
-      : source_(source), context_(context), out_(out) {}
+  Pass(const Source& source, Content content, const Context& context, std::vector<Finding>& out)
+      : source_(source), content_(content), context_(context), out_(out) {}
 
   // The bytes to be read.
   std::uint64_t plan() {
@@ -67,26 +72,35 @@ class Pass {
     const core::ZipMember& member = zip_.members[i];
     std::string first;
     std::optional<Finding> wrong;
-    if (core::can_check(member, context_.limits)) {
+    if (content_ == Content::pickles) {
+      if (member.offset > 0 && member.encoding != Encoding::unknown && !member.broken && member.unreadable == nullptr) {
+        std::string ignored;
+        first = core::zip_front(source_, member, kFirst, context_, ignored);
+      }
+    } else if (core::can_check(member, context_.limits)) {
       constexpr core::ZipMemberRules kRules{.encoding = rules::kDeflate, .crc = rules::kCrc};
       const core::At where{.offset = member.offset, .tensor = member.name};
       wrong = core::check_zip_member(source_, member, kRules, where, progress, [&](std::span<const std::byte> piece) {
         if (first.empty())
-          first.assign(reinterpret_cast<const char*>(piece.data()), std::min<std::size_t>(8, piece.size()));
+          first.assign(reinterpret_cast<const char*>(piece.data()), std::min<std::size_t>(kFirst, piece.size()));
       });
     } else {
-      if (member.offset > 0 && member.encoding == Encoding::raw) {
-        first.resize(base::to_size(std::min<std::uint64_t>(8, member.stored)));
-        if (!first.empty()) source_.read_at(member.offset, std::as_writable_bytes(std::span(first)));
-      }
       progress.add(member.stored);
+    }
+    // Flags and headers may be false, but data that is stored can be read in any case.
+    if (first.empty() && member.offset > 0 && member.encoding == Encoding::raw && member.stored > 0) {
+      first.resize(base::to_size(std::min<std::uint64_t>(kFirst, member.stored)));
+      source_.read_at(member.offset, std::as_writable_bytes(std::span(first)));
     }
     const std::lock_guard lock(mutex_);
     if (core::may_be_pickle(member.name, first)) pickles_.push_back(i);
     if (wrong) out_.push_back(*std::move(wrong));
   }
 
+  static constexpr std::size_t kFirst = 8;  // bytes by which a pickle is known
+
   const Source& source_;
+  const Content content_;
   const Context& context_;
   std::vector<Finding>& out_;
   core::Zip zip_;
@@ -119,9 +133,18 @@ void check_cut_bools(const Tensor& tensor, const Part& part, const core::Cut& cu
   }
 }
 
+constexpr std::uint64_t kLook = 4096;  // as detection does
+
+std::string head_of(const Source& source) {
+  std::string head(base::to_size(std::min(source.size(), kLook)), '\0');
+  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
+  return head;
+}
+
 // Whether the model's file, or one of the files of its folder, may be a checkpoint.
 bool may_be_checkpoint(const Source& source, std::string_view head, bool alone) {
-  return source.size() > 0 && (alone || form_of(head) != Form::pickle || core::may_be_pickle({}, head));
+  return source.size() > 0 &&
+         (alone || form_of(head) != Form::pickle || is_pickle(head, source.size(), source.extension()));
 }
 
 }  // namespace
@@ -147,11 +170,10 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   std::vector<std::vector<Finding>> found(sources.size());
   std::uint64_t total = core::stored_bytes(bools) + core::sparse_bytes(model);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    std::string head(base::to_size(std::min<std::uint64_t>(sources[i]->size(), kHead)), '\0');
-    if (!head.empty()) sources[i]->read_at(0, std::as_writable_bytes(std::span(head)));
+    const std::string head = head_of(*sources[i]);
     if (!may_be_checkpoint(*sources[i], head, sources.size() == 1)) continue;
     if (form_of(head) == Form::archive) {
-      passes[i] = std::make_unique<Pass>(*sources[i], context, found[i]);
+      passes[i] = std::make_unique<Pass>(*sources[i], Content::all, context, found[i]);
       total += passes[i]->plan();
     } else {
       core::PickleScan(context, kPickleRules, found[i]).file(*sources[i]);
@@ -172,6 +194,22 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   }
   if (sources.size() == 1) return;
   core::report_sorted(std::move(of_parts), findings);
+}
+
+void check_pickles(const Source& source, const Context& context, core::Findings& findings) {
+  std::vector<Finding> found;
+  const std::string head = head_of(source);
+  if (form_of(head) == Form::archive) {
+    Pass pass(source, Content::pickles, context, found);
+    pass.plan();
+    core::Progress progress(context, 0);
+    pass.run(progress);
+  } else if (core::packing_of(head.substr(0, core::kPackingHead)).name.empty()) {
+    core::PickleScan(context, kPickleRules, found).file(source);
+  } else {
+    core::PickleScan(context, kPickleRules, found).packed_file(source);
+  }
+  core::report_sorted(std::move(found), findings);
 }
 
 }  // namespace weighbridge::pytorch

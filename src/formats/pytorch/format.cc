@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "base/endian.h"
-#include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
 #include "core/zip.h"
 #include "formats/pytorch/archive.h"
@@ -33,9 +32,6 @@ constexpr auto kHeldDTypes = [] {
   return out;
 }();
 
-// This many values of a pickle in the first bytes of a longer file are not a coincidence.
-constexpr wire::Pickle::Ref kSure = 16;
-
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -43,12 +39,12 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 // An archive with the pickle of PyTorch in any folder, or with other pickles, so that what they would do is reported.
 bool is_archive(const core::Glance& glance) {
   constexpr std::string_view kEnds[] = {"data.pkl", ".pkl", ".pickle", ".joblib"};
-  const auto is_pickle = [&](std::string_view name) {
-    return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+  const auto named_pickle = [&](std::string_view name) {
+    return std::ranges::any_of(kEnds, [&](std::string_view end) { return core::ends_with_ignoring_case(name, end); });
   };
-  if (std::ranges::any_of(glance.members, is_pickle)) return true;
+  if (std::ranges::any_of(glance.members, named_pickle)) return true;
   const std::string_view head = text_of(glance.head), name = core::first_zip_member(head);
-  if (is_pickle(name)) return true;
+  if (named_pickle(name)) return true;
   constexpr std::size_t kLocalHeader = 30, kExtraAt = 28;
   if (name.empty()) return false;
   const std::size_t data = kLocalHeader + name.size() + base::load_le<std::uint16_t>(head.data() + kExtraAt);
@@ -63,25 +59,6 @@ bool is_tar(std::string_view head) {
   return std::ranges::find(kMembers, name) != std::end(kMembers);
 }
 
-// Protocols 2 and above begin with their number. Those below are text, so the name of the file must say it, too.
-bool is_pickle(const core::Glance& glance) {
-  constexpr std::string_view kNames[] = {"pkl",  "pickle", "joblib", "pt",  "pth", "bin",
-                                         "ckpt", "p",      "pck",    "dat", "data"};
-  const std::string_view head = text_of(glance.head);
-  const bool numbered = core::may_be_pickle({}, head);
-  if (!numbered && std::ranges::find(kNames, glance.extension) == std::end(kNames)) return false;
-  constexpr std::uint64_t kMemory = std::uint64_t{1} << 20;
-  const wire::PickleInput input = core::input_of(head);
-  const wire::Pickle pickle = wire::Pickle::read(input, 0, kMemory);
-  const wire::PickleError& error = pickle.error();
-  if (numbered) return pickle.ok() || error.offset > 2 || error.fault == wire::PickleFault::end;
-  if (pickle.ok()) return true;
-  return std::ranges::any_of(
-             pickle.globals(),
-             [&](const wire::Pickle::Global& each) { return core::could_be_global(pickle, each.ref); }) ||
-         (error.fault == wire::PickleFault::end && head.size() < glance.size && pickle.count() > kSure);
-}
-
 bool matches(const core::Glance& glance) {
   if (glance.folder || glance.head.empty()) return false;
   if (spreads(glance)) return true;
@@ -89,7 +66,7 @@ bool matches(const core::Glance& glance) {
     case Form::archive: return is_archive(glance);
     case Form::legacy: return true;
     case Form::tar: return is_tar(text_of(glance.head));
-    case Form::pickle: return is_pickle(glance);
+    case Form::pickle: return is_pickle(text_of(glance.head), glance.size, glance.extension);
   }
   return false;
 }

@@ -16,6 +16,8 @@ bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
 void check_content(const Model&, const Context&, core::Findings&);
+// Only what loading the pickles of a file would do, of any file that holds some, or is packed (core/packed.h).
+void check_pickles(const Source&, const Context&, core::Findings&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

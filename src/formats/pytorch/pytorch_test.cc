@@ -144,7 +144,8 @@ TEST(PyTorch, ContainersThatDoubleEndEarly) {
 // A million codes of the same extension once gave a million findings.
 TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
   const auto judged = [](const std::string& bytes) {
-    static constexpr core::PickleRules kRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kPickle, is_known};
+    static constexpr core::PickleRules kRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kUnreadPickle,
+                                              rules::kPickle, is_known};
     std::vector<Finding> out;
     const wire::PickleInput input = core::input_of(bytes);
     core::judge_globals(wire::Pickle::read(input, 0, std::uint64_t{1} << 26), kRules, 0, 0, {}, out);
@@ -160,6 +161,16 @@ TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
   ASSERT_EQ(found.size(), 1001U);
   EXPECT_EQ(found.back().found, "500 more");
   EXPECT_EQ(found.back().rule, "pytorch/dangerous-global");
+}
+
+// A folder is searched for pickles whatever their names, so text without a number is one by what it does.
+TEST(PyTorch, APickleWithoutANumberIsOneByWhatItDoes) {
+  EXPECT_TRUE(kFormat.matches(glance("cos\nsystem\n(S'x'\ntR.", "txt")));
+  EXPECT_TRUE(kFormat.matches(glance("cos\nsystem\n(S'x'\ntRgarbage", "md")));
+  EXPECT_TRUE(kFormat.matches(glance("cmine\nThing\n.")));
+  EXPECT_FALSE(kFormat.matches(glance("cat\nsat\nmat\n", "txt")));
+  EXPECT_FALSE(kFormat.matches(glance("code\nprint\n", "txt"))) << "named, but not called";
+  EXPECT_FALSE(kFormat.matches(glance("N.", "txt")));
 }
 
 TEST(PyTorch, DetectionLooksAtContent) {
@@ -204,6 +215,11 @@ TEST(PyTorch, DangerousGlobals) {
   EXPECT_TRUE(is_known("torch.nn.modules.linear", "Linear"));
   EXPECT_FALSE(is_known("torch.nn.modules.module", "Module.register_module"));
   EXPECT_FALSE(is_known("torch.nn.modules.module", "register_module_forward_hook"));
+  EXPECT_TRUE(is_known("numpy.dtypes", "Float64DType"));
+  EXPECT_FALSE(is_known("numpy.dtypes", "sys.modules.XDType"));
+  EXPECT_TRUE(is_known("sklearn.linear_model._logistic", "LogisticRegression"));
+  EXPECT_TRUE(is_known("megatron.core.enums", "ModelType"));
+  EXPECT_FALSE(is_known("transformers.training_args", "json"));
 }
 
 }  // namespace

@@ -84,6 +84,11 @@ export interface Verdict {
   readonly valid: boolean;
   /** What was checked, in one phrase; empty unless valid. */
   readonly checked: string;
+  /**
+   * What loading the file with Python is not known to do safely: functions and classes that pickles name, and what was
+   * not looked into. Such a file is valid, but not "ok".
+   */
+  readonly not_known_safe: readonly string[];
   /** Stored parts of tensors, and how many of them have a digest. */
   readonly parts: number;
   readonly digests: number;

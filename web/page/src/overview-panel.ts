@@ -62,12 +62,17 @@ export class Overview extends HTMLElement {
   #tell(verdict: Verdict): void {
     const entry = this.#entry as Entry;
     const file = entry.source instanceof File ? entry.source : null;
-    const words = verdict.valid ? (verdict.findings.length > 0 ? "Valid, with warnings" : "Valid") : "Invalid";
+    const doubts = verdict.not_known_safe;
+    const words = !verdict.valid ? "Invalid" : doubts.length > 0 ? "Not known to be safe"
+      : verdict.findings.length > 0 ? "Valid, with warnings" : "Valid";
+    const tone = !verdict.valid ? "error" : doubts.length > 0 ? "warning" : "ok";
     this.#verdict.dataset["verdict"] = verdict.valid ? "valid" : "broken";
-    replace(this.#verdict, h("p", { class: `verdict-line ${verdict.valid ? "ok" : "error"}` },
-      h("span", { class: `badge ${verdict.valid ? "ok" : "error"}` }, words),
-      h("span", {}, verdict.valid ? "The file follows every rule of its format."
-        : `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`),
+    replace(this.#verdict, h("p", { class: `verdict-line ${tone}` },
+      h("span", { class: `badge ${tone}` }, words),
+      h("span", {}, !verdict.valid ? `${plural(verdict.findings_total ?? verdict.findings.length, "finding")}.`
+        : doubts.length > 0 ? `Loading it with Python is not known to be safe: ${doubts.slice(0, 10).join(", ")}${
+          doubts.length > 10 ? ` and ${grouped(doubts.length - 10)} more` : ""}.`
+        : "The file follows every rule of its format."),
       button("Verify again", () => void this.verify(), "small")), verdict.valid ? soundness(verdict) : null);
     replace(this.#warnings);
     if (verdict.findings.length > 0) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks a folder for pickles. Reads both ends of each file, all of the pickles, and of other files nothing.
+#include "registry/pickles.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/doubt.h"
+#include "core/common_rules.h"
+#include "core/packed.h"
+#include "core/pickle_scan.h"
+#include "core/words.h"
+#include "core/zip.h"
+#include "formats/huggingface/format.h"
+#include "formats/numpy/format.h"
+#include "formats/pytorch/format.h"
+#include "io/place.h"
+#include "registry/detect.h"
+#include "registry/load.h"
+#include "weighbridge/error.h"
+
+namespace weighbridge::registry {
+namespace {
+
+// A folder with more is reported.
+constexpr std::size_t kMostFiles = 100'000, kDeepest = 64;
+
+bool is_zip(const Source& source) {
+  std::string head(core::kZipMember.size(), '\0');
+  if (source.size() < head.size()) return false;
+  source.read_at(0, std::as_writable_bytes(std::span(head)));
+  return head == core::kZipMember;
+}
+
+// Whether it is packed in a way that can be looked into, or has the name of a pickle that is packed in another way.
+bool may_be_packed_pickle(const Source& source) {
+  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), core::kPackingHead)), '\0');
+  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
+  const core::Packing packing = core::packing_of(head);
+  if (packing.name.empty() || packing.name == core::kBase64) return false;
+  std::string_view name = source.name();
+  for (const std::string_view end : {".gz", ".z", ".bz2", ".xz", ".lzma", ".zst", ".lz4"})
+    if (core::ends_with_ignoring_case(name, end)) name.remove_suffix(end.size());
+  return packing.readable || core::may_be_pickle(name, {});
+}
+
+void judge(const std::shared_ptr<const Source>& source, const Context& context, core::Findings& findings) {
+  const core::Format* const format = format_of_content(*source);
+  const bool numpy = format == &numpy::kNpy || format == &numpy::kNpz;
+  Report report;
+  core::Findings own(report, core::Findings::Mode::all);
+  if (format == &pytorch::kFormat) {
+    load_file(*format, source, context, own);
+    pytorch::check_pickles(*source, context, own);
+  } else if (numpy) {
+    const Model model = load_file(*format, source, context, own);
+    // Arrays of objects are unsupported.
+    if (report.unsupported() > 0) format->check_content(model, context, own);
+  }
+  // PyTorch reads an archive whatever else is in it, and joblib unpacks what it loads.
+  if (format != &pytorch::kFormat && (is_zip(*source) || (format == nullptr && may_be_packed_pickle(*source))))
+    pytorch::check_pickles(*source, context, own);
+  bool told = false;
+  for (const Finding& each : report.findings()) {
+    if (each.severity != Severity::error && !base::is_doubt(each.rule)) continue;
+    told = told || each.severity == Severity::error;
+    findings.report(each);
+  }
+  if (!told && !report.valid()) findings.report(*report.first_error());
+}
+
+}  // namespace
+
+void judge_pickles(const Place& place, const Model& model, const Context& context, core::Findings& findings) {
+  std::vector<std::string_view> judged;
+  if (huggingface::has_pickled_weights(model))
+    for (const auto& source : model.sources()) judged.push_back(source->name());
+  std::ranges::sort(judged);
+  const io::FilesBelow files = io::files_below(place, kMostFiles, kDeepest);
+  for (const std::string& name : files.names) {
+    std::shared_ptr<const Source> source;
+    try {
+      source = place.open(name);
+    } catch (const Error&) {
+      continue;  // no file, or one that nobody here can read
+    }
+    if (!source || std::ranges::binary_search(judged, source->name())) continue;
+    core::Findings to = findings.in(*source);
+    judge(source, context, to);
+  }
+  if (!files.left_out.empty())
+    findings.report(core::rules::kFileUnsearched, {}, {}, core::quoted(core::excerpt(files.left_out, 200)));
+}
+
+}  // namespace weighbridge::registry
