@@ -8,6 +8,7 @@
 //
 // Undoing only renames: a new file gets the name of a temporary again, and an old one its own.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -87,8 +88,9 @@ struct Recovered {
   void require_free(const std::string& folder, const std::string& name) const;
 };
 // Undoes what this user's killed runs left half done in the folder, and removes the old files of those that were done.
-// What others left, and what cannot be undone, stays. Error io/lock, io/open. Does nothing if there is no such folder.
-Recovered recover(const std::string& folder);
+// What others left, and what cannot be undone, stays, and so does everything while another process keeps the folder
+// locked for longer than `patience`. Error io/open. Does nothing if there is no such folder.
+Recovered recover(const std::string& folder, std::chrono::milliseconds patience = FolderLock::kPatience);
 
 // The files that a change in place (edit/patched_file.h) keeps beside the changed file.
 enum class EditFile : std::uint8_t { journal, undo };

@@ -181,7 +181,7 @@ void refuse_journal(const std::string& file, std::string rule, std::string messa
   throw Error(std::move(found));
 }
 
-Recovered recover(const std::string& folder) {
+Recovered recover(const std::string& folder, std::chrono::milliseconds patience) {
   Recovered out;
   if (!exists_as_folder(folder)) return out;
   const Fd fd = open_folder(folder);
@@ -189,17 +189,26 @@ Recovered recover(const std::string& folder) {
   if (left.empty()) return out;
   // Without anything of this user's, nothing will change, so that no turn is waited for.
   std::optional<FolderLock> turn;
-  if (std::ranges::any_of(left, [&](const std::string& name) { return is_own(fd.get(), name); })) turn.emplace(folder);
+  std::string kept_out;
+  if (std::ranges::any_of(left, [&](const std::string& name) { return is_own(fd.get(), name); })) try {
+      turn.emplace(folder, std::function<bool()>(), patience);
+    } catch (const Error& error) {
+      // A journal must not keep other names from being written, whoever has the folder locked.
+      if (error.finding().rule != "io/lock") throw;
+      kept_out = error.finding().message;
+    }
   // Old files are listed before journals: the journal of a living run is there before its old files.
   const std::vector<std::string> old = entries_of(fd.get(), is_old);
   Finder finder(folder, fd.get());
-  bool all = true;
+  bool all = kept_out.empty();
   for (const std::string& name : entries_of(fd.get(), is_journal)) {
     Found found = finder.look_at(name);
-    if (found.state == Found::State::own) {
+    if (found.state == Found::State::own && kept_out.empty()) {
       found.why = undo_all(fd.get(), found);
       out.did = true;
-    } else if (found.state == Found::State::done) {
+    } else if (found.state == Found::State::own) {
+      found.why = kept_out;
+    } else if (found.state == Found::State::done && kept_out.empty()) {
       remove_journal(fd.get(), found);
       out.did = true;
     }

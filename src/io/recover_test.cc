@@ -4,12 +4,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <random>
+#include <set>
 
 #include "io/atomic_file.h"
 #include "io/journal.h"
@@ -170,6 +173,66 @@ TEST(PlantedJournal, IsUndoneIfSomebodyTrustsItAfterItWasShown) {
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_EQ(read_file(folder / kTemporary), "new") << "a file of somebody's is renamed and not removed";
   EXPECT_EQ(folder.entries(), (std::set<std::string>{"a", kTemporary}));
+}
+
+// Whatever the journal says, undoing it only renames: every file is there afterwards, and outside nothing changes.
+TEST(PlantedJournal, ThatIsTrustedLosesNoFile) {
+  const StateHome home;
+  std::mt19937 random(6);
+  const auto one_of = [&](const Fields& from) { return from[random() % from.size()]; };
+  const Fields names{"a", "b", "Documents/c", "link/d", "absent", "Documents", "link"};
+  const Fields fresh{"", kTemporary, ".s.weighbridge-00000000000000bb.tmp/a",
+                     "Documents/.c.weighbridge-00000000000000cc.tmp", "link/.d.weighbridge-00000000000000dd.tmp"};
+  const Fields aside{"", kOld, ".y.weighbridge-0123456789abcdef.old"};
+  int undone = 0;
+  for (int round = 0; round < 400; ++round) {
+    const TemporaryFolder folder, outside;
+    for (const char* sub : {"Documents", ".s.weighbridge-00000000000000bb.tmp"}) fs::create_directory(folder / sub);
+    fs::create_directory_symlink(outside.path(), folder / "link");
+    write_file(outside / "d", "d");
+    const Fields there{"a", "b", "Documents/c", kTemporary, kOld, fresh[2], fresh[3], aside[2]};
+    std::multiset<std::string> held;
+    for (const std::string& each : there)
+      if (random() % 4 != 0) {
+        write_file(folder / each, each);
+        held.insert(each);
+      }
+    std::vector<Fields> entries;
+    for (unsigned i = 0; i <= random() % 3; ++i) {
+      const Fields inodes{"0", "7", inode_of(folder / one_of(there)), inode_of(outside / "d")};
+      entries.push_back({one_of(names), one_of(fresh), one_of(aside), one_of(inodes), one_of(inodes)});
+    }
+    plant(folder.path(), entries, "1");
+    try {
+      undone += recover_folder(folder.path(), true).at(0).undone ? 1 : 0;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.finding().rule, "io/half-published") << error.what();
+    }
+    std::multiset<std::string> now;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file() && !is_journal(entry.path().filename().string()))
+        now.insert(read_file(entry.path().string()));
+    // What is left of old files when no journal is there belongs to a change that is done.
+    for (const std::string& old : {aside[1], aside[2]})
+      if (!now.contains(old)) held.erase(old);
+    EXPECT_EQ(now, held) << "round " << round;
+    EXPECT_EQ(outside.entries(), std::set<std::string>{"d"});
+  }
+  EXPECT_GT(undone, 20);
+}
+
+TEST(OwnJournal, BlocksNoOtherNameWhileTheFolderIsLocked) {
+  const StateHome home;
+  const TemporaryFolder folder;
+  kill_half_way(folder.path());
+  const Fd stranger = open_folder(folder.path());
+  ASSERT_EQ(::flock(stranger.get(), LOCK_EX), 0);
+  const Recovered left = recover(folder.path(), std::chrono::milliseconds(10));
+  ASSERT_EQ(left.standing.size(), 1U);
+  EXPECT_NE(left.standing[0].why.find("locked"), std::string::npos) << left.standing[0].why;
+  EXPECT_EQ(thrown([&] { left.require_free(folder.path(), "a"); }).rule, "io/half-published");
+  EXPECT_NO_THROW(left.require_free(folder.path(), "b"));
+  EXPECT_EQ(read_file(folder / "a"), "new");
 }
 
 TEST(OwnJournal, IsUndoneByItselfOnlyWithTheKey) {

@@ -77,8 +77,12 @@ std::optional<Key> read_key(int folder) {
       (there.st_mode & 077) != 0 || there.st_size != static_cast<off_t>(Key{}.size()))
     return std::nullopt;
   Key key{};
-  if (pread_full(fd.get(), 0, key, kKeyFile) != key.size()) return std::nullopt;
-  return key;
+  ssize_t got = 0;
+  do {
+    got = ::read(fd.get(), key.data(), key.size());
+  } while (got < 0 && errno == EINTR);
+  // A key that cannot be read is like none: no reason to refuse a run.
+  return got == static_cast<ssize_t>(key.size()) ? std::optional(key) : std::nullopt;
 }
 
 // Puts a key on the disk, before a journal is marked with it. Of two runs at once, the first one's stays. Error{io}.
@@ -117,7 +121,7 @@ std::optional<codecs::Digest256> mark_of(std::string_view text, Missing missing)
   if (!key) return std::nullopt;
   return codecs::hmac_sha256(*key, std::as_bytes(std::span(text)));
 } catch (const Error&) {
-  return std::nullopt;  // the key cannot be read, or made
+  return std::nullopt;  // the key cannot be made
 }
 
 bool is_marked(std::string_view text, std::span<const std::byte> mark) {
