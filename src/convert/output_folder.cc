@@ -91,12 +91,21 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   if (exists) left = io::recover(path_);
   if (exists && !replace_) require_empty(path_);
   if (!exists) make_folder(path_);
-  find_removed();
-  remove_left_over();
-  for (const std::string& each : paths()) {
-    require_inside(each);
-    left.require_free(path_, each.substr(file("").size()));
+  try {
+    find_removed();
+    remove_left_over();
+    for (const std::string& each : paths()) {
+      require_inside(each);
+      left.require_free(path_, each.substr(file("").size()));
+    }
+  } catch (...) {
+    remove_made();
+    throw;
   }
+}
+
+void OutputFolder::remove_made() noexcept {
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 
 // A symbolic link would write outside the folder, to a file that others read: download caches hold such links.
@@ -112,8 +121,7 @@ OutputFolder::~OutputFolder() {
   small_.clear();  // their temporaries must go before the folders
   payloads_.clear();
   on_abandon_.clear();
-  if (kept_) return;
-  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+  if (!kept_) remove_made();
 }
 
 std::string OutputFolder::file(const std::string& name) const { return io::join_path(path_, name); }

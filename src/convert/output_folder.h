@@ -50,6 +50,7 @@ class OutputFolder {
   void find_removed();
   void remove_left_over() const;
   void make_folder(const std::string& path);
+  void remove_made() noexcept;
   void require_inside(const std::string& path) const;
 
   const core::OutFolder& layout_;
