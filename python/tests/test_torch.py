@@ -217,7 +217,7 @@ def test_an_element_that_repeats_without_end_fills_no_memory(tmp_path):
     model = wb.open(tmp_path / "a.pt")
     w, v = model["w"], model["v"]
     assert w[5] == 1 and w[many - 1] == w[-1] == 1 and w[many - 3:].tolist() == [1, 1, 1] and w[-1:].tolist() == [1]
-    for read in (w.numpy, w.torch, w.tobytes, lambda: w.numpy("f8"), lambda: w[0:1 << 33], lambda: w[::1 << 30], lambda: v[1], lambda: w.numpy(copy=True),
+    for read in (w.numpy, w.torch, w.tobytes, lambda: w.numpy("f8"), lambda: w[0:1 << 33], lambda: w[::1 << 30], lambda: v[1], lambda: w.numpy(copy=True), lambda: 2 in w,
                  lambda: np.asarray(w), w.__dlpack__, model.numpy, model.torch, lambda: model.numpy(copy=True), w.hash):
         with pytest.raises(wb.LimitError) as refused:
             read()

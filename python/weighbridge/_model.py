@@ -202,6 +202,9 @@ class Tensor:
             raise TypeError("len() of a tensor without dimensions")
         return self.shape[0]
 
+    def __contains__(self, value: object) -> bool:
+        return value in self.numpy()
+
     def tobytes(self, dtype: Any = None) -> bytes:
         """The elements, row-major and little-endian. Needs no NumPy."""
         return self._tensor.bytes(self._readable(dtype), settings())
