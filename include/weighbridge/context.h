@@ -14,9 +14,10 @@ struct Limits {
   std::uint64_t header = std::uint64_t{1} << 30;    ///< bytes of a header, manifest or index
   std::uint64_t tensors = 16'000'000;               ///< tensors in one file
   std::uint64_t decoded = std::uint64_t{64} << 30;  ///< bytes of one part or tensor after decoding or densifying
-  /// Bytes that one job may read or hash, where parts share bytes; 0: 16 times the tensor data, and at least 256 MiB.
+  /// Bytes that one job may read, hash or make, where parts share or repeat them; 0: 16 times the tensor data, and at
+  /// least 256 MiB.
   std::uint64_t work = 0;
-  /// Bytes of an output, where parts share bytes; 0: 16 times the tensor data, and at least 256 MiB.
+  /// Bytes of an output, where parts share or repeat them; 0: 16 times the tensor data, and at least 256 MiB.
   std::uint64_t output = 0;
   std::uint32_t depth = 64;  ///< nesting of JSON and CBOR
 };

@@ -61,6 +61,16 @@ TEST(Naming, AVocabularyLargerThanItsEmbeddingsIsRefused) {
   EXPECT_NE(refusal(builder.build()).find("more tokens"), std::string::npos);
 }
 
+// Rows that a file repeats take no room in it, and each became a token.
+TEST(Naming, FarMoreRowsThanTokensAreNoVocabulary) {
+  Builder builder = bert_with({200'000, 1});
+  Tokenizer tokenizer;
+  tokenizer.vocab_size = 1;
+  tokenizer.tokens.push_back("a");
+  builder.tokenizer(std::move(tokenizer));
+  EXPECT_NE(refusal(builder.build()).find("twice as many rows"), std::string::npos);
+}
+
 Model with(const Model& model, const std::string& key, const std::string& text) {
   return view(model, {.set = {{key, text}}});
 }
