@@ -237,10 +237,11 @@ std::string_view kind_of(const TensorDiff& t) {
                         : "with other bits";
 }
 
-// "14 tensors of codes of FP8 with scales compared by their stored bytes".
+// "14 tensors of codes of FP8 with scales compared by stored bytes".
 std::string codes_text(const Diff& found) {
   std::string schemes;
   for (const std::string& scheme : found.schemes) schemes += (schemes.empty() ? "" : " and ") + shown(scheme);
+  if (found.codes == 0) return "codes of " + schemes + " not compared with values";
   return counted(found.codes, "tensor", "tensors") + " of codes of " + schemes + " compared by stored bytes";
 }
 
@@ -260,7 +261,7 @@ void print_summary(Session& session, const Diff& found) {
     for (std::size_t k = kKinds.size() - 2; k < kKinds.size(); ++k)
       if (counts[k] > 0) more += ", " + grouped(counts[k]) + " " + std::string(kKinds[k]);
     if (found.moved > 0) more += ", in another order";
-    if (found.codes > 0) more += ", " + codes_text(found);
+    if (!found.schemes.empty()) more += ", " + codes_text(found);
     out.text(more + ")\n");
     return;
   }
@@ -270,7 +271,7 @@ void print_summary(Session& session, const Diff& found) {
   for (std::size_t k = 0; k < kKinds.size(); ++k)
     if (counts[k] > 0) add(grouped(counts[k]) + " " + std::string(kKinds[k]));
   if (found.same > 0) add(grouped(found.same) + " equal");
-  if (found.codes > 0) add(codes_text(found));
+  if (!found.schemes.empty()) add(codes_text(found));
   if (!found.metadata.empty()) add(counted(found.metadata.size(), "entry of metadata", "entries of metadata"));
   if (!found.tokenizer.empty()) add("the tokenizer");
   out.text(list + "\n");

@@ -130,7 +130,7 @@ struct Diff {
   std::uint64_t incomparable = 0;         ///< tensors that could not be compared
   /// Codes of schemes with a partner: their stored bytes were compared, equal ones included.
   std::uint64_t codes = 0;
-  std::vector<std::string> schemes{};  ///< that these are codes of
+  std::vector<std::string> schemes{};  ///< of these, and of codes whose partner has values
   std::uint64_t moved = 0;             ///< tensors at another position, which does not count as a difference
   std::uint64_t bytes = 0;             ///< logical bytes of the tensors of the first model
   /// Nothing differs and everything could be compared.

@@ -60,3 +60,17 @@ def test_codes_are_compared_by_their_bytes(quantized, tmp_path):
     assert [(t.scheme, t.values, t.changes) for t in found.tensors] == [("bitsandbytes int8", None, ["changed"])]
     assert wb.diff(other, other).equal and wb.diff(quantized, quantized).codes == 1
     assert wb.diff(tmp_path / "b.safetensors", wb.open(other).view(only="norm.weight")).codes == 0
+
+
+@pytest.mark.parametrize("run", ["Embedder", "Generator"])
+def test_a_quantized_model_does_not_run(tmp_path, run):
+    folder = tmp_path / run
+    folder.mkdir()
+    ones = struct.pack("<16f", *[1] * 16)
+    words = "embeddings.word_embeddings.weight" if run == "Embedder" else "model.embed_tokens.weight"
+    shard(folder / "model.safetensors", {"x.weight": ("F8_E4M3", [4, 4], bytes(16)), "x.weight_scale": ("F32", [], ones[:4]), words: ("F32", [4, 4], ones)})
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "bert" if run == "Embedder" else "llama", "hidden_size": 4, "vocab_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,
+        "intermediate_size": 4, "max_position_embeddings": 8, "layer_norm_eps": 1e-12, "type_vocab_size": 2, "rms_norm_eps": 1e-6}))
+    with pytest.raises(wb.UnsupportedError, match="FP8 with scales"):
+        getattr(wb, run)(folder)

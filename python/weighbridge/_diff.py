@@ -137,7 +137,7 @@ class Diff(Record):
     codes : int
         Tensors in both models that are codes of a quantization scheme: their stored bytes are compared, not their values.
     schemes : list of str
-        The schemes.
+        The schemes of these, and of codes whose partner has values.
     moved, bytes : int
         Tensors at another position, which does not count as a difference; bytes of the first model's tensors once decoded.
     """

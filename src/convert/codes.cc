@@ -35,7 +35,9 @@ std::vector<Item> refuse_codes(const Model& model) {
   std::vector<Item> out;
   for (const core::CodedUse& use : core::uses_of_codes(model))
     out.push_back({LossKind::unsupported, core::indexed("tensors", use.first), use.scheme,
-                   kept(use.tensors == 1 ? "" : "; so are " + std::to_string(use.tensors - 1) + " more tensors")});
+                   kept(use.tensors == 1   ? ""
+                        : use.tensors == 2 ? "; another tensor belongs to them"
+                                           : "; " + std::to_string(use.tensors - 1) + " more tensors belong to them")});
   return out;
 }
 
@@ -47,7 +49,7 @@ Options without_values(Options options) {
   return options;
 }
 
-void judge_codes(core::WriteLayout& layout, const Model& model) {
+void judge_codes(core::WriteLayout& layout, const Model& model, std::string_view from, std::string_view to) {
   std::map<std::string, const core::Coded*, std::less<>> marked;
   for (const Tensor& tensor : model)
     if (const core::Coded* const mark = core::coded(tensor)) marked.emplace(core::subject(tensor), mark);
@@ -86,6 +88,12 @@ void judge_codes(core::WriteLayout& layout, const Model& model) {
   for (const std::string& subject : changed)
     layout.blockers.push_back(
         {LossKind::unsupported, subject, mark_of(subject)->name, kept(": it would get another dtype or layout")});
+  if (from != to)
+    for (const core::CodedUse& use : core::uses_of_codes(model))
+      layout.changes.push_back({LossKind::layout, core::indexed("tensors", use.first), use.scheme,
+                                "the same codes in " + std::to_string(use.tensors) +
+                                    (use.tensors == 1 ? " tensor" : " tensors") +
+                                    ": what reads them must know the scheme"});
   core::for_each_forgotten(model, [&](const Tensor& tensor) {
     layout.losses.push_back({LossKind::layout, core::subject(tensor), core::coded(tensor)->name,
                              "plain " + std::string(tensor.type_name()) +

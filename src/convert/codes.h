@@ -18,7 +18,8 @@ std::vector<Item> refuse_codes(const Model&);
 Options without_values(Options);
 
 // Of a layout of `model`: codes that the writer would change or leave out become blockers, which name the scheme. Codes
-// that the output does not show as such are losses.
-void judge_codes(core::WriteLayout&, const Model& model);
+// that the output does not show as such are losses. In a container of another format than `from`, copied codes are a
+// change that is listed.
+void judge_codes(core::WriteLayout&, const Model& model, std::string_view from, std::string_view to);
 
 }  // namespace weighbridge::convert

@@ -346,7 +346,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   const Options asked = input.refused ? convert::without_values(options) : options;
   rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, asked); });
   add_items(rep->layout, input);
-  if (!input.refused) convert::judge_codes(rep->layout, input.model);
+  if (!input.refused) convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);
   if (!input.refused) {
     name_folder_files(rep->layout, model);
     name_left_behind(rep->layout, model);
@@ -375,7 +375,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   const Options asked = input.refused ? convert::without_values(options) : options;
   rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, asked); });
   add_items(rep->layout, input);
-  if (!input.refused) convert::judge_codes(rep->layout, input.model);
+  if (!input.refused) convert::judge_codes(rep->layout, input.model, more.format(), target.format());
   if (!input.refused) {
     name_folder_files(rep->layout, more);
     name_left_behind(rep->layout, more);

@@ -212,6 +212,7 @@ class Differ {
     const auto mark_of = [](const Tensor& tensor) { return core::is_codes(tensor) ? core::coded(tensor) : nullptr; };
     const core::Coded *const from = mark_of(a), *const to = mark_of(b);
     found.scheme = (from ? from : to)->name;
+    if (std::ranges::find(out_.schemes, found.scheme) == out_.schemes.end()) out_.schemes.push_back(found.scheme);
     if (!from || !to || from->id != to->id) {
       found.verdict = Verdict::incomparable;
       found.why = (from ? from : to)->name + " in " + (from ? "A" : "B") + ": codes that other tensors complete; " +
@@ -219,7 +220,6 @@ class Differ {
       return;
     }
     ++out_.codes;
-    if (std::ranges::find(out_.schemes, found.scheme) == out_.schemes.end()) out_.schemes.push_back(found.scheme);
     const bool same = !found.recast && !found.reshaped && comparison::same_bytes(stored(a), stored(b), context_);
     found.changed = !same;
     found.why = found.scheme + ", stored bytes are " + (same ? "equal" : "not equal");

@@ -141,7 +141,7 @@ std::string to_json(const Comparison& in) {
   out.member("same", diff.same);
   out.member("different", diff.different);
   out.member("incomparable", diff.incomparable);
-  if (diff.codes > 0) {
+  if (!diff.schemes.empty()) {
     out.member("codes", diff.codes);
     results::list(out, "schemes", diff.schemes, [&](const std::string& scheme) { out.string(scheme); });
   }

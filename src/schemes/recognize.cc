@@ -101,7 +101,8 @@ class Recognizer {
       if (form.end.empty() && (p + 1 >= in_.size || !in_.at(p + 1).name.starts_with(codes.name))) continue;
       if (try_form(p, codes, form)) return;
     }
-    if (holds(kF8, codes.dtype)) look_for_scale(p, codes);
+    const bool weight = holds(kBytes, codes.dtype) && codes.shape.size() > 1 && codes.name.ends_with(kWeight);
+    if (holds(kF8, codes.dtype) || weight) look_for_scale(p, codes);
   }
 
   // "weight", of a model that is one layer, for ".weight".
@@ -248,6 +249,9 @@ class Recognizer {
       constexpr std::array<std::uint64_t, 7> kWidths{1, 2, 3, 4, 5, 6, 8};
       return group > 0 && together % group == 0 && std::ranges::find(kWidths, together / group) != kWidths.end();
     };
+    // Its floating-point modes: mxfp8 has groups of 32, mxfp4 of 32, nvfp4 of 16.
+    if (!holds(kReal, scales.dtype) && (together == 256 || together == 128 || together == 64))
+      return together == 256 ? 8 : 4;
     if (is_width(config_.group)) return together / config_.group;
     if (config_.bits > 0 && config_.bits <= 8) return config_.bits;
     for (const std::uint64_t group : {64U, 32U, 128U, 16U})  // MLX's default first
@@ -255,7 +259,7 @@ class Recognizer {
     return 4;
   }
 
-  // A scale of a name that the table does not have, of FP8 weights.
+  // A scale of a name that the table does not have, of FP8 and int8 weights.
   void look_for_scale(std::uint32_t p, const Entry& codes) {
     const auto is_scale = [&](const Entry& entry, std::string_view rest) {
       if (!entry.plain || !holds(kReal | type(DType::f8_e8m0), entry.dtype) || count_of(entry) > count_of(codes))
@@ -284,7 +288,7 @@ class Recognizer {
       for (std::uint32_t at = p + 1; at < in_.size && at - p <= kNear && look(at, module, false); ++at) {}
     }
     if (scales.empty()) return;
-    const std::uint32_t scheme = named("fp8");
+    const std::uint32_t scheme = named(holds(kF8, codes.dtype) ? "fp8" : "int8");
     for (const std::uint32_t at : scales) put({.position = at, .scheme = scheme, .codes = false});
     put({.position = p, .scheme = scheme, .codes = true, .parameters = count_of(codes)});
   }

@@ -103,7 +103,7 @@ constexpr Companion kPackedNvfp4[] = {{"_scale", kF8}, {"_global_scale", kReal, 
 constexpr Companion kPackedMx[] = {{"_scale", kExponents}};
 constexpr Companion kGroups[] = {{".scales", kAny, Need::any},
                                  {".qzeros", kAny, Need::any},
-                                 {".g_idx", kAny, Need::also},
+                                 {".g_idx", kAny, Need::any},
                                  {".zeros", kAny, Need::also}};
 constexpr Companion kGroupsInOrder[] = {{".scales", kAny, Need::any}, {".qzeros", kAny, Need::any}, {".g_idx", kAny}};
 constexpr Companion kExl2[] = {{".q_scale", kAny, Need::any},

@@ -29,6 +29,7 @@ LAYOUTS = {
     "fp8_activations_only": ("FP8 with scales", {f"{L}.weight": ("F8_E4M3", [64, 32]), f"{L}.input_scale": ("F32", [])}, 64 * 32),
     "mxfp8": ("MXFP8", {f"{L}.weight": ("F8_E4M3", [16, 64]), f"{L}.weight_scale": ("U8", [16, 2])}, 16 * 64),
     "int8": ("int8 with scales", {f"{L}.weight": ("I8", [16, 48]), f"{L}.weight_scale": ("BF16", [16, 1])}, 16 * 48),
+    "int8_other_scale": ("int8 with scales", {f"{L}.weight": ("I8", [16, 48]), f"{L}.dequant_scale": ("F32", [16])}, 16 * 48),
     "nvfp4": ("NVFP4", {f"{L}.weight_packed": ("U8", [16, 32]), f"{L}.weight_scale": ("F8_E4M3", [16, 4]), f"{L}.weight_global_scale": ("F32", [1])}, 16 * 64),
     "nvfp4_comfy": ("NVFP4", {f"{L}.weight": ("U8", [32, 24]), f"{L}.weight_scale": ("F8_E4M3", [32, 3]), f"{L}.weight_scale_2": ("F32", []), f"{L}.comfy_quant": ("U8", [24])}, 32 * 48),
     "nvfp4_modelopt": ("NVFP4", {f"{L}.weight": ("U8", [32, 24]), f"{L}.weight_scale": ("F8_E4M3", [32, 3]), f"{L}.weight_scale_2": ("F32", [])}, 32 * 48),
@@ -110,6 +111,7 @@ def test_codes_are_copied_as_they_are(layout, tmp_path, end):
     done = weighbridge("diff", "--no-metadata", path, out)
     assert "equal" in done.stdout and scheme in done.stdout and "stored bytes" in done.stdout
     assert json.loads(weighbridge("inspect", "--json", out).stdout)["parameters"] == parameters
+    assert scheme in weighbridge("convert", out, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout
 
 
 def test_codes_without_what_completes_them_need_consent(layout, tmp_path):
@@ -153,7 +155,7 @@ def test_codes_are_not_compared_with_values(tmp_path):
     codes.write_bytes(safetensors({"x.weight": tensor("F8_E4M3", [4, 4]), "x.weight_scale": ("F32", [], floats(0.5))}))
     values.write_bytes(safetensors({"x.weight": tensor("F32", [4, 4])}))
     done = weighbridge("diff", "--only", "x.weight", codes, values, status=3)
-    assert "FP8 with scales in A" in done.stdout and "e+" not in done.stdout
+    assert "FP8 with scales in A" in done.stdout and "codes of FP8 with scales not compared with values" in done.stdout
 
 
 def test_an_adapter_is_not_merged_into_codes(layout, tmp_path):
@@ -170,6 +172,32 @@ def test_scales_of_another_file_complete_codes(tmp_path):
     done = weighbridge("convert", tmp_path / "a.safetensors", tmp_path / "b.safetensors", "-o", tmp_path / "o.safetensors",
                        "--cast", "f32", status=3)
     assert "FP8 with scales" in done.stdout
+
+
+def test_codes_and_scales_in_different_shards_are_recognized(tmp_path):
+    shards = {"a.safetensors": {"x.weight": tensor("F8_E4M3", [4, 4])}, "b.safetensors": {"x.weight_scale": ("F32", [], floats(0.5))}}
+    for name, tensors in shards.items():
+        (tmp_path / name).write_bytes(safetensors(tensors))
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 20}, "weight_map": {each: name for name, tensors in shards.items() for each in tensors}}))
+    assert "quantized: FP8 with scales, 1 tensor of codes and 1 that complete them" in weighbridge("inspect", index).stdout
+    assert "FP8 with scales" in weighbridge("convert", index, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout
+
+
+def test_an_edit_does_not_make_values_of_codes(tmp_path):
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(safetensors({"x.weight": tensor("F8_E4M3", [4, 4]), "x.weight_scale": ("F32", [], floats(0.5)), "y": ("F32", [], floats(1))}))
+    assert "FP8 with scales" in weighbridge("edit", path, "--in-place", "--rename", "x.weight_scale=x.s", status=3).stderr
+    weighbridge("edit", path, "--in-place", "--rename", "y=z")
+    weighbridge("edit", path, "--in-place", "--rename", "s/^x/w/")
+
+
+def test_a_copy_in_another_format_says_that_it_holds_codes(tmp_path):
+    path = tmp_path / "one.safetensors"
+    path.write_bytes(safetensors({name: tensor(*facts) for name, facts in LAYOUTS["awq"][1].items()}))
+    assert "change layout" in (out := weighbridge("convert", path, tmp_path / "o.gguf").stdout) and "AWQ -> the same codes in 3 tensors" in out
+    assert "AWQ" in weighbridge("generate", tmp_path / "o.gguf", "-p", "x", status=3).stderr
+    assert "change" not in weighbridge("convert", path, tmp_path / "o.safetensors").stdout
 
 
 # Models that are not quantized: every tensor is a value, and can be cast.
