@@ -44,6 +44,19 @@ def test_codes_are_not_cast(quantized):
                 read()
 
 
+def test_no_error_suggests_a_cast_of_codes(tmp_path, monkeypatch):
+    import sys
+
+    path = shard(tmp_path / "f8.safetensors", {"x.weight": ("F8_E4M3", [2, 2], bytes(4)), "x.weight_scale": ("F32", [], bytes(4)), "y": ("F8_E4M3", [1], b"@")})
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with wb.open(path) as model:
+        with pytest.raises(ImportError, match="install ml_dtypes$"):
+            model["x.weight"].numpy()
+        with pytest.raises(ImportError, match="or ask for dtype='f32'"):
+            model["y"].numpy()
+        assert model["y"].numpy("f32").tolist() == [2.0]
+
+
 @pytest.mark.parametrize("options", [{"cast": "f16"}, {"dequantize": "f32"}, {"sparse": "coo"}])
 def test_codes_are_not_converted(quantized, tmp_path, options):
     with pytest.raises(wb.Error, match="bitsandbytes int8"):

@@ -59,8 +59,8 @@ def our_name(dtype: Any) -> str:
     raise UsageError(f"no tensor has elements of type {dtype!r}")
 
 
-def numpy_dtype(name: str) -> "np.dtype[Any]":
-    """NumPy's dtype for ours; from ml_dtypes for bf16 and the float8s."""
+def numpy_dtype(name: str, castable: bool = True) -> "np.dtype[Any]":
+    """NumPy's dtype for ours; from ml_dtypes for bf16 and the float8s. Errors suggest a cast only if the elements can be cast."""
     import numpy
 
     if name in NUMPY_NAMES:
@@ -69,14 +69,14 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
         try:
             import ml_dtypes
         except ImportError as error:
-            raise ImportError(f"NumPy has no {name}: install ml_dtypes, or ask for dtype='f32'") from error
+            raise ImportError(f"NumPy has no {name}: install ml_dtypes{', or ask for dtype=' + repr('f32') if castable else ''}") from error
         found: np.dtype[Any] = numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
         return found
     if name in SMALL_INTEGERS:
         raise UsageError(f"NumPy has no integers of {name[1:]} bits: ask for dtype={SMALL_INTEGERS[name]!r}")
     if name not in TORCH_NAMES and not name.startswith("f6_"):
         raise UsageError(f"no dtype is called {name!r}: there are {', '.join([*NUMPY_NAMES, *TORCH_NAMES])}")
-    raise UsageError(f"NumPy has no {name}: ask for dtype='f32'")
+    raise UsageError(f"NumPy has no {name}{': ask for dtype=' + repr('f32') if castable else ''}")
 
 
 def as_numpy(bits: Any, name: str) -> Any:

@@ -146,7 +146,7 @@ class Tensor:
             Of the tensor's shape. A view keeps the file mapped.
         """
         name = self._readable(dtype)
-        target = _arrays.numpy_dtype(name)
+        target = _arrays.numpy_dtype(name, name in _arrays.NUMPY_NAMES or not self.is_codes)
         if name == self.dtype and copy is not True:
             bits = self._tensor.view(True)
             if bits is not None:
