@@ -24,8 +24,10 @@ export function shown(text: string): string {
   });
 }
 
-/** The only error that calls of the package reject with. Its message may quote a file, with control characters escaped; findings
- * have the texts as they are. */
+/**
+ * The only error that calls of the package reject with. Its message may quote a file, with control characters escaped;
+ * findings have the texts as they are.
+ */
 export class WeighbridgeError extends Error {
   override readonly name = "WeighbridgeError";
   readonly kind: ErrorKind;
