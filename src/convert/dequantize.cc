@@ -66,7 +66,13 @@ Dequantized dequantized(const Model& model, DType to) {
           tensor.stream_dense(DType::f32, context, sink);
         });
   }
-  if (out.losses.empty() && !was_dequantized(model, to)) refuse_nothing();
+  // Blocks that this build cannot read stay, and the writer says so.
+  const auto may_be_quantized = [](const Tensor& tensor) {
+    return is_quantized(tensor.layout()) || tensor.unsupported();
+  };
+  bool any = was_dequantized(model, to);
+  for (const Tensor& tensor : model) any = any || may_be_quantized(tensor);
+  if (!any) refuse_nothing();
   draft.index_names();
   draft.set_attributes({model.attributes().begin(), model.attributes().end()});
   out.model = draft.finish();

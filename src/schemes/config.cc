@@ -64,6 +64,7 @@ void read_one(wire::JsonReader& in, bool mlx, Config& out) {
   Config found;
   if (!read_numbers(in, found, 0)) return;
   // mlx writes bits and group size, and no method; it copies them to quantization_config.
+  if (found.method == "none") return;
   if (mlx && found.bits == 0) return;  // another kind of "quantization"
   if (found.method.empty() && found.bits > 0 && (mlx || found.group > 0)) found.method = "mlx";
   out.stated = true;

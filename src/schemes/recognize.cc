@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <optional>
 
 #include "base/checked.h"
@@ -138,7 +137,7 @@ class Recognizer {
     }
     const std::span<const Entry* const> with = std::span(entries).first(form.with.size());
     if ((needs_any && !has_any) || (form.fits != nullptr && !form.fits(codes, with))) return false;
-    const std::uint32_t scheme = named(scheme_of(form));
+    const std::uint32_t scheme = named(scheme_of(form, codes.dtype));
     Found found{.position = p, .scheme = scheme, .codes = true, .parameters = numbers(form, codes, with)};
     for (std::size_t k = 0; k < form.with.size(); ++k) {
       if (partners[k].position == Found::kNone) continue;
@@ -177,11 +176,12 @@ class Recognizer {
     return count_of(companion) <= std::max<std::uint64_t>(most, 256);
   }
 
-  // GPTQ's and AWQ's tensors have the same names; a config knows which they are.
-  std::string_view scheme_of(const Form& form) const {
+  // GPTQ's and AWQ's tensors have the same names, and BitNet's are those of bytes; a config knows which they are.
+  std::string_view scheme_of(const Form& form, DType dtype) const {
     const bool group = form.scheme == "gptq" || form.scheme == "awq";
-    return group && (config_.method == "gptq" || config_.method == "awq") ? std::string_view(config_.method)
-                                                                          : form.scheme;
+    const bool bytes = form.scheme == "int8" && dtype == DType::u8;
+    const bool said = group ? config_.method == "gptq" || config_.method == "awq" : bytes && config_.method == "bitnet";
+    return said ? std::string_view(config_.method) : form.scheme;
   }
 
   std::uint32_t named(std::string_view id) {
@@ -213,15 +213,23 @@ class Recognizer {
   std::uint64_t numbers(const Form& form, const Entry& codes, std::span<const Entry* const> with) const {
     const std::uint64_t elements = count_of(codes), bits = info(codes.dtype).bits;
     switch (form.count) {
-      case Count::elements: return elements;
+      case Count::elements: return scheme_of(form, codes.dtype) == "bitnet" ? scaled(elements, bits, 2) : elements;
       case Count::nibbles:
       case Count::flat_states: return scaled(elements, bits, 4);
       case Count::sixths: return scaled(elements, bits, 6);
-      case Count::crumbs: return scaled(elements, bits, 2);
       case Count::scale_rows: {
         const Entry& scale = *with[0];
         return scaled(count_of(scale), last_of(codes), 1);
       }
+      case Count::codebooks: {
+        const Entry& books = *with[0];  // [codebooks, entries, rows, columns]
+        if (books.shape.size() != 4) return elements;
+        return scaled(scaled(scaled(elements, 1, books.shape[0]), books.shape[2], 1), books.shape[3], 1);
+      }
+      case Count::tiles:
+        return codes.shape.size() == 3 ? scaled(scaled(codes.shape[0], codes.shape[1], 1), 256, 1) : elements;
+      case Count::permuted:
+        return with[3] != nullptr ? scaled(count_of(*with[3]), last_of(codes), 1) : scaled(elements, bits, 4);
       case Count::words: return scaled(elements, bits, width_of_words(codes, *with[0]));
       case Count::shape: {
         const std::uint64_t width = config_.bits > 0 && config_.bits <= 8 ? config_.bits : 4;
@@ -381,9 +389,6 @@ class Recognizer {
 
 }  // namespace
 
-Recognized recognize(const Listing& in, const Config& config) {
-  // Names may be a prefix of each other, and companions follow their codes, so only few look far.
-  return Recognizer(in, config).run();
-}
+Recognized recognize(const Listing& in, const Config& config) { return Recognizer(in, config).run(); }
 
 }  // namespace weighbridge::schemes

@@ -55,9 +55,11 @@ enum class Count : std::uint8_t {
   elements,       // one for each element
   nibbles,        // 4 bits each
   sixths,         // 6 bits each
-  crumbs,         // 2 bits each
   flat_states,    // 4 bits each, or what the text with the state says
   shape,          // the companion `shape` says
+  codebooks,      // AQLM: those of an entry of each codebook
+  tiles,          // EXL3: the last dimension holds 16 x 16
+  permuted,       // EXL2: a row for each element of the companion `.q_invperm`
   scale_rows,     // a row of codes for each scale
   words,          // codes of `bits` in words, `group` of them for each scale
   rows_of_words,  // GPTQ and AWQ: the packed dimension is that of the rows or of the columns

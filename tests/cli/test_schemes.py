@@ -53,8 +53,8 @@ LAYOUTS = {
     "mlx_metal": ("MLX", {f"{L}.weight": ("U32", [32, 8]), f"{L}.scales": ("BF16", [32, 1]), f"{L}.qbiases": ("BF16", [32, 1])}, 32 * 64),
     "compressed": ("compressed-tensors pack-quantized", {f"{L}.weight_packed": ("I32", [9, 13]), f"{L}.weight_scale": ("F32", [9, 1]),
                                                          f"{L}.weight_shape": ("I64", [2], bytes([9, *[0] * 7, 100, *[0] * 7]))}, 9 * 100),
-    "aqlm": ("AQLM", {f"{L}.codes": ("I8", [16, 8, 2]), f"{L}.codebooks": ("F16", [2, 256, 1, 8]), f"{L}.scales": ("F16", [16, 1, 1, 1])}, 16 * 8 * 2),
-    "exl3": ("EXL3", {f"{L}.trellis": ("I16", [4, 4, 48]), f"{L}.suh": ("F16", [64]), f"{L}.svh": ("F16", [64])}, 4 * 4 * 48),
+    "aqlm": ("AQLM", {f"{L}.codes": ("I8", [16, 8, 2]), f"{L}.codebooks": ("F16", [2, 256, 1, 8]), f"{L}.scales": ("F16", [16, 1, 1, 1])}, 16 * 8 * 8),
+    "exl3": ("EXL3", {f"{L}.trellis": ("I16", [4, 4, 48]), f"{L}.suh": ("F16", [64]), f"{L}.svh": ("F16", [64])}, 64 * 64),
 }
 PLAIN = {"model.norm.weight": ("F32", [4]), "model.embed_tokens.weight": ("F16", [8, 4])}
 
@@ -261,9 +261,15 @@ def test_a_config_completes_codes_whose_scales_are_not_there(tmp_path):
 
 
 def test_a_config_of_a_model_whose_tensors_are_values_forbids_nothing(tmp_path):
-    for name, config in {"fp8": {"quant_method": "fp8"}, "empty": {}, "null": None}.items():
+    for name, config in {"fp8": {"quant_method": "fp8"}, "empty": {}, "null": None, "none": {"quant_method": "none"}}.items():
         path = folder(tmp_path / name, {"x.weight": ("F32", [4, 4]), "ids": ("I32", [4])}, {"quantization_config": config})
         weighbridge("convert", path, tmp_path / (name + ".safetensors"), "--cast", "f16")
+
+
+def test_bitnet_has_four_weights_in_a_byte(tmp_path):
+    path = folder(tmp_path / "m", {"x.weight": ("U8", [4, 8]), "x.weight_scale": ("BF16", [1])}, {"quantization_config": {"quant_method": "bitnet"}})
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    assert out["schemes"][0]["name"] == "BitNet" and out["parameters"] == 4 * 8 * 4
 
 
 def test_a_config_names_the_library_too(tmp_path):
