@@ -244,8 +244,11 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
   const auto is_unsupported = [](const Item& item) { return item.kind == LossKind::unsupported; };
   if (!plan.blockers().empty()) {
     const std::size_t count = plan.blockers().size();
-    const std::string first = ": " + (listed ? shown(plan.blockers()[0].subject) : item_text(plan.blockers()[0])) +
-                              (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
+    const Item& item = plan.blockers()[0];
+    const bool names_type = is_unsupported(item) && !item.from.empty();  // what is not supported
+    const std::string brief = shown(item.subject) + (names_type ? " (" + fitted(item.from, kLongest) + ")" : "");
+    const std::string first =
+        ": " + (listed ? brief : item_text(item)) + (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
     complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
              "; --allow cannot override a blocker" + flag_that_helps(plan));
   } else {
