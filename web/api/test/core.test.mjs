@@ -58,6 +58,33 @@ for (const simd of [true, false]) {
   });
 }
 
+/** A file of int8 codes, of the scales that complete them, and of a norm. */
+function quantized() {
+  const header = Buffer.from(JSON.stringify({ "x.weight": { dtype: "I8", shape: [2, 4], data_offsets: [0, 8] },
+    "x.SCB": { dtype: "F32", shape: [2], data_offsets: [8, 16] }, norm: { dtype: "F32", shape: [1], data_offsets: [16, 20] } }));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(header.length);
+  return { name: "int8.safetensors", bytes: new Uint8Array(Buffer.concat([length, header, Buffer.alloc(20, 1)])) };
+}
+
+test("codes of a quantization scheme are named, copied and not cast", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const model = await wb.open(quantized());
+  assert.deepEqual(model.inspection.schemes, [{ id: "bitsandbytes-int8", name: "bitsandbytes int8", codes: 1, companions: 1 }]);
+  assert.equal(model.inspection.parameters, 9);
+  assert.deepEqual(model.tensors.map(({ scheme }) => scheme?.codes), [true, false, undefined]);
+  const names = (error) => error.kind === "unsupported" && error.message.includes("bitsandbytes int8");
+  await assert.rejects(model.statistics("x.weight"), names);
+  await assert.rejects(model.read("x.weight", { dtype: "f32" }), names);
+  const plan = await model.plan("safetensors", { cast: "f16" });
+  assert.deepEqual([plan.possible, plan.blockers.map(({ kind, from }) => [kind, from])], [false, [["unsupported", "bitsandbytes int8"]]]);
+  const copy = await (await model.plan("zt")).convert();
+  const again = await wb.open({ name: copy.name, bytes: await copy.bytes() });
+  assert.deepEqual([(await model.diff(again)).equal, (await model.diff(again)).codes], [true, 1]);
+  await Promise.all([model.close(), again.close()]);
+  wb.close();
+});
+
 test("two models are compared, and the map shows where they differ", { skip: withoutCore }, async () => {
   const wb = await Weighbridge.start();
   const changed = { name: "changed.safetensors", bytes: tinySafetensors("a/b", [3, 2], [1, -2, 3.5, 0, 5, 8]) };
