@@ -36,6 +36,12 @@ bool is_zip(const Source& source) {
   return head == core::kZipMember;
 }
 
+// Not what is wrong with one of its tensors: those are not the folder's.
+bool is_about_pickles(const Finding& finding) {
+  return base::is_doubt(finding.rule) || finding.rule.ends_with("/dangerous-global") ||
+         finding.rule.ends_with("/pickle") || (finding.severity == Severity::error && !finding.has_tensor);
+}
+
 // Whether it is packed in a way that can be looked into, or has the name of a pickle that is packed in another way.
 bool may_be_packed_pickle(const Source& source) {
   std::string head(base::to_size(std::min<std::uint64_t>(source.size(), core::kPackingHead)), '\0');
@@ -48,29 +54,29 @@ bool may_be_packed_pickle(const Source& source) {
   return packing.readable || core::may_be_pickle(name, {});
 }
 
+// Reports what is about pickles. A full report may have left out such a finding, so its first error counts whatever it
+// is.
+void tell(const Report& report, core::Findings& findings) {
+  for (const Finding& each : report.findings())
+    if (is_about_pickles(each)) findings.report(each);
+  if (report.full() && !report.valid()) findings.report(*report.first_error());
+}
+
 void judge(const std::shared_ptr<const Source>& source, const Context& context, core::Findings& findings) {
   const core::Format* const format = format_of_content(*source);
-  const bool numpy = format == &numpy::kNpy || format == &numpy::kNpz;
-  Report report;
-  core::Findings own(report, core::Findings::Mode::all);
-  if (format == &pytorch::kFormat) {
-    load_file(*format, source, context, own);
-    pytorch::check_pickles(*source, context, own);
-  } else if (numpy) {
-    const Model model = load_file(*format, source, context, own);
+  const bool torch = format == &pytorch::kFormat, numpy = format == &numpy::kNpy || format == &numpy::kNpz;
+  Report structure, content;
+  core::Findings of_structure(structure, core::Findings::Mode::all), of_content(content, core::Findings::Mode::all);
+  if (torch || numpy) {
+    const Model model = load_file(*format, source, context, of_structure);
     // Arrays of objects are unsupported.
-    if (report.unsupported() > 0) format->check_content(model, context, own);
+    if (numpy && structure.unsupported() > 0) format->check_content(model, context, of_content);
   }
   // PyTorch reads an archive whatever else is in it, and joblib unpacks what it loads.
-  if (format != &pytorch::kFormat && (is_zip(*source) || (format == nullptr && may_be_packed_pickle(*source))))
-    pytorch::check_pickles(*source, context, own);
-  bool told = false;
-  for (const Finding& each : report.findings()) {
-    if (each.severity != Severity::error && !base::is_doubt(each.rule)) continue;
-    told = told || each.severity == Severity::error;
-    findings.report(each);
-  }
-  if (!told && !report.valid()) findings.report(*report.first_error());
+  if (torch || is_zip(*source) || (format == nullptr && may_be_packed_pickle(*source)))
+    pytorch::check_pickles(*source, context, of_content);
+  tell(structure, findings);
+  tell(content, findings);
 }
 
 }  // namespace
