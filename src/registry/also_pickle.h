@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are two things: what their format says, and a pickle. What loads pickles does not look at the first bytes.
+#pragma once
+#include "core/findings.h"
+#include "weighbridge/context.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::registry {
+
+// [reads] Reports a file of a format other than PyTorch's that Python would also read as a pickle, if that names a
+// class or function: importing it runs code. A length, a user block or bytes before an archive leave room for one.
+// Without such names it has only numbers, texts and lists, and an ordinary file may pass for one by chance; of an
+// archive, which begins with other bytes, such a pickle is reported too. Usually reads a few bytes.
+void report_also_pickle(const Source&, bool archive, const Context&, core::Findings&);
+
+}  // namespace weighbridge::registry
