@@ -85,8 +85,8 @@ part-emulators:
 	@tools/stages.sh "the released wheels" "$(AGAIN) wheels" "aarch64 under an emulator" "tools/test-aarch64.sh"
 
 # What interop and stage run.
-PEERS = published llama model-signing torch-files torch ray
-interop: ## run the tests beside PEER: published, llama, model-signing, torch-files, torch (5.4 GB) or ray (1.1 GB)
+PEERS = published differential llama model-signing torch-files torch ray
+interop: ## run the tests beside PEER: published, differential, llama, model-signing, torch-files, torch (5.4 GB) or ray (1.1 GB)
 	@[[ " $(PEERS) " == *" $(PEER) "* ]] || { echo "usage: make interop PEER=NAME; the names are $(PEERS)" >&2; exit 2; }
 	@$(AGAIN) interop-$(PEER)
 
@@ -214,6 +214,14 @@ interop-torch-files: # files of PyTorch beside PyTorch itself, both ways
 	@tools/python-environments.sh python/ecosystem/requirements.txt build/venv-torch
 	@$${TORCH_PYTHON:-build/venv-torch/bin/python} -m pytest -q -rs -p no:cacheprovider tests/interop/test_pytorch.py
 
+DIFFERENTIAL_SECONDS ?= 600
+interop-differential: # changed files beside pickle, PyTorch, NumPy, h5py, ONNX, safetensors, gguf: so many seconds for each family
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target weighbridge read_dump
+	@tools/python-environments.sh tests/interop/requirements.txt build/venv
+	@[ -n "$$TORCH_PYTHON" ] || tools/python-environments.sh python/ecosystem/requirements.txt build/venv-torch
+	@DIFFERENTIAL_SECONDS=$(DIFFERENTIAL_SECONDS) tools/run-pytest.sh published -rP tests/interop/test_differential.py
+
 interop-torch: wheel # safetensors' own tests, transformers, sentence-transformers with weighbridge in its place
 	@tools/test-torch.sh
 
@@ -303,7 +311,7 @@ $(eval $(call alias,setup-check,stage NAME=environments))
 $(foreach name,house unit command reference packages python pythons web fuzz threads all-threads malformed properties shared, \
   $(eval $(call alias,test-$(name),stage NAME=$(name))))
 $(foreach name,firefox roots reproducible,$(eval $(call alias,check-$(name),stage NAME=$(name))))
-$(foreach peer,torch-files torch llama ray model-signing,$(eval $(call alias,check-$(peer),interop PEER=$(peer))))
+$(foreach peer,differential torch-files torch llama ray model-signing,$(eval $(call alias,check-$(peer),interop PEER=$(peer))))
 $(eval $(call alias,test-interop,interop PEER=published))
 $(eval $(call alias,fuzz,stage NAME=fuzz))
 $(eval $(call alias,format-check,format CHECK=1))
