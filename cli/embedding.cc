@@ -14,7 +14,7 @@ constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch; 
 
 EmbedOptions options_of(const Arguments& args) {
   EmbedOptions options;
-  args.apply(options, {FlagId::pooling, FlagId::precision});
+  args.apply(options, {FlagId::pooling, FlagId::precision, FlagId::allow});
   if (args.has(FlagId::normalize)) options.normalize = true;
   if (args.has(FlagId::no_normalize)) options.normalize = false;
   options.max_length = args.number(FlagId::max_length, 0U);

@@ -53,7 +53,7 @@ std::string input_text(Session& session) {
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   const Arguments& args = session.args;
   GeneratorOptions options;
-  args.apply(options, {FlagId::precision});
+  args.apply(options, {FlagId::precision, FlagId::allow});
   options.threads = args.number(FlagId::threads, 0U);
   options.context = args.number(FlagId::context, 0U);
   options.limits = session.context().limits;

@@ -335,9 +335,7 @@ bool has_all_shards(const Arguments& args, std::string_view path) {
 
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report) {
   const auto& all = report.findings();
-  const auto is_it = [](const Finding& each) {
-    return each.rule == "safetensors/shard-alone" || each.rule == "gguf/part-alone";
-  };
+  const auto is_it = [](const Finding& each) { return each.rule.ends_with("/shard-alone"); };
   if (report.total() != all.size() || std::none_of(all.begin(), all.end(), is_it) || !has_all_shards(args, path))
     return;
   Report others;

@@ -20,7 +20,7 @@ import time
 import weighbridge as wb
 
 TARGETS = ["gguf", "npz", "pt", "safetensors", "zt"]  # by extension
-LOSSES = ["attribute", "attribute-type", "extra", "tokenizer", "name", "shape", "layout", "dtype", "precision", "alias", "unsupported", "overflow"]
+LOSSES = ["attribute", "attribute-type", "extra", "tokenizer", "name", "shape", "layout", "dtype", "precision", "alias", "unsupported", "overflow", "part"]
 GROWTH = 1.1  # of the median memory
 
 

@@ -36,9 +36,10 @@ enum class LossKind : std::uint8_t {
   alias,           ///< the fact that two tensors share their bytes
   unsupported,     ///< elements that this build cannot interpret: the tensor is left out
   overflow,        ///< values beyond the range of the dtype that they are cast to, found while writing
-  file             ///< something beside the weights: a file of a folder, the graph of an ONNX model. Needs no consent
+  file,            ///< something beside the weights: a file of a folder, the graph of an ONNX model. Needs no consent
+  part             ///< files of the model that are missing, or were not given: the input is only a part of a model
 };
-inline constexpr std::size_t kLossKindCount = 13;                        ///< enumerators of LossKind
+inline constexpr std::size_t kLossKindCount = 14;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...
 std::optional<LossKind> loss_kind_from_name(std::string_view) noexcept;  ///< as name() spells it
 

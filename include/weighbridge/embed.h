@@ -25,7 +25,7 @@
 ///   vectors that is not f32 is copied as f32.
 /// - **Errors.** Error{malformed} with rule "embed/..." names the tensor or key that is missing, has a wrong shape or
 ///   is not finite. Error{unsupported} "embed/activation", "embed/pooling" and "embed/width" are for models that this
-///   build cannot run. Error{misuse} is an invalid request.
+///   build cannot run, "embed/part" is only a part of a model. Error{misuse} is an invalid request.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -76,9 +76,10 @@ struct EmbedOptions {
   unsigned threads = 0;                   ///< 0: one for each processor that this process may use
   std::uint64_t batch_tokens = 0;         ///< tokens per batch; 0: 16,384. Affects speed and memory only
   const Tokenizer* vocabulary = nullptr;  ///< in place of the model's own; read when the Embedder is made
+  bool allow_part = false;                ///< run a model of which files are missing, or were not given
 
   /// Sets an option from its name and its value as text.
-  /// @param option "pooling" or "precision".
+  /// @param option "pooling", "precision", or "allow" with "part".
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option; empty if the option is unknown.

@@ -23,7 +23,8 @@ struct Rule {
     structure,        ///< the structure of the file; open() checks it
     payload,          ///< tensor data; open() does not check it
     payload_on_open,  ///< tensor data; open() checks it
-    either            ///< structure or tensor data; open() may find it, or leave it to verify()
+    either,           ///< structure or tensor data; open() may find it, or leave it to verify()
+    whole             ///< what belongs to the model and is not there: open() reads the rest, and warns
   };
   std::string_view id;             ///< "<format>/<rule>", stable
   Reach reach;                     ///< what a violation makes invalid
@@ -65,7 +66,8 @@ std::span<const FormatInfo> formats() noexcept;
 const FormatInfo* find_format(std::string_view name) noexcept;  ///< by FormatInfo::name; null if there is none
 /// The format that writes files of this extension (lower case, without the dot); null if none does.
 const FormatInfo* format_for_extension(std::string_view extension) noexcept;
-/// The rules that belong to no format: "file/..." (not a tensor file at all) and "limit/...".
+/// The rules that belong to no format: "file/..." (not a tensor file at all), "claim/..." (untrue metadata) and
+/// "limit/...".
 std::span<const Rule> common_rules() noexcept;
 
 }  // namespace weighbridge

@@ -18,7 +18,8 @@
 ///   embedding table is used in place. A session keeps 2 * layers * kv_heads * head_dim floats per token.
 /// - **Errors.** Error{malformed} with rule "generate/..." names a tensor or key that is missing, has a wrong shape or
 ///   is not finite, a missing tokenizer, or, when tokens are fed, weights whose sums are not finite; "tokenizer/..." is
-///   as for BytePair. Error{unsupported} "generate/width" is a model wider than 65,536. Error{misuse} is an invalid
+///   as for BytePair. Error{unsupported} "generate/width" is a model wider than 65,536,
+///   "generate/part" only a part of a model. Error{misuse} is an invalid
 ///   request. A call that throws leaves the session as it was.
 #pragma once
 #include <cstdint>
@@ -57,9 +58,10 @@ struct GeneratorOptions {
   Limits limits{};
   BytePairOptions tokenizer{};                               ///< how texts become ids
   GeneratorPrecision precision = GeneratorPrecision::exact;  ///< of products with quantized weights
+  bool allow_part = false;                                   ///< run a model of which files are missing
 
   /// Sets an option from its name and its value as text.
-  /// @param option "precision".
+  /// @param option "precision", or "allow" with "part".
   /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
   /// The values that set() takes for an option; empty if the option is unknown.

@@ -155,9 +155,11 @@ void define_runtimes(nb::module_& m) {
   };
   nb::class_<Held>(m, "Generator")
       .def("__init__",
-           [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision) {
+           [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision,
+              const std::string& allow) {
              GeneratorOptions options{.threads = threads, .context = context};
              options.set("precision", precision);
+             if (!allow.empty()) options.set("allow", allow);
              const WithoutGil released;
              auto made = std::make_shared<const Generator>(model, options);
              new (self) Held{std::move(made)};

@@ -7,13 +7,13 @@ import os
 
 from . import _core
 from ._errors import MalformedError, MissingFileError, UsageError
-from ._model import Model
+from ._model import Model, _texts
 from ._model import open as open_model
 from ._progress import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     import numpy as np
@@ -34,6 +34,8 @@ class Embedder:
     pooling : {"mean", "cls", "max"}, optional
     normalize, lower_case, max_length, heads
         As the model says, unless given.
+    allow : {"part"}, optional
+        Run a model of which files are missing.
     threads : int
         0: one for each processor.
     prompts : dict of str, optional
@@ -57,17 +59,19 @@ class Embedder:
         prompts: dict[str, str] | None = None,
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
+        allow: Iterable[str] | str = (),
     ) -> None:
         self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
-                                truncate_dim=truncate_dim))
+                                truncate_dim=truncate_dim, allow=_texts(allow)))
         opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
         self._facts: dict[str, str] | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
-                                                          max_length=max_length, heads=heads, threads=threads))
+                                                          max_length=max_length, heads=heads, threads=threads,
+                                                          allow=",".join(_texts(allow)) or None))
         stored, default = _prompts_beside(opened.name) if prompts is None else ({}, None)
         self.prompts = dict(stored if prompts is None else prompts)
         self.default_prompt_name = default_prompt_name if default_prompt_name is not None else default

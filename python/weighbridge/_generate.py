@@ -10,13 +10,13 @@ import random
 import time
 
 from . import _core
-from ._model import Model
+from ._model import Model, _texts
 from ._model import open as open_model
 from ._progress import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
 _FINISH = {"eos": "stop", "text": "stop", "length": "length", "context": "length", "cancelled": "stop"}
@@ -35,12 +35,15 @@ class Generator:
         Tokens that a text may have; 0: as many as the model can.
     threads : int
         0: one for each processor.
+    allow : {"part"}, optional
+        Run a model of which files are missing.
     """
 
-    def __init__(self, model: Model | str | os.PathLike[str], *, precision: str = "exact", context: int = 0, threads: int = 0) -> None:
+    def __init__(self, model: Model | str | os.PathLike[str], *, precision: str = "exact", context: int = 0, threads: int = 0,
+                 allow: Iterable[str] | str = ()) -> None:
         opened = model if isinstance(model, Model) else open_model(model)
         self._name = opened.name
-        self._generator = _core.Generator(opened._handle, threads, context, precision)
+        self._generator = _core.Generator(opened._handle, threads, context, precision, ",".join(_texts(allow)))
 
     @property
     def context(self) -> int:

@@ -19,6 +19,7 @@
 #include "convert/adapter.h"
 #include "convert/dequantize.h"
 #include "convert/plan_maker.h"
+#include "core/claims.h"
 #include "core/coded.h"
 #include "core/draft.h"
 #include "core/json_file.h"
@@ -176,7 +177,7 @@ std::string change_text(const Change& change) {
 class Merger {
  public:
   Merger(const Model& base, std::span<const Lora> adapters, DType dequantize, const Context& context)
-      : base_(convert::as_checked(base)), dequantize_(dequantize) {
+      : base_(with_head(convert::as_checked(base))), dequantize_(dequantize), context_(context) {
     targets_.resize(base_.size());
     for (const Lora& lora : adapters) {
       Lora checked = lora;
@@ -187,9 +188,11 @@ class Merger {
   }
 
   Model run() {
+    const std::optional<std::uint32_t> untouched = settle_head();
     core::Draft draft;
     draft.begin_view(base_);
     for (std::uint32_t i = 0; i < base_.size(); ++i) {
+      if (untouched == i) continue;
       const Tensor tensor = base_[i];
       if (!targets_[i]) {
         draft.adopt(tensor.name(), tensor);
@@ -205,8 +208,12 @@ class Merger {
         compute(draft, tensor, target);
     }
     draft.index_names();
-    draft.set_attributes({base_.attributes().begin(), base_.attributes().end()});
-    return core::made_with(draft.finish(), base_, adapters_, std::move(losses_), std::move(changes_));
+    for (const Model& adapter : adapters_)
+      if (const core::Incomplete* const part = core::incomplete(adapter)) draft.set_incomplete(*part);
+    draft.set_attributes(std::move(attributes_));
+    const std::uint32_t left[] = {untouched.value_or(0)};
+    return core::made_with(draft.finish(), untouched ? core::view_without(base_, left) : base_, adapters_,
+                           std::move(losses_), std::move(changes_));
   }
 
  private:
@@ -218,6 +225,58 @@ class Merger {
       base::misuse("lora-twice", "the tensor " + quoted(base_.name(i)) +
                                      " is replaced as a whole by one adapter and changed by another");
     changes.push_back(std::move(change));
+  }
+
+  // A model whose output embedding is its input embedding gets a second name for it, so that an adapter can change it.
+  Model with_head(Model model) {
+    const core::Embeddings found = core::embeddings_of(model);
+    const Value* const stated = model.attribute(kTied);
+    const bool tied = found.input && !found.output && (stated == nullptr || stated->as_bool() != false) &&
+                      (found.output_name == "lm_head.weight" || model.format() == "gguf");
+    if (!tied) return model;
+    core::Draft draft;
+    draft.begin_view(model);
+    for (const Tensor& tensor : model) draft.adopt(tensor.name(), tensor);
+    added_ = draft.adopt(found.output_name, *found.input);
+    draft.index_names();
+    draft.set_attributes({model.attributes().begin(), model.attributes().end()});
+    return draft.finish();
+  }
+
+  // Keeps true what config.json says about tied embeddings. Returns the head that the output does without.
+  std::optional<std::uint32_t> settle_head() {
+    attributes_.assign(base_.attributes().begin(), base_.attributes().end());
+    const core::Embeddings found = core::embeddings_of(base_);
+    if (!found.input || !found.output) return std::nullopt;
+    const std::uint32_t input = found.input->index(), output = found.output->index();
+    const auto claim = core::claims_tied(base_);
+    if (!claim && !added_) return std::nullopt;
+    if (targets_[output]) {
+      untie(claim);
+    } else if (targets_[input] && (added_ || core::have_same_values(*found.input, *found.output, context_))) {
+      changes_.push_back({LossKind::name, core::subject(*found.output), "tied to " + quoted(found.input->name()),
+                          added_ ? "changes with it" : "left out: it changes with it"});
+      return output;
+    } else if (targets_[input]) {
+      untie(claim);
+    } else if (added_) {
+      return output;
+    }
+    return std::nullopt;
+  }
+
+  void untie(const std::optional<std::string>& claim) {
+    const std::string key = claim ? *claim : std::string(kTied);
+    const auto at = std::ranges::find(attributes_, key, &Value::Entry::first);
+    const bool has_config =
+        std::ranges::any_of(attributes_, [](const Value::Entry& entry) { return entry.first.starts_with("hf."); });
+    if (at == attributes_.end() && !has_config) return;  // a head that is there says it
+    changes_.push_back({LossKind::attribute, core::indexed("attributes", key),
+                        at == attributes_.end() ? std::string(core::kAbsent) : at->second.to_text(), "false"});
+    if (at == attributes_.end())
+      attributes_.emplace_back(key, Value::text("false"));
+    else
+      at->second = at->second.kind() == Value::Kind::boolean ? Value::boolean(false) : Value::text("false");
   }
 
   Target target_of(const Tensor& tensor) {
@@ -262,8 +321,12 @@ class Merger {
     });
   }
 
+  static constexpr std::string_view kTied = "hf.tie_word_embeddings";
+  std::optional<std::uint32_t> added_;  // the head that with_head() named, before base_
   const Model base_;
   const DType dequantize_;
+  const Context& context_;
+  std::vector<Value::Entry> attributes_;
   std::vector<Model> adapters_;
   std::vector<std::unique_ptr<Target>> targets_;  // by the index of the tensor
   std::vector<Item> losses_, changes_;

@@ -20,6 +20,7 @@
 #include "convert/plan_maker.h"
 #include "convert/rep.h"
 #include "core/canonical.h"
+#include "core/claims.h"
 #include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/sparsify.h"
@@ -33,7 +34,7 @@ namespace {
 
 constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
     "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
-    "dtype",     "precision",      "alias", "unsupported", "overflow", "file"};
+    "dtype",     "precision",      "alias", "unsupported", "overflow", "file",  "part"};
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -188,13 +189,12 @@ Plan convert::PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model
 
 namespace {
 
-// Leaves out the tensors that the writer cannot carry because nothing here interprets them, and records each as a loss.
-// `model` becomes the view that is laid out.
-template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
+// Leaves out the tensors that the writer cannot carry because nothing here interprets them, and adds each to the
+// losses. `model` becomes the view that is laid out.
+template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, std::vector<Item>& losses) {
   core::WriteLayout whole = layout(model);
   if (whole.uninterpreted.empty()) return whole;
   std::vector<std::uint32_t> tensors;
-  std::vector<Item> losses;
   std::ranges::stable_sort(whole.uninterpreted, {}, &core::Uninterpreted::tensor);
   for (core::Uninterpreted& each : whole.uninterpreted) {
     if (!tensors.empty() && tensors.back() == each.tensor) continue;  // another part of the same tensor
@@ -204,10 +204,7 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout) {
         {LossKind::unsupported, core::subject(tensor), std::move(each.from), "left out: " + std::move(each.why)});
   }
   model = core::view_without(model, tensors);
-  core::WriteLayout rest = layout(model);
-  rest.losses.insert(rest.losses.begin(), std::make_move_iterator(losses.begin()),
-                     std::make_move_iterator(losses.end()));
-  return rest;
+  return layout(model);
 }
 
 // Names the other files of the source's folder as losses, if the writer has not judged them.
@@ -223,6 +220,13 @@ void name_folder_files(core::WriteLayout& layout, const Model& from) {
 void name_left_behind(core::WriteLayout& layout, const Model& from) {
   for (const core::LeftBehind& each : core::left_behind(from))
     layout.losses.push_back({LossKind::file, each.what, each.description, "left behind"});
+}
+
+// Names what the source lacks of its model.
+void name_missing(core::WriteLayout& layout, const Model& from) {
+  const core::Incomplete* const part = core::incomplete(from);
+  if (part != nullptr)
+    layout.losses.insert(layout.losses.begin(), {LossKind::part, "model", part->why, "only this part is written"});
 }
 
 // Names what joining models or merging adapters left out and changed.
@@ -335,6 +339,21 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
   return out;
 }
 
+// Lays the input out. Claims of the metadata that this output would make untrue are restated, and it is laid out with
+// them.
+template <class LayOut>
+core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInfo& to, const Options& options,
+                               LayOut layout) {
+  std::vector<Item> left_out;
+  core::WriteLayout out = lay_out(input.model, layout, left_out);
+  if (const auto claims = core::restated(asked, input.model, out, to, options); !claims.empty()) {
+    input.model = core::restate(input.model, claims, input.changes);
+    out = lay_out(input.model, layout, left_out);
+  }
+  std::move(left_out.begin(), left_out.end(), std::back_inserter(input.losses));
+  return out;
+}
+
 }  // namespace
 
 Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
@@ -344,12 +363,14 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   const Model checked = as_checked(model);
   Input input = input_of(checked, rep->format->info, options, context);
   const Options asked = input.refused ? convert::without_values(options) : options;
-  rep->layout = lay_out(input.model, [&](const Model& from) { return registry::lay_out(*rep->format, from, asked); });
+  rep->layout = lay_out_true(model, input, rep->format->info, asked,
+                             [&](const Model& from) { return registry::lay_out(*rep->format, from, asked); });
   add_items(rep->layout, input);
-  if (!input.refused) convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);
   if (!input.refused) {
+    convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);
     name_folder_files(rep->layout, model);
     name_left_behind(rep->layout, model);
+    name_missing(rep->layout, model);
     name_making(rep->layout, model);
     name_factors(rep->layout, input.model);
   }
@@ -373,12 +394,14 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   const Model checked = as_checked(more);
   Input input = input_of(checked, rep->format->info, options, context);
   const Options asked = input.refused ? convert::without_values(options) : options;
-  rep->layout = lay_out(input.model, [&](const Model& from) { return rep->format->append(target, from, asked); });
+  rep->layout = lay_out_true(more, input, rep->format->info, asked,
+                             [&](const Model& from) { return rep->format->append(target, from, asked); });
   add_items(rep->layout, input);
-  if (!input.refused) convert::judge_codes(rep->layout, input.model, more.format(), target.format());
   if (!input.refused) {
+    convert::judge_codes(rep->layout, input.model, more.format(), target.format());
     name_folder_files(rep->layout, more);
     name_left_behind(rep->layout, more);
+    name_missing(rep->layout, more);
     name_making(rep->layout, more);
   }
   rep->models = core::members_of(input.computed ? checked : input.model);

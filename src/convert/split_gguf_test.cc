@@ -13,6 +13,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge {
 namespace {
@@ -62,15 +63,54 @@ TEST(SplitGguf, OpensByItsFirstFileAndByItsFolder) {
   }
 }
 
-TEST(SplitGguf, AFileByItselfIsOneFileWithANote) {
+// Another than the first was once opened as a model of its own tensors.
+TEST(SplitGguf, AnyFileOpensTheWholeModel) {
   const test::TemporaryFolder root;
   write_parts(root / "out");
-  const Verdict alone = verify(root / ("out/" + kSecond));
-  EXPECT_EQ(rules_of(alone.report), Rules{"gguf/part-alone"});
-  EXPECT_TRUE(alone.report.valid());
-  EXPECT_EQ(alone.model.size(), 1U);
-  fs::remove(root / ("out/" + kFirst));
-  EXPECT_EQ(rules_of(verify(root / ("out/" + kSecond)).report), Rules{});
+  for (const std::string& name : {kSecond, kThird}) {
+    const Verdict verdict = verify(root / ("out/" + name));
+    EXPECT_EQ(rules_of(verdict.report), Rules{});
+    EXPECT_EQ(verdict.model.size(), 3U);
+    EXPECT_EQ(verdict.model.attribute("general.name")->as_text(), "three");
+    EXPECT_EQ(open(root / ("out/" + name))["a"].to_dense().size, 64U);
+  }
+}
+
+// Half of a model is not a model: verify says so, open reads what is there, and a plan needs consent.
+TEST(SplitGguf, AFileWithoutTheOthersIsOnlyAPart) {
+  const test::TemporaryFolder root;
+  write_parts(root / "out");
+  fs::create_directory(root / "alone");
+  fs::copy(root / ("out/" + kSecond), root / ("alone/" + kSecond));
+  fs::copy(root / ("out/" + kSecond), root / "alone/renamed.gguf");
+  for (const char* name : {kSecond.c_str(), "renamed.gguf"}) {
+    const std::string path = root / (std::string("alone/") + name);
+    SCOPED_TRACE(path);
+    const Verdict alone = verify(path);
+    EXPECT_EQ(rules_of(alone.report), Rules{"gguf/part-missing"});
+    EXPECT_FALSE(alone.report.valid());
+    Report report;
+    const auto model = open(path, report);
+    ASSERT_TRUE(model.has_value());
+    EXPECT_EQ(model->size(), 1U);
+    ASSERT_EQ(rules_of(report), Rules{"gguf/part-missing"});
+    EXPECT_EQ(report.findings()[0].severity, Severity::warning);
+    const Plan refused = plan(*model, "gguf");
+    ASSERT_EQ(refused.refused().size(), 1U);
+    EXPECT_EQ(refused.refused()[0].kind, LossKind::part);
+    EXPECT_THROW(refused.execute(root / "half.gguf"), Error);
+    plan(*model, "gguf", {.allow = {LossKind::part}, .replace = true}).execute(root / "half.gguf");
+    // The output is no part of anything.
+    const Verdict half = verify(root / "half.gguf");
+    EXPECT_EQ(rules_of(half.report), Rules{});
+    EXPECT_EQ(half.model.attribute("split.count"), nullptr);
+  }
+  EXPECT_NE(verify(root / ("alone/" + kSecond)).report.findings()[0].message.find(kFirst), std::string::npos);
+  EXPECT_EQ(open(root / "alone").size(), 1U);
+  // A view is as incomplete as what it is of.
+  ViewOptions all;
+  all.set = {{"general.name", "one of three"}};
+  EXPECT_EQ(plan(view(open(root / ("alone/" + kSecond)), all), "safetensors").refused()[0].kind, LossKind::part);
 }
 
 TEST(SplitGguf, AMissingFileIsOneFinding) {

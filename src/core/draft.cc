@@ -3,6 +3,8 @@
 #include "core/state.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -71,6 +73,19 @@ void Draft::adopt_metadata(const Model& from) {
   state_->extra = state->extra;
   state_->tokenizer = state->tokenizer;
 }
+void Draft::set_incomplete(Incomplete incomplete) {
+  std::optional<Incomplete>& kept = state_->incomplete;
+  if (!kept) {
+    kept = std::move(incomplete);
+    return;
+  }
+  kept->others.insert(kept->others.end(), std::make_move_iterator(incomplete.others.begin()),
+                      std::make_move_iterator(incomplete.others.end()));
+  std::ranges::sort(kept->others);
+  const auto repeated = std::ranges::unique(kept->others);
+  kept->others.erase(repeated.begin(), repeated.end());
+}
+bool Draft::is_incomplete() const noexcept { return state_->incomplete.has_value(); }
 void Draft::set_named_after_place(std::string_view key) { state_->named_after_place = key; }
 void Draft::begin_view(const Model& model) {
   const State& of = *Access::state(model);
@@ -80,6 +95,7 @@ void Draft::begin_view(const Model& model) {
   state_->place = of.place;
   state_->folder_files = of.folder_files;
   state_->left_behind = of.left_behind;
+  state_->incomplete = of.incomplete;
   state_->named_after_place = of.named_after_place;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;

@@ -43,6 +43,13 @@ class HeaderMemory {
   std::span<std::byte> bytes_;
 };
 
+// Why a model is only a part of one: half of a model is not a model, and only consent to that writes or runs it.
+struct Incomplete {
+  std::string why;                    // for people: "x-00002-of-00003.gguf is missing"
+  std::vector<std::string> others{};  // sorted: the names of the files that would complete it, if they are known
+  bool operator==(const Incomplete&) const = default;
+};
+
 class Draft;
 struct TensorSide;
 struct TextRef;
@@ -128,6 +135,9 @@ class Draft {
   void add_checksum(std::string name, std::string value);  // in the container's order
   // Attributes, unknown keys and tokenizer of another model.
   void adopt_metadata(const Model& from);
+  // It is only a part of a model. What was said first counts; `others` add up.
+  void set_incomplete(Incomplete);
+  bool is_incomplete() const noexcept;
   // The attribute with this key follows from the name of the place: a copy under another name has another value.
   void set_named_after_place(std::string_view key);
 
@@ -258,6 +268,10 @@ struct LeftBehind {
   std::string what, description;
 };
 std::span<const LeftBehind> left_behind(const Model&) noexcept;
+// What was given to Draft::set_incomplete(), also for a view; null: it is whole, as far as its files tell.
+const Incomplete* incomplete(const Model&) noexcept;
+// Throws Error{unsupported} with this rule if it is only a part of a model.
+void require_whole(const Model&, bool allow_part, std::string_view rule);
 // The key given to Draft::set_named_after_place(), also for a view that did not set another value; or empty.
 std::string_view named_after_place(const Model&) noexcept;
 // As given to TensorDraft::write_as(); unknown if it was not.

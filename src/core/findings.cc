@@ -47,6 +47,13 @@ void Findings::report(const Rule& rule, At at, std::string expected, std::string
   report(make(rule, at, std::move(expected), std::move(found), detail));
 }
 
+void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
+  if (mode_ == Mode::all) return report(rule, std::move(at), {}, {}, detail);
+  Finding finding = make(rule, std::move(at), {}, {}, detail);
+  finding.severity = Severity::warning;
+  report(std::move(finding));
+}
+
 void Findings::report(Finding finding) {
   if (finding.file.empty()) finding.file.name = file_;
   const bool error = finding.severity == Severity::error;

@@ -46,6 +46,9 @@ class Findings {
   void report(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
   // Records a finding made elsewhere (content passes sort theirs first).
   void report(Finding);
+  // The same for what belongs to a model and is not there (Rule::Phase::whole): for verify an error, for open, which
+  // can read the rest, a warning.
+  void report_absent(const Rule&, At, std::string_view detail);
   static Finding make(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
 
   // Errors so far, by which a walker sees whether a file-level error makes the rest meaningless.

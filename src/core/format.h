@@ -235,8 +235,8 @@ struct Format {
   void (*read_files)(const Opening&, Draft&) = nullptr;
   // Whether this file lists other files that hold the tensors. Null: no file does.
   bool (*spreads)(const Glance&) = nullptr;
-  // Reports warnings about a file that was opened by itself. Null: none.
-  void (*remark)(const Place&, Findings&) = nullptr;
+  // Reports warnings about a file that was opened by itself, and marks a part of a model. Null: none.
+  void (*remark)(const Place&, const Context&, Findings&, Draft&) = nullptr;
   // File names that identify a folder of this format, for messages; empty: it has no folders.
   std::span<const std::string_view> signs{};
   // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -59,6 +60,7 @@ class Joiner {
     state_->extra.sort_keys();
     join_places();
     core::mark_codes(*state_);  // codes and what completes them may be in different models
+    join_incomplete();
     return core::Access::model(std::move(state_));
   }
 
@@ -313,6 +315,18 @@ class Joiner {
               {file.weights ? LossKind::unsupported : LossKind::file, core::indexed("files", file.name),
                core::kFolderFile,
                "left out: the files beside the weights are those of " + core::quoted(called(*from))});
+    }
+  }
+
+  // Parts are whole again once the files that each of them lacks are all here.
+  void join_incomplete() {
+    std::set<std::string, std::less<>> here;
+    for (const auto& source : state_->sources) here.emplace(source->name().substr(source->name().rfind('/') + 1));
+    for (const Model& model : models()) {
+      const core::Incomplete* const part = core::incomplete(model);
+      if (part == nullptr || state_->incomplete) continue;
+      const auto is_here = [&](const std::string& file) { return here.contains(file); };
+      if (part->others.empty() || !std::ranges::all_of(part->others, is_here)) state_->incomplete = *part;
     }
   }
 

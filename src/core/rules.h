@@ -5,7 +5,8 @@
 //           identifier       stable text id                  reach severity section  sentence: lower case, no full stop
 //
 // A rule that must read payload says so after its sentence: `, payload)` if only verify checks it, `, payload_on_open)`
-// if open does too, `, either)` if open may find it or leave it to verify.
+// if open does too, `, either)` if open may find it or leave it to verify. `, whole)`: a part of the model is not
+// there, which open only warns of.
 //
 // The format's rules.h expands it twice: to one constant per rule, and to the array in FormatInfo::rules:
 //

@@ -8,10 +8,12 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/checked.h"
 #include "core/common_rules.h"
+#include "core/plan_text.h"
 #include "core/state.h"
 #include "core/words.h"
 
@@ -58,6 +60,88 @@ std::string spell_shard_name(const ShardName& name, std::string_view extension) 
   return fmt::format("{}-{:05}-of-{:05}{}", name.stem, name.number, name.count, extension);
 }
 
+std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+namespace {
+
+// The files that an index lists; nullopt: it is no index.
+std::optional<std::set<std::string, std::less<>>> files_listed(std::string_view text, const Limits& limits) {
+  std::set<std::string, std::less<>> out;
+  JsonReader in(text, limits.depth);
+  std::string scratch;
+  const auto take = [&] {
+    JsonString file;
+    if (!in.read_string(file)) return false;
+    out.emplace(wire::json_text(file, scratch));
+    return true;
+  };
+  if (!in.enter_object()) return std::nullopt;
+  for (JsonString key; in.next_key(key);) {
+    std::string_view raw;
+    if (wire::json_text(key, scratch) != kWeightMap) {
+      if (!in.skip_value(raw)) return std::nullopt;
+      continue;
+    }
+    if (!in.enter_object()) return std::nullopt;
+    for (JsonString tensor; in.next_key(tensor);) {
+      if (in.peek() == wire::JsonKind::string) {
+        if (!take()) return std::nullopt;
+        continue;
+      }
+      if (!in.enter_array()) return std::nullopt;  // Keras: a group in several files
+      while (in.next_element())
+        if (!take()) return std::nullopt;
+    }
+  }
+  return in.ok() ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// A larger index is not read for a remark.
+constexpr std::uint64_t kMostIndex = std::uint64_t{64} << 20;
+
+std::optional<Incomplete> lacks_by_index(const Place& place, const Limits& limits, const std::string& file,
+                                         const std::string& index) try {
+  const auto source = place.open(index);
+  if (!source || source->size() > std::min(limits.header, kMostIndex)) return std::nullopt;
+  const auto listed = files_listed(whole_text(*source, limits, index), limits);
+  if (!listed || !listed->contains(file) || listed->size() < 2) return std::nullopt;
+  Incomplete out;
+  for (const std::string& each : *listed)
+    if (each != file) out.others.push_back(each);
+  out.why = index + " lists " +
+            (out.others.size() == 1 ? out.others[0] : std::to_string(out.others.size()) + " files") +
+            " besides it: open that to read all tensors";
+  return out;
+} catch (const Error&) {  // the index cannot be opened, and the caller did not ask for it
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Incomplete> one_of_several(const Place& place, const Limits& limits, std::string_view extension,
+                                         std::span<const std::string> indexes) {
+  const std::string file = last_component(place.name());
+  for (const std::string& index : indexes)
+    if (auto lacks = lacks_by_index(place, limits, file, index)) return lacks;
+  const auto name = parse_shard_name(file, extension);
+  if (!name || name->count < 2 || name->number < 1 || name->number > name->count) return std::nullopt;
+  constexpr std::uint64_t kMostNamed = 10'000;
+  Incomplete out;
+  for (std::uint64_t number = 1; number <= name->count && name->count <= kMostNamed; ++number)
+    if (number != name->number) out.others.push_back(spell_shard_name({name->stem, number, name->count}, extension));
+  out.why = "its name says that it is file " + std::to_string(name->number) + " of " + std::to_string(name->count) +
+            ", and no index beside it lists them";
+  return out;
+}
+
+void remark_shard(const Place& place, const Limits& limits, const Rule& alone, std::string_view extension,
+                  std::span<const std::string> indexes, Findings& findings, Draft& draft) {
+  auto lacks = one_of_several(place, limits, extension, indexes);
+  if (!lacks) return;
+  findings.report(alone, {}, {}, {}, lacks->why);
+  draft.set_incomplete(*std::move(lacks));
+}
+
 ShardReader::ShardReader(Reading& reading, const Opening& opening, const ShardRules& rules, std::string_view format,
                          Draft& draft)
     : reading_(reading), opening_(opening), rules_(rules), format_(format), draft_(draft), context_(opening.context) {}
@@ -78,7 +162,9 @@ Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound
   if (!member.format.empty() && member.format != format_)
     in_file.report(rules_.format, {.offset = 0}, std::string(format_), std::string(member.format));
   reading_.sources.push_back(source);
-  sound = reading_.findings.errors() == before;
+  if (const Incomplete* const part = incomplete(member.model)) draft_.set_incomplete(*part);
+  // What a part of a shard lacks is not what the index has wrong.
+  sound = reading_.findings.errors() == before && incomplete(member.model) == nullptr;
   // Headers share one limit: the next one may use what this one leaves.
   context_.limits.header -= std::min<std::uint64_t>(context_.limits.header, retained_header(member.model).size());
   context_.limits.tensors -= std::min<std::uint64_t>(context_.limits.tensors, member.model.size());
@@ -110,11 +196,16 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
                                 const std::function<void(std::uint64_t number, const Model&)>& see) {
   complete_ = true;
   count_ = name.count;
-  for (std::uint64_t number = 1; number <= name.count; ++number) {
+  Incomplete lacks;
+  // A name can state a hundred thousand files that were never there.
+  constexpr std::size_t kMostAbsent = 1000;
+  for (std::uint64_t number = 1; number <= name.count && lacks.others.size() < kMostAbsent; ++number) {
     const std::string file = spell_shard_name({name.stem, number, name.count}, extension);
-    const auto source = open_shard(reading_.findings, std::nullopt, file);
-    // One finding, and not a hundred thousand, if the name states what is not there.
-    if (!source) return;
+    bool absent = false;
+    const auto source = open_shard(reading_.findings, std::nullopt, file, &absent);
+    if (absent) lacks.others.push_back(file);
+    if (!source && !absent) return;
+    if (!source) continue;
     bool sound = true;
     const Model model = load(source, sound);
     files_.push_back(file);
@@ -128,6 +219,15 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
     draft_.adopt_marked(model, std::vector<bool>(model.size(), true));
     keep_metadata(model, own);
   }
+  if (lacks.others.empty()) return;
+  // One finding for all of them.
+  const std::string& first = lacks.others.front();
+  const std::size_t more = lacks.others.size() - 1;
+  const std::string named = first + (more > 0 ? " and " + std::to_string(more) + " more" : std::string());
+  reading_.findings.report_absent(rules_.missing, {.hint = {Hint::What::file, first, {}}}, named);
+  lacks.why = named + (more > 0 ? " are missing" : " is missing");
+  if (lacks.others.size() == kMostAbsent) lacks.others.clear();  // not all are known
+  draft_.set_incomplete(std::move(lacks));
 }
 
 void ShardReader::report_strays(std::string_view stem, std::string_view extension) {
@@ -249,12 +349,16 @@ void ShardReader::report_duplicates(Index& index) {
 }
 
 std::shared_ptr<const Source> ShardReader::open_shard(Findings in, std::optional<std::uint64_t> at,
-                                                      const std::string& name) {
+                                                      const std::string& name, bool* is_absent) {
   const At where = at ? At{.offset = *at} : At{};
   At absent = where;
   absent.hint = {Hint::What::file, name, {}};
   try {
     if (auto source = reading_.place.open(name)) return source;
+    if (is_absent != nullptr) {
+      *is_absent = true;
+      return nullptr;
+    }
     in.report(rules_.missing, absent, {}, {}, name);
   } catch (const Error& error) {
     // A name that is there, but no file: a directory, a FIFO.
@@ -285,7 +389,8 @@ void ShardReader::read_shard(const Index& index, const std::string& name, const 
     if (sound)  // otherwise the shard's own findings say why it is missing
       missing_.push_back({index.entries[i].name_at, std::string(index.name(index.entries[i], scratch)), file});
   for (std::uint32_t i = 0; i < model.size() && unlisted_.size() <= Report::kMaxFindings; ++i)
-    if (!placed[i]) unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough
+    if (!placed[i] && incomplete(model) == nullptr)
+      unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough
   for (std::uint32_t i = 0; i < model.size(); ++i)
     if (placed[i]) bytes_ += main_size(model, i);
   draft_.adopt_marked(model, placed);
@@ -338,7 +443,11 @@ void ShardReader::report_unmatched(const Index& index) {
 void ShardReader::check_total(const Index& index, const JsonObject& object) {
   const JsonMember* const metadata = object.find("metadata");
   const auto inner = metadata != nullptr ? object_in(index.reading, index.file, metadata->raw) : std::nullopt;
-  const JsonMember* const total = inner ? inner->find("total_size") : nullptr;
+  // No attribute holds what else the index says about the shards ("total_parameters").
+  constexpr std::string_view kTotal = "total_size";
+  for (const JsonMember& member : inner ? inner->members : std::vector<JsonMember>{})
+    if (member.key != kTotal) draft_.add_left_behind(indexed("metadata of the index", member.key), excerpt(member.raw));
+  const JsonMember* const total = inner ? inner->find(kTotal) : nullptr;
   if (total == nullptr) return;
   // Keras writes it with a point.
   const auto exact = wire::as_u64(total->raw);

@@ -31,6 +31,16 @@ struct ShardName {
 std::optional<ShardName> parse_shard_name(std::string_view file, std::string_view extension) noexcept;
 std::string spell_shard_name(const ShardName&, std::string_view extension);
 
+// What a file that was opened by itself lacks, if it is one of several of a model: an index beside it, by one of these
+// names, lists it and others, or its own name counts them. nullopt: neither.
+std::optional<Incomplete> one_of_several(const Place&, const Limits&, std::string_view extension,
+                                         std::span<const std::string> indexes);
+// Reports that with the rule, and marks the draft.
+void remark_shard(const Place&, const Limits&, const Rule& alone, std::string_view extension,
+                  std::span<const std::string> indexes, Findings&, Draft&);
+// "w.safetensors" of "models/w.safetensors".
+std::string last_component(std::string_view path);
+
 struct ShardRules {
   const Rule& format;             // a file has another format
   const Rule& link;               // a file is a link that leads out of the folder
@@ -60,7 +70,8 @@ class ShardReader {
   // Reads all files that the index names.
   void read_index(JsonReading&, const IndexRules&, const TextFile&);
   // Reads all tensors of all files with the name's stem and count. `see` gets the model of each file that has no
-  // errors, with its number from 1. Metadata whose keys begin with `own` are each file's own, and are left out.
+  // errors, with its number from 1. Metadata whose keys begin with `own` are each file's own, and are left out. If some
+  // files are not there, the draft is marked as a part of a model, and verify reports an error.
   void read_numbered(const ShardName&, std::string_view extension, std::string_view own,
                      const std::function<void(std::uint64_t number, const Model&)>& see);
 
@@ -112,8 +123,9 @@ class ShardReader {
   void keep_metadata(const Model&, std::string_view own = {});
   void read_map(Index&, wire::JsonReader&);
   void report_duplicates(Index&);
-  // Null if it is not there or no file, which is reported to `in`.
-  std::shared_ptr<const Source> open_shard(Findings in, std::optional<std::uint64_t> at, const std::string& name);
+  // Null if it is not there or no file, which is reported to `in`; if it is not there, only where `absent` is null.
+  std::shared_ptr<const Source> open_shard(Findings in, std::optional<std::uint64_t> at, const std::string& name,
+                                           bool* absent = nullptr);
   void read_shard(const Index&, const std::string& name, const std::shared_ptr<const Source>&,
                   std::span<const std::uint32_t> entries);
   // Mark what the index lists for the file; return the entries that are not there.

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/fail.h"
+
 namespace weighbridge::core {
 
 Model Access::model(std::shared_ptr<const State> state) {
@@ -114,6 +116,17 @@ std::span<const FolderFile> folder_files(const Model& model) noexcept {
 std::span<const LeftBehind> left_behind(const Model& model) noexcept {
   const State* const state = Access::state(model);
   return state ? std::span<const LeftBehind>(state->left_behind) : std::span<const LeftBehind>{};
+}
+
+const Incomplete* incomplete(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state != nullptr && state->incomplete ? &*state->incomplete : nullptr;
+}
+
+void require_whole(const Model& model, bool allow_part, std::string_view rule) {
+  const Incomplete* const part = incomplete(model);
+  if (part == nullptr || allow_part) return;
+  base::unsupported(rule, "this is only a part of a model: " + part->why, base::option_hint("allow", "part"));
 }
 
 std::shared_ptr<const Source> open_folder_file(const Model& model, std::string_view name) {

@@ -124,6 +124,7 @@ struct State {
   std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
   std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
   std::vector<LeftBehind> left_behind;   // what no conversion carries over
+  std::optional<Incomplete> incomplete;  // nullopt: it is whole, as far as its files tell
   std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   HeaderMemory header;                   // retained; names point into it

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/claims.h"
 #include "core/coded.h"
 #include "core/format.h"
 #include "core/format_options.h"
@@ -189,6 +190,7 @@ class Editor {
                                            core::coded(tensor)->name +
                                            ", and the edited file would no longer show that they are codes");
     });
+    keep_claims();
     find_kept();
     list_changes();
     out_.format = loaded_.format->info.name;
@@ -242,7 +244,8 @@ class Editor {
   void open() {
     Report report;
     loaded_ = load(source_, context_, Checks::structure, report);
-    if (loaded_.model.sources().size() > 1 && loaded_.format->info.name == "gguf" &&
+    const bool is_part = core::incomplete(loaded_.model) != nullptr;
+    if ((loaded_.model.sources().size() > 1 || is_part) && loaded_.format->info.name == "gguf" &&
         where_changed(loaded_.model, options_, last_component(source_->name())).empty()) {
       files_ = registry::Files::one;
       report = {};
@@ -256,7 +259,7 @@ class Editor {
       base::misuse("shard",
                    "the file is a shard, and the index beside it lists its tensors by name: convert the whole "
                    "model to rename or leave out tensors");
-    if ((files_ == registry::Files::one || remarked("gguf/part-alone")) && !options_.without.empty())
+    if (files_ == registry::Files::one && !options_.without.empty())
       base::misuse("shard",
                    "the file is a part of a split model, and each part states how many tensors there are: convert the "
                    "whole model to leave out tensors");
@@ -278,6 +281,15 @@ class Editor {
     for (const auto& each : options_.set) check(each.key);
     for (const auto& each : options_.values) check(each.first);
     for (const std::string& key : options_.unset) check(key);
+  }
+
+  // What the metadata state about the model must stay true. What the edit itself would make untrue is dropped, unless
+  // the edit sets it; list_changes() names it.
+  void keep_claims() {
+    for (const auto& each : options_.set) core::require_token_id(edited_, each.key);
+    for (const auto& each : options_.values) core::require_token_id(edited_, each.first);
+    std::vector<std::string> unsaid = core::unsaid_by_edit(loaded_.model, edited_);
+    if (!unsaid.empty()) edited_ = view(edited_, {.unset = std::move(unsaid)});
   }
 
   // Only text in a container of texts.
@@ -389,6 +401,10 @@ class Editor {
       base::misuse("new-file", "the new file would lose " + first.subject + " (" + std::string(name(first.kind)) +
                                    "): convert the file, which lists all of it and asks for consent");
     }
+    for (const Item& change : conversion_->changes())
+      if (change.kind == LossKind::attribute &&
+          std::ranges::find(out_.changes, change.subject, &Item::subject) == out_.changes.end())
+        out_.changes.push_back(change);
     out_.size_after = conversion_->output_size();
   }
 

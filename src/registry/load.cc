@@ -124,7 +124,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
     read_file(format, *file, context, findings, draft);
-    if (format.remark != nullptr && files == Files::all) format.remark(*place, findings);
+    if (format.remark != nullptr && files == Files::all) format.remark(*place, context, findings, draft);
   }
   return {&format, draft.finish()};
 }

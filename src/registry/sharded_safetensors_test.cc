@@ -151,12 +151,20 @@ TEST(ShardedSafetensors, AShardByItselfIsOneFileWithANote) {
   Report report;
   EXPECT_EQ(open(folder / kFirst, report)->size(), 2U);
   EXPECT_EQ(rules_of(report), Rules{"safetensors/shard-alone"});
-  // Only a file counts as the index.
+  // Without an index, its name says so. Only a file counts as the index.
+  const auto by_name = [&](const std::string& path) {
+    const Report found = verify(path).report;
+    EXPECT_EQ(rules_of(found), Rules{"safetensors/shard-alone"});
+    EXPECT_NE(found.findings()[0].message.find("file 1 of 2"), std::string::npos) << found.findings()[0].message;
+  };
   fs::remove(folder / kIndex);
   fs::create_directory(folder / kIndex);
-  EXPECT_EQ(rules_of(verify(folder / kFirst).report), Rules{});
+  by_name(folder / kFirst);
   fs::remove(folder / kIndex);
-  EXPECT_EQ(rules_of(verify(folder / kFirst).report), Rules{});
+  by_name(folder / kFirst);
+  // Under another name, and listed by no index, it is a file like others.
+  fs::rename(folder / kFirst, folder / "other.safetensors");
+  EXPECT_EQ(rules_of(verify(folder / "other.safetensors").report), Rules{});
 }
 
 TEST(ShardedSafetensors, AShardThatLeadsOutIsRefused) {

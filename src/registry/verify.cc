@@ -10,6 +10,7 @@
 
 #include "base/doubt.h"
 #include "base/fail.h"
+#include "core/claims.h"
 #include "formats/numpy/format.h"
 #include "formats/pytorch/format.h"
 #include "registry/also_pickle.h"
@@ -53,6 +54,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
   verdict.payload_begin = verdict.report.findings().size();
   verdict.shares = registry::check_content(loaded, share, context, findings);
+  if (first && verdict.report.valid()) core::check_claims(loaded.model, context, findings);
   verdict.payload_end = verdict.report.findings().size();
   if (first && place->kind() == Place::Kind::folder) registry::judge_pickles(*place, loaded.model, context, findings);
   verdict.model = std::move(loaded.model);

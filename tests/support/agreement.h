@@ -26,9 +26,18 @@ inline Finding without_place(Finding finding) {
   return finding;
 }
 
+// The first error that open() has to report too: what is not there, it only warns of.
+inline const Finding* first_to_open(const Report& verified) {
+  for (const Finding& finding : verified.findings()) {
+    const Rule* const rule = find_rule(finding.rule);
+    if (finding.severity == Severity::error && (rule == nullptr || rule->phase != Rule::Phase::whole)) return &finding;
+  }
+  return nullptr;
+}
+
 // A message if they disagree, otherwise "". `refused`: the error of open(); null if it returned a model.
 inline std::string disagreement(const Finding* refused, const Report& verified) {
-  const Finding* first = verified.first_error();
+  const Finding* first = first_to_open(verified);
   if (refused == nullptr) {
     if (first == nullptr) return {};
     const Rule* rule = find_rule(first->rule);

@@ -49,7 +49,7 @@ std::string tokenize(int model, const std::string& text, bool special) {
 std::string make_embedder(int model, const val& options) {
   return answer({}, [&] {
     EmbedOptions asked;
-    set_words(asked, options, {"pooling", "precision"});
+    set_words(asked, options, {"pooling", "precision", "allow"});
     asked.max_length = count_option(options, "maxLength", 0);
     asked.heads = count_option(options, "heads", 0);
     asked.threads = 1;
@@ -84,7 +84,7 @@ void close_embedder(int embedder) { embedders().remove(embedder); }
 std::string make_generator(int model, const val& options) {
   return answer({}, [&] {
     GeneratorOptions asked;
-    set_words(asked, options, {"precision"});
+    set_words(asked, options, {"precision", "allow"});
     asked.threads = 1;
     asked.context = count_option(options, "context", 0);
     auto made = std::make_shared<Generator>(models().get(model), asked);

@@ -314,8 +314,18 @@ void Corpus::parts() {
   File again = part(1);
   again.tensors[0].name = "a";
   both("part-duplicate-name", "duplicate-name", first, again.bytes());
-  core::CorpusCase& alone = add("part-alone-00002-of-00002", "part-alone", second);
-  alone.sidecar = core::CorpusSidecar{.extension = {}, .bytes = first, .name = "part-alone-00001-of-00002.gguf"};
+  core::CorpusCase& later = add("valid-parts-by-the-second-00002-of-00002", "", second);
+  later.sidecar =
+      core::CorpusSidecar{.extension = {}, .bytes = first, .name = "valid-parts-by-the-second-00001-of-00002.gguf"};
+  add("part-missing-first-00002-of-00002", "part-missing", second);
+  add("part-missing-renamed", "part-missing", second);
+  File words = two_tensors();
+  words.values = {array("tokenizer.ggml.tokens", 8, 3).text("a").text("b").text("c").out,
+                  value("tokenizer.ggml.bos_token_id", ValueType::u32).u32(2).out,
+                  value("tokenizer.ggml.padding_token_id", ValueType::u32).u32(UINT32_MAX).out};
+  add("valid-token-ids", "", words.bytes());
+  words.values[1] = value("tokenizer.ggml.bos_token_id", ValueType::u32).u32(3).out;
+  add("claim-token-id", "claim/token-id", words.bytes());
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ constexpr DType kHeldDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64
 }  // namespace
 
 bool matches(const core::Glance& glance) {
-  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_first_part);
+  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_part);
   return glance.head.size() >= kMagic.size() && std::memcmp(glance.head.data(), kMagic.data(), kMagic.size()) == 0;
 }
 

@@ -10,17 +10,17 @@ namespace weighbridge::gguf {
 
 extern const core::Format kFormat;
 
-// "NAME-00001-of-00005.gguf"
-bool is_first_part(std::string_view file) noexcept;
+// "NAME-00002-of-00005.gguf"
+bool is_part(std::string_view file) noexcept;
 // Whether a file begins with the magic number.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 
-// Split models (split.cc): whether this is the first file of one, the model of all its files, and the warning about one
-// of them that is opened by itself.
+// Split models (split.cc): whether this is a file of one, the model of all its files, and the remark about one of them
+// under another name.
 bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
-void remark(const Place&, core::Findings&);
+void remark(const Place&, const Context&, core::Findings&, core::Draft&);
 
 core::WriteLayout layout(const Model&, const Options&);
 core::WriteLayout layout_files(const Model&, const Options&);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split models: files of one model that are numbered in their names and in their metadata (reading U13).
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +23,25 @@ constexpr core::ShardRules kShardRules{.format = rules::kPartFormat,
                                        .metadata_conflict = rules::kPartMetadata,
                                        .stray = &rules::kPartStray};
 
-std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+using core::last_component;
 
-// The file of the one model in a folder, or the first of its files.
+// The name of one of several files.
+std::optional<core::ShardName> part_name(std::string_view file) noexcept {
+  const auto name = core::parse_shard_name(file, kSuffix);
+  return name && name->count > 1 && name->number >= 1 && name->number <= name->count ? name : std::nullopt;
+}
+
+// The file of the one model in a folder, or the first that is there of its files.
 std::string first_of(const Place& place) {
-  std::vector<std::string> all = place.list();
-  std::erase_if(all, [](const std::string& name) { return name != kWholeName && !is_first_part(name); });
+  std::vector<std::string> all, others;  // others: of models whose first file is not there
+  for (std::string& file : place.list()) {
+    const auto name = part_name(file);
+    if (file == kWholeName || (name && name->number == 1))
+      all.push_back(std::move(file));
+    else if (name && others.empty())
+      others.push_back(std::move(file));
+  }
+  if (all.empty()) all = std::move(others);
   if (all.size() > 1)
     base::misuse_of(place.name(), "not-a-file",
                     "this is a directory with several models: open '" + all[0] + "' or '" + all[1] + "'");
@@ -40,11 +55,12 @@ std::optional<std::uint64_t> number_of(const Model& model, std::string_view key)
 }
 
 void read_parts(const core::ShardName& name, core::Reading& reading, core::ShardReader& parts, core::Draft& draft) {
+  bool is_first = true;
   const std::uint64_t before = reading.findings.errors();
   std::uint64_t tensors = 0;
   std::optional<Value> stated;
   parts.read_numbered(name, kSuffix, kSplitPrefix, [&](std::uint64_t number, const Model& model) {
-    if (number == 1) {
+    if (std::exchange(is_first, false)) {
       draft.set_version(model.version());
       if (const Value* const value = model.attribute(kSplitTensors)) stated = *value;
     }
@@ -56,33 +72,30 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
         .report(rules::kPartNumber, {}, std::to_string(number - 1) + " and " + std::to_string(name.count),
                 text(no) + " and " + text(count));
   });
-  if (reading.findings.errors() == before && stated && stated->as_u64() != tensors)
+  if (reading.findings.errors() == before && !draft.is_incomplete() && stated && stated->as_u64() != tensors)
     reading.findings.report(rules::kPartTensors, {}, std::to_string(tensors), core::excerpt(stated->to_text()));
 }
 
 }  // namespace
 
-bool is_first_part(std::string_view file) noexcept {
-  const auto name = core::parse_shard_name(file, kSuffix);
-  return name && name->number == 1 && name->count > 1;
-}
+bool is_part(std::string_view file) noexcept { return part_name(file).has_value(); }
 
-bool spreads(const core::Glance& glance) { return is_first_part(glance.name) && matches(glance); }
+bool spreads(const core::Glance& glance) { return is_part(glance.name) && matches(glance); }
 
 void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("gguf");
   const auto given = opening.place.file();
-  const std::string first = given ? last_component(given->name()) : first_of(opening.place);
+  const std::string file = given ? last_component(given->name()) : first_of(opening.place);
   core::Reading reading{.place = opening.place, .limits = opening.context.limits, .findings = opening.findings};
   core::ShardReader parts(reading, opening, kShardRules, "gguf", draft);
-  if (const auto name = core::parse_shard_name(first, kSuffix)) {
+  if (const auto name = core::parse_shard_name(file, kSuffix)) {
     read_parts(*name, reading, parts, draft);
-  } else if (const auto whole = opening.place.open(first)) {
+  } else if (const auto whole = opening.place.open(file)) {
     const Model model = parts.read_whole(whole);
     draft.set_version(model.version());
   }
   if (opening.findings.mode() == core::Findings::Mode::all) {
-    const auto name = core::parse_shard_name(first, kSuffix);
+    const auto name = core::parse_shard_name(file, kSuffix);
     parts.report_strays(name ? name->stem : kStem, kSuffix);
   }
   for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
@@ -93,15 +106,18 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.add_sources(std::move(reading.sources));
 }
 
-void remark(const Place& place, core::Findings& findings) {
-  const std::string file = last_component(place.name());
-  const auto name = core::parse_shard_name(file, kSuffix);
-  if (!name || name->number == 1 || name->count < 2) return;
-  const std::string first = core::spell_shard_name({name->stem, 1, name->count}, kSuffix);
-  try {
-    if (place.open(first)) findings.report(rules::kPartAlone, {}, {}, {}, first);
-  } catch (const Error&) {  // the first file cannot be opened, and the caller did not ask for it
-  }
+// A part whose name does not say so: nobody knows where the others are.
+void remark(const Place&, const Context&, core::Findings& findings, core::Draft& draft) {
+  const auto number = [&](std::string_view key) -> std::optional<std::uint64_t> {
+    const Value* const value = draft.attribute(key);
+    return value != nullptr ? value->as_u64() : std::nullopt;
+  };
+  const auto count = number(kSplitCount), no = number(kSplitNumber);
+  if (!count || *count < 2) return;
+  const std::string which = "it is number " + (no && *no < UINT64_MAX ? std::to_string(*no + 1) : std::string("?")) +
+                            " of " + std::to_string(*count);
+  findings.report_absent(rules::kPartMissing, {}, which + ", and its name does not say where the others are");
+  draft.set_incomplete({.why = which + " files of a split model, the others of which its name does not tell"});
 }
 
 }  // namespace weighbridge::gguf

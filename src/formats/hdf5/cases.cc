@@ -569,6 +569,12 @@ void add_index(Corpus& corpus) {
   add("valid-index", "", sound, shard);
   add("valid-index-of-texts", "", R"({"metadata":{"total_size":16},"weight_map":{"/":"$"}})", shard);
   add("valid-index-of-one-file-twice", "", R"({"weight_map":{"/":["$","$"]}})", shard);
+  core::CorpusCase& alone = corpus.add("shard-alone_00000", "shard-alone", shard);
+  alone.extension = "weights.h5";
+  alone.sidecar = core::CorpusSidecar{
+      .extension = {},
+      .bytes = R"({"weight_map":{"/":["shard-alone_00000.weights.h5","shard-alone_00001.weights.h5"]}})",
+      .name = "shard-alone.weights.json"};
   add("index-json", "index-json", R"({"weight_map":{"/":["$"]})", shard);
   add("index-value", "index-value", R"({"weights":{"/":["$"]}})", shard);
   add("index-value-empty", "index-value", R"({"weight_map":{"/":[]}})", shard);

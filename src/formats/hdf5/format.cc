@@ -54,6 +54,7 @@ constexpr core::Format kHdf5 = {
     .read = read_h5,
     .read_files = read_keras_index,
     .spreads = is_keras_index,
+    .remark = remark_keras_shard,
     .check_content = check_h5,
     .content_can_fail = true,
     .layout = nullptr,
@@ -71,6 +72,7 @@ constexpr core::Format kKeras = [] {
   out.read = read_keras;
   out.read_files = nullptr;
   out.spreads = nullptr;
+  out.remark = nullptr;
   out.check_content = check_keras;
   return out;
 }();

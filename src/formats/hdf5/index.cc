@@ -36,6 +36,15 @@ constexpr core::IndexRules kIndexRules{.value = h5::kIndexValue,
 
 bool is_keras_index(const core::Glance& glance) { return core::is_index(glance, kKerasIndexSuffix); }
 
+void remark_keras_shard(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+  constexpr std::string_view kExtension = ".weights.h5";
+  const std::string file = core::last_component(place.name());
+  const std::size_t number = file.rfind('_');
+  if (!file.ends_with(kExtension) || number == file.npos) return;
+  const std::string indexes[] = {file.substr(0, number) + std::string(kKerasIndexSuffix)};
+  core::remark_shard(place, context.limits, h5::kShardAlone, kExtension, indexes, findings, draft);
+}
+
 void read_keras_index(const core::Opening& opening, core::Draft& draft) {
   core::read_index_file(opening, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "hdf5"},
                         draft);

@@ -85,6 +85,10 @@ void Adder::finish() {
   draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
     findings_.report(rules::kDuplicateName, {.offset = at_[later], .tensor = draft_.name(later)});
   });
+  if (lacking_ > 0)
+    draft_.set_incomplete({.why = (lacking_ == 1 ? "the data of one tensor is"
+                                                 : "the data of " + std::to_string(lacking_) + " tensors are") +
+                                  " not in the file: " + first_lacking_ + (lacking_ == 1 ? "" : " and others")});
 }
 
 void Adder::tensor(std::string_view name, const Rebuilt& rebuilt, Ref ref) {
@@ -145,7 +149,12 @@ std::uint64_t Adder::offset_of(Ref ref) const {
 void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, std::string found,
                  std::string_view why) {
   Finding finding = core::Findings::make(rule, where, {}, std::move(found), base::is_utf8(why) ? why : "");
-  findings_.report(finding);
+  if (rule.phase == Rule::Phase::whole) {  // place() has reported it
+    finding.severity = Severity::unsupported;
+    finding.kind = Kind::unsupported;
+  } else {
+    findings_.report(finding);
+  }
   draft_.tensor(tensor).unsupported(std::move(finding));
 }
 
@@ -203,7 +212,13 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
     length = *span_bytes;
   }
   Stored* const stored = storages_->find(data.storage);
-  if (stored == nullptr) return wrong(rules::kStorageMissing, {}, key());
+  if (stored == nullptr) {
+    // The file is only a part of a checkpoint. The tensor is listed, and its elements are elsewhere.
+    findings_.report_absent(rules::kStorageMissing, where, key());
+    if (lacking_++ == 0) first_lacking_ = key();
+    out.unreadable = &rules::kStorageMissing;
+    return out;
+  }
   if (stored->unreadable != nullptr) {
     out.unreadable = stored->unreadable;
     out.why = stored->found;

@@ -91,6 +91,8 @@ class Adder final : public Found {
   Storages* storages_ = nullptr;
   std::vector<std::uint64_t> at_;  // where each tensor is rebuilt
   std::uint64_t decoded_ = 0;      // bytes of arrays that are kept in memory
+  std::uint64_t lacking_ = 0;      // parts of tensors whose storage is not in the file
+  std::string first_lacking_;      // the storage of the first
 };
 
 }  // namespace weighbridge::pytorch

@@ -582,6 +582,8 @@ void add_shards(std::vector<core::CorpusCase>& out) {
     c.name = name;
     c.bytes = file(pickle(dict({t(tensor), kOne, t("step"), i(step)})));
   };
+  out.push_back({"shard-alone-00001-of-00002", "pytorch/shard-alone", both});
+  out.back().extension = "bin";
   stepped("valid-metadata-one", "w", 1);
   stepped("valid-metadata-two", "v", 2);
   const std::string sound = R"({"metadata":{"total_size":12},"weight_map":{"v":"$","w":"$"}})";

@@ -94,6 +94,7 @@ constexpr core::Format kFormat = {
     .read = read,
     .read_files = read_files,
     .spreads = spreads,
+    .remark = remark,
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,

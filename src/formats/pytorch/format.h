@@ -14,6 +14,8 @@ void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Whether the file is the index of a model in shards.
 bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
+// Remarks that the file is one of several shards.
+void remark(const Place&, const Context&, core::Findings&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
 void check_content(const Model&, const Context&, core::Findings&);
 // Only what loading the pickles of a file would do, of any file that holds some, or is packed (core/packed.h).

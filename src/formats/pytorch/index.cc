@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints in shards: opening the index that transformers writes beside them (reading P11).
+#include <string>
+#include <vector>
+
 #include "core/json_file.h"
 #include "core/shards.h"
 #include "formats/pytorch/format.h"
@@ -22,6 +25,16 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .total_size = rules::kTotalSize};
 
 }  // namespace
+
+void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+  constexpr std::string_view kExtension = ".bin";
+  const std::string file = core::last_component(place.name());
+  if (!file.ends_with(kExtension)) return;
+  std::vector<std::string> indexes{"pytorch_model" + std::string(kIndexSuffix)};
+  if (const auto name = core::parse_shard_name(file, kExtension))
+    indexes.insert(indexes.begin(), std::string(name->stem) + std::string(kIndexSuffix));
+  core::remark_shard(place, context.limits, rules::kShardAlone, kExtension, indexes, findings, draft);
+}
 
 bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexSuffix); }
 

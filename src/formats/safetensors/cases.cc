@@ -52,6 +52,27 @@ void add_valid(Corpus& c) {
   c.valid("empty-metadata", file(R"({"__metadata__":{}})"));
   c.valid("one", file("{" + kOne + "}", kFour));
   c.valid("metadata", file(R"({"__metadata__":{"format":"pt","z":"","a":"\u00e9 \"x\"\n"},)" + kOne + "}", kFour));
+  // Metadata that state something untrue about the tensors (core/claims.h).
+  c.add(
+      "claim-data-hash", "claim/data-hash",
+      file(
+          R"({"__metadata__":{"sshs_model_hash":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},)" +
+              kOne + "}",
+          kFour));
+  c.add("claim-data-hash-legacy", "claim/data-hash",
+        file(R"({"__metadata__":{"sshs_legacy_hash":"00000000"},)" + kOne + "}", kFour));
+  c.valid("claim-data-hash", file(R"({"__metadata__":{"modelspec.hash_sha256":)"
+                                  R"("0x9F64A747E1B97F131FABB6B447296C9B6F0201E79FB3C5356E6C77E89B6A806A",)"
+                                  R"("sshs_legacy_hash":"e3b0c442"},)" +
+                                      kOne + "}",
+                                  kFour));
+  const std::string embeddings =
+      tensor("model.embed_tokens.weight", "U8", "2,1", "0,2") + "," + tensor("lm_head.weight", "U8", "2,1", "2,4");
+  const std::string tied = R"({"__metadata__":{"tie_word_embeddings":"true","bos_token_id":"1"},)" + embeddings + "}";
+  c.add("claim-tied", "claim/tied", file(tied, kFour));
+  c.valid("claim-tied", file(tied, "\x01\x02\x01\x02"));
+  c.add("claim-token-id", "claim/token-id",
+        file(R"({"__metadata__":{"eos_token_id":"[1, 2]","pad_token_id":"-1"},)" + embeddings + "}", kFour));
   c.valid("metadata-last", file("{" + kOne + R"(,"__metadata__":{"format":"pt"}})", kFour));
   c.valid("metadata-escaped-key", file(R"({"\u005f_metadata__":{"a":"b"}})"));
   c.valid("scalar", file("{" + tensor("a", "F32", "", "0,4") + "}", kFour));
@@ -262,9 +283,15 @@ void add_shards(Corpus& c) {
       both);
   c.last().rule = "file/text";
   // A case has only two files: this shard and its index.
-  c.add("shard-alone-00001-of-00001", "shard-alone", both);
-  c.last().sidecar = core::CorpusSidecar{
-      .extension = {}, .bytes = R"({"weight_map":{}})", .name = "shard-alone.safetensors.index.json"};
+  c.add("shard-alone-00001-of-00002", "shard-alone", both);
+  c.last().sidecar =
+      core::CorpusSidecar{.extension = {},
+                          .bytes = R"({"weight_map":{"a":"shard-alone-00001-of-00002.safetensors",)"
+                                   R"("b":"shard-alone-00001-of-00002.safetensors","c":"other.safetensors"}})",
+                          .name = "shard-alone.safetensors.index.json"};
+  // Its name alone says so.
+  c.add("shard-alone-by-name-00001-of-00002", "shard-alone", both);
+  c.add("valid-shard-of-one-00001-of-00001", "", both);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
                                           std::span<const std::uint32_t> kept);
 
 // Warns about a shard that is opened by itself although its index lies beside it.
-void remark(const Place&, core::Findings&);
+void remark(const Place&, const Context&, core::Findings&, core::Draft&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

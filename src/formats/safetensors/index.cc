@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded safetensors: opening an index or its folder, and the warning about a shard that is opened alone.
+// Sharded safetensors: opening an index or its folder, and the remark about a shard that is opened alone.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fail.h"
 #include "core/json_file.h"
@@ -26,7 +27,7 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .tensor_unlisted = rules::kTensorUnlisted,
                                        .total_size = rules::kTotalSize};
 
-std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+using core::last_component;
 
 // The file of a folder to open: its index, else model.safetensors.
 std::string main_file(const Place& place, core::Findings& findings) {
@@ -73,13 +74,11 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.add_sources(std::move(reading.sources));
 }
 
-void remark(const Place& place, core::Findings& findings) {
-  const std::string index = index_of_shard(last_component(place.name()));
-  if (index.empty()) return;
-  try {
-    if (place.open(index)) findings.report(rules::kShardAlone, {}, {}, {}, index);
-  } catch (const Error&) {  // the index cannot be opened, and the caller did not ask for it
-  }
+void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+  std::vector<std::string> indexes{std::string(kIndexName)};
+  if (std::string own = index_of_shard(last_component(place.name())); !own.empty() && own != kIndexName)
+    indexes.insert(indexes.begin(), std::move(own));
+  core::remark_shard(place, context.limits, rules::kShardAlone, kSuffix, indexes, findings, draft);
 }
 
 }  // namespace weighbridge::safetensors

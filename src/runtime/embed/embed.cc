@@ -7,9 +7,11 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "convert/own_names.h"
+#include "core/draft.h"
 #include "core/words.h"
 #include "runtime/embed/family.h"
 #include "tokenizers/described.h"
+#include "weighbridge/convert.h"
 
 namespace weighbridge {
 namespace {
@@ -52,6 +54,7 @@ std::vector<std::string_view> EmbedOptions::words(std::string_view option) {
     for (const Pooling one : kPoolings) out.push_back(name(one));
   if (option == "precision")
     for (const Precision one : kPrecisions) out.push_back(name(one));
+  if (option == "allow") out.push_back(name(LossKind::part));
   return out;
 }
 
@@ -59,6 +62,7 @@ void EmbedOptions::set(std::string_view option, std::string_view text) {
   core::check_word(option, text, words(option));
   if (option == "pooling") pooling = pooling_from_name(text);
   if (option == "precision") precision = *precision_from_name(text);
+  if (option == "allow") allow_part = true;
 }
 
 namespace embed {
@@ -127,6 +131,7 @@ std::optional<WordPiece> make_tokenizer(const Model& model, const EmbedOptions& 
 
 struct Embedder::Rep {
   Rep(const Model& opened, const EmbedOptions& options) {
+    core::require_whole(opened, options.allow_part, "embed/part");
     const Model model = convert::as_encoder(opened);
     family = embed::is_word_table(model) ? embed::make_word_table(model, options) : embed::make_bert(model, options);
   }

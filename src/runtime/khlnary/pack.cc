@@ -87,7 +87,9 @@ class Packer {
     if (name_.find('/') != std::string::npos || !stb::is_sidecar_path(file_name(0)) || !base::is_utf8(name_))
       base::misuse("name",
                    "a module cannot be called " + in_quotes(name_) + ": choose a name in UTF-8 without slashes");
-    const bool unsupported = std::ranges::find(options_.allow, LossKind::unsupported) != options_.allow.end();
+    const auto allows = [&](LossKind kind) { return std::ranges::find(options_.allow, kind) != options_.allow.end(); };
+    core::require_whole(model_, allows(LossKind::part), "khlnary/part");
+    const bool unsupported = allows(LossKind::unsupported);
     std::vector<bool> used(options_.without.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const Tensor tensor = model_[i];

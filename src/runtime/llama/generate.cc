@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "convert/own_names.h"
+#include "core/draft.h"
 #include "core/progress.h"
 #include "core/words.h"
 #include "runtime/llama/network.h"
@@ -19,6 +20,7 @@
 #include "runtime/llama/sampler.h"
 #include "runtime/llama/stop.h"
 #include "tokenizers/described.h"
+#include "weighbridge/convert.h"
 
 namespace weighbridge {
 namespace {
@@ -73,11 +75,13 @@ std::vector<std::string_view> GeneratorOptions::words(std::string_view option) {
   std::vector<std::string_view> out;
   if (option == "precision")
     for (const GeneratorPrecision one : kPrecisions) out.push_back(name(one));
+  if (option == "allow") out.push_back(name(LossKind::part));
   return out;
 }
 
 void GeneratorOptions::set(std::string_view option, std::string_view text) {
   core::check_word(option, text, words(option));
+  if (option == "allow") allow_part = true;
   for (const GeneratorPrecision one : kPrecisions)
     if (name(one) == text) precision = one;
 }
@@ -126,6 +130,7 @@ struct Session::Rep {
 };
 
 Generator::Generator(Model model, const GeneratorOptions& options) {
+  core::require_whole(model, options.allow_part, "generate/part");
   check_memory(llama::read_config(convert::as_slm(model), options.context), options.limits);
   rep_ = std::make_unique<Rep>(model, options);
 }

@@ -58,7 +58,7 @@ export interface Core {
   embedder(model: number, options: object): string;
   embed(embedder: number, texts: readonly string[]): Float32Array | string;
   closeEmbedder(embedder: number): void;
-  generator(model: number, options: { context: number; precision: string }): string;
+  generator(model: number, options: { context: number; precision: string; allow: string }): string;
   generate(generator: number, prompt: string, options: object): string;
   next(generation: number, milliseconds: number): string;
   closeGeneration(generation: number): void;

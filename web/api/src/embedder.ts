@@ -35,6 +35,7 @@ export class Embedder {
       precision: options.precision ?? "f32",
       maxLength: options.maxLength ?? 0,
       heads: options.heads ?? 0,
+      allow: (options.allow ?? []).join(","),
       vocabulary: vocabulary === undefined ? null : await mounted(await host(), vocabulary),
     };
     let made: Result<"embedder"> | undefined;

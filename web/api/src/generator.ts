@@ -28,7 +28,12 @@ export class Generator {
   static async make(link: Link, model: Remote, options: GeneratorOptions): Promise<Generator> {
     let made: Result<"generator"> | undefined;
     const remote = new Remote(model, async (session, above) => {
-      const args = { model: above, context: options.context ?? 0, precision: options.precision ?? "exact" };
+      const args = {
+        model: above,
+        context: options.context ?? 0,
+        precision: options.precision ?? "exact",
+        allow: (options.allow ?? []).join(","),
+      };
       made = await session.call("generator", args, options.onProgress);
       return made.generator;
     });

@@ -128,7 +128,9 @@ export type LossKind =
   | "unsupported"
   | "overflow"
   /** A file beside the weights of a folder. Only named: it needs no consent. */
-  | "file";
+  | "file"
+  /** Files of the model that are missing, or were not given. */
+  | "part";
 
 /** Options of a conversion (as those of `weighbridge convert`). */
 export interface PlanOptions extends CallOptions {
@@ -193,6 +195,8 @@ export interface EmbedderOptions extends LongCallOptions {
   readonly heads?: number | undefined;
   /** A `vocab.txt` to use in place of the file's vocabulary. */
   readonly vocabulary?: FileSource | undefined;
+  /** `["part"]` runs a model of which files are missing. */
+  readonly allow?: readonly "part"[] | undefined;
 }
 
 export interface GeneratorOptions extends LongCallOptions {
@@ -200,6 +204,8 @@ export interface GeneratorOptions extends LongCallOptions {
   readonly context?: number | undefined;
   /** What quantized weights are multiplied by: activations in f32 (`exact`, the default), or rounded to 8 bits. */
   readonly precision?: "exact" | "fast" | undefined;
+  /** `["part"]` runs a model of which files are missing. */
+  readonly allow?: readonly "part"[] | undefined;
 }
 
 export interface GenerateOptions extends CallOptions {

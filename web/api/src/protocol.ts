@@ -124,6 +124,7 @@ export interface EmbedderArguments {
   readonly precision: string;
   readonly maxLength: number;
   readonly heads: number;
+  readonly allow: string;
   readonly vocabulary: MountedSource | null;
 }
 
@@ -205,7 +206,7 @@ export interface Operations {
   embed: { args: { readonly embedder: number; readonly texts: readonly string[] }; result: Float32Array };
   closeEmbedder: { args: { readonly embedder: number }; result: null };
   generator: {
-    args: { readonly model: number; readonly context: number; readonly precision: string };
+    args: { readonly model: number; readonly context: number; readonly precision: string; readonly allow: string };
     result: { readonly generator: number; readonly vocabulary: number; readonly context: number };
   };
   generate: { args: GenerateArguments; result: types.Generated };

@@ -221,9 +221,9 @@ export class Server {
       }),
     embed: ({ embedder, texts }) => numbers(this.#running.core.embed(embedder, texts)),
     closeEmbedder: ({ embedder }) => this.#handles.close("embedder", embedder),
-    generator: ({ model, context, precision }) => {
+    generator: ({ model, ...options }) => {
       const { core } = this.#running;
-      const made = answer<Result<"generator">>(core.generator(model, { context, precision }));
+      const made = answer<Result<"generator">>(core.generator(model, options));
       const close = () => core.closeGenerator(made.generator);
       this.#handles.add("generator", made.generator, this.#handles.key("model", model), close);
       return made;
