@@ -132,7 +132,11 @@ nb::object rows_of(const Tensor& tensor, std::uint64_t first, std::uint64_t coun
 // Raises LimitError if these tensors together are out of proportion to what is stored, before memory is allocated.
 void require_copies(const nb::list& tensors, const Settings& settings) {
   std::vector<Elements> all;
-  for (const nb::handle item : tensors) all.push_back(Elements::dense(nb::cast<const Tensor&>(item)));
+  for (const nb::handle item : tensors) {
+    const auto& tensor = nb::cast<const Tensor&>(item);
+    // Codes of a scheme have no dense form, and can be copied as they are stored.
+    all.push_back(tensor.layout() == Layout::dense ? Elements::part(tensor) : Elements::dense(tensor));
+  }
   check_output(all, settings.limits);
 }
 

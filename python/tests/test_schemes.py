@@ -32,7 +32,8 @@ def test_codes_are_read_as_they_are_stored(quantized):
         codes, scale = model["x.weight"], model["x.SCB"]
         assert codes.scheme == scale.scheme == "bitsandbytes int8" and codes.is_codes and not scale.is_codes
         assert model["norm.weight"].scheme is None and model.schemes == ["bitsandbytes int8"]
-        assert codes.numpy().tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert codes.numpy().tolist() == codes.numpy(copy=True).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert model.numpy(copy=True)["x.weight"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
         assert scale.numpy("f64").tolist() == [0.5, 0.25]
 
 
