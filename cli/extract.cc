@@ -45,6 +45,7 @@ void report(Session& session, const Input& input, const std::string& path, const
   for (const Extracted& e : done) {
     session.out.text(shown(e.tensor) + (e.part.empty() || e.part == "data" ? "" : " (" + shown(e.part) + ")") + " -> " +
                      shown(e.output) + "  " + std::string(name(e.dtype)) + ", " + grouped(e.bytes) + " bytes");
+    if (!e.scheme.empty()) session.out.text(", codes of " + shown(e.scheme));
     if (npy && !ml_dtype(e.dtype).empty())
       session.out.text("; NumPy lacks the type: numpy.load(...).view(ml_dtypes." + std::string(ml_dtype(e.dtype)) +
                        ")");

@@ -31,6 +31,7 @@ struct Extracted {
   DType dtype = DType::unknown;        ///< Of the elements as written.
   std::vector<std::uint64_t> shape{};  ///< In elements, slowest dimension first.
   std::uint64_t bytes = 0;             ///< Logical bytes, without a .npy header.
+  std::string scheme{};                ///< The scheme of which the elements are codes (scheme.h); empty for values.
   std::string output{};                ///< The path of the file; empty until there is one.
 };
 

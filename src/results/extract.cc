@@ -71,6 +71,7 @@ Elements::Elements(const Tensor& tensor, std::optional<Part> part, DType dtype, 
     : tensor_(tensor), part_(std::move(part)) {
   facts_.tensor = tensor.name();
   if (part_) facts_.part = part_->role();
+  if (core::is_codes(tensor)) facts_.scheme = core::coded(tensor)->name;
   facts_.dtype = dtype;
   facts_.shape.assign(shape.begin(), shape.end());
 }

@@ -411,6 +411,7 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
     member(out, "dtype", name(e.dtype));
     shape(out, e.shape);
     member(out, "bytes", e.bytes);
+    if (!e.scheme.empty()) member(out, "scheme", e.scheme);
     member(out, "output", e.output);
     out.end_object();
   });

@@ -136,7 +136,9 @@ def test_codes_have_no_dense_form(layout, tmp_path):
     for dtype in "f32", "f16":
         done = weighbridge("extract", path, codes, "-o", tmp_path / "o.npy", "--dense", dtype, status=3)
         assert scheme in done.stderr and "--dense" not in done.stderr
-    weighbridge("extract", path, codes, "-o", tmp_path / "o.bin", "--raw")
+    out = validated(weighbridge("extract", "--json", path, codes, "-o", tmp_path / "o.bin", "--raw").stdout, "extract")
+    assert out["tensors"][0]["scheme"] == scheme
+    assert f", codes of {scheme}\n" in weighbridge("extract", path, codes, "-o", tmp_path / "p.bin", "--raw").stdout
 
 
 def test_codes_that_differ_are_compared_by_their_bytes(layout, tmp_path):
