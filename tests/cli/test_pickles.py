@@ -225,6 +225,13 @@ def test_weights_that_are_a_pickle_of_protocol_0(folder):
     assert "found os.system" in verified(folder, 1)
 
 
+def test_an_archive_that_begins_with_an_array_is_pytorchs_too(tmp_path):
+    """Once, the first member made it an npz, whose other members nobody looked into. PyTorch loads data.pkl."""
+    path = tmp_path / "x.pt"
+    archive(path, "archive/a.npy")
+    assert "archive/data.pkl" in verified(path, 1) and "found posix.system" in verified(path, 1)
+
+
 def test_inspect_does_not_call_a_dangerous_function_a_class_that_it_does_not_know(tmp_path):
     path = tmp_path / "x.bin"
     archive(path)

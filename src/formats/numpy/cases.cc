@@ -334,6 +334,9 @@ void add_members(Corpus& c) {
   c.add(
       "deflate-cut-off", "deflate",
       zip({.members = {{.name = "a.npy", .data = large, .deflate = true, .stored = deflated(large).substr(0, 300)}}}));
+  c.add("other-member-pickle", "other-member",
+        zip({.members = {one, {"archive/data.pkl", pickle(global("posix", "system") + text("true") + "\x85R")}}}),
+        {"dangerous-global"});
   c.add("other-member", "other-member", zip({.members = {one, {"notes.txt", "text"}}}));
   c.add("ambiguous-name", "ambiguous-name", zip({.members = {one, {"a", kOne}}}));
   c.add("ambiguous-name-of-other-member", "ambiguous-name", zip({.members = {one, {"a", "text"}}}), {"other-member"});

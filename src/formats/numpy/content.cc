@@ -64,11 +64,25 @@ class Pass {
     core::executor_of(context_).for_each(members_.size(),
                                          [&](std::uint64_t i) { check(*members_[base::to_size(i)], progress); });
     progress.finish();
-    for (const core::ZipMember& member : zip.members)
-      if (!member.broken && member.unreadable == nullptr) look_for_objects(member);
+    for (const core::ZipMember& member : zip.members) {
+      if (member.broken || member.unreadable != nullptr) continue;
+      look_for_objects(member);
+      look_for_pickle(member);
+    }
   }
 
  private:
+  // numpy.load runs no pickle that is a member of its own, but PyTorch takes any archive that has one.
+  void look_for_pickle(const core::ZipMember& member) {
+    const std::string_view name = array_name(member.name);
+    if (name.size() < member.name.size() || model_.find(name)) return;
+    std::string fault;
+    const std::string first = core::zip_front(*source_, member, kFirst, context_, fault);
+    if (!core::may_be_pickle(member.name, first)) return;
+    const core::PickleRules rules = pickle_rules(kNpzRules);
+    core::PickleScan(context_, rules, out_).member(*source_, member);
+  }
+
   void look_for_objects(const core::ZipMember& member) {
     const std::string_view name = array_name(member.name);
     const auto tensor = model_.find(name);
@@ -125,6 +139,8 @@ class Pass {
     const std::lock_guard lock(mutex_);
     out_.push_back(std::move(finding));
   }
+
+  static constexpr std::size_t kFirst = 8;  // bytes by which a pickle is known
 
   const std::shared_ptr<const Source> source_;
   const Model& model_;
