@@ -119,9 +119,9 @@ class PickleMachine final : PickleBuilder {
     if (at_ < frame_end_) doubt(PickleFault::frame, "the pickle ends inside a frame");
   }
 
-  // Frames change nothing for a reader that ignores them, as pickletools does. Python reads one at once: where an opcode
-  // goes on after the end of its frame, pickle.load() of a file drops the bytes up to there and goes on with those
-  // after the frame, and the version in Python stops. So frames must be those of a writer.
+  // Frames change nothing for a reader that ignores them, as pickletools does. Python reads one at once: where an
+  // opcode goes on after the end of its frame, pickle.load() of a file drops the bytes up to there and goes on with
+  // those after the frame, and the version in Python stops. So frames must be those of a writer.
   void frame() {
     std::uint64_t length = 0;
     if (!number(length)) return;
