@@ -98,7 +98,7 @@ class Vectors {
   std::string schema(const Model& model, const Embedder& embedder) const {
     const std::pair<std::string, std::string> metadata[] = {
         {"weighbridge.model", content_digest(model, session_.context()).text()},
-        {"weighbridge.pooling", std::string(name(embedder.pooling()))},
+        {"weighbridge.pooling", embedder.poolings()},
         {"weighbridge.precision", std::string(name(embedder.precision()))},
         {"weighbridge.normalized", embedder.normalize() ? "true" : "false"}};
     return arrow_schema("embedding", dimension_, metadata);

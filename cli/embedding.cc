@@ -21,6 +21,9 @@ EmbedOptions options_of(const Arguments& args) {
   options.batch_tokens = args.number<unsigned>(FlagId::batch_tokens);
   options.heads = args.number(FlagId::heads, 0U);
   options.threads = args.number(FlagId::threads, 0U);
+  if (args.has(FlagId::prompt)) options.prompt = args.value(FlagId::prompt);
+  if (args.has(FlagId::prompt_name)) options.prompt_name = args.value(FlagId::prompt_name);
+  options.ignore_settings = args.values(FlagId::ignore_setting);
   return options;
 }
 
@@ -44,6 +47,8 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
     session.progress().busy("packing the weights");
     auto embedder = std::make_unique<Embedder>(*input.model, options);
     session.progress().clear();
+    if (!session.quiet)
+      for (const std::string& note : embedder->notes()) complain(shown(path) + ": " + shown(note));
     if (!embedder->tokenizer())
       raise(Kind::misuse, "misuse/no-vocabulary", "the model has no vocabulary: give it one, as a vocab.txt has it", {},
             {Hint::What::option, "vocabulary", "vocab.txt"});
@@ -84,7 +89,7 @@ void Remarks::say(const Session& session, std::string_view path, const Embedder&
 }
 
 void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
-               const std::function<bool(std::string&)>& next, const UseVector& use, Remarks& remarks) {
+               const std::function<bool(std::string&)>& next, const UseVector& use, Remarks& remarks, TextRole role) {
   const auto dimension = static_cast<std::size_t>(embedder.dimension());
   std::vector<std::string> texts;
   std::vector<std::string_view> views;
@@ -97,7 +102,7 @@ void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
     views.assign(texts.begin(), texts.end());
     vectors.resize(texts.size() * dimension);
     what.resize(texts.size());
-    embedder.embed(views, vectors, what);
+    embedder.embed(views, vectors, what, embedder.prompt(role));
     for (const Embedded& one : what) remarks.add(one);
     for (std::size_t i = 0; i < texts.size(); ++i)
       use(index++, texts[i], what[i], std::span(vectors).subspan(i * dimension, dimension));
@@ -116,10 +121,10 @@ void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
   session.progress().clear();
 }
 
-std::vector<float> embed_one(const Embedder& embedder, std::string_view text, Remarks& remarks) {
+std::vector<float> embed_one(const Embedder& embedder, std::string_view text, Remarks& remarks, TextRole role) {
   std::vector<float> out(static_cast<std::size_t>(embedder.dimension()));
   Embedded what;
-  embedder.embed(std::span(&text, 1), out, std::span(&what, 1));
+  embedder.embed(std::span(&text, 1), out, std::span(&what, 1), embedder.prompt(role));
   remarks.add(what);
   return out;
 }

@@ -34,10 +34,10 @@ class Remarks {
 using UseVector =
     std::function<void(std::uint64_t index, const std::string& text, const Embedded&, std::span<const float>)>;
 // Embeds the texts that `next` gives until it returns false, in batches of bounded size. `total`: the number of texts,
-// for the progress bar; 0 if unknown.
+// for the progress bar; 0 if unknown. The model's prompt for the role stands before each.
 void embed_all(Session&, const Embedder&, std::uint64_t total, const std::function<bool(std::string&)>& next,
-               const UseVector&, Remarks&);
-std::vector<float> embed_one(const Embedder&, std::string_view text, Remarks&);
+               const UseVector&, Remarks&, TextRole = TextRole::text);
+std::vector<float> embed_one(const Embedder&, std::string_view text, Remarks&, TextRole = TextRole::text);
 
 double dot(std::span<const float> a, std::span<const float> b);
 // The cosine of the angle between two vectors; 0 if either is zero.

@@ -103,6 +103,8 @@ Status run_generate(Session& session) {
   options.sampling = sampling_of(args);
   options.stop = args.values(FlagId::stop);
   try {
+    if (args.has(FlagId::prompt) && args.has(FlagId::input))
+      throw Misuse("--prompt and --input cannot be used together");
     const bool reads_prompt = args.value(FlagId::prompt) == "-";
     const std::string prompt = args.has(FlagId::input) ? input_text(session)
                                : reads_prompt          ? whole_text(session, "-")

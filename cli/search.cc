@@ -62,12 +62,21 @@ void locate(const Corpus& corpus, Scored& scored) {
 std::string digest_of_inputs(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus,
                              std::uint32_t version) {
   std::string all = content_digest(model, session.context(), true, version).text();
-  for (const std::string_view part : {name(embedder.pooling()), name(embedder.precision()),
+  const std::string poolings = embedder.poolings();
+  for (const std::string_view part : {std::string_view(poolings), name(embedder.precision()),
                                       std::string_view(embedder.normalize() ? "normalised" : "as they are")})
     all.append("\n").append(part);
   all.append("\n").append(std::to_string(embedder.max_length())).append("\n").append(session.args.value(FlagId::heads));
   for (const std::string_view key : {"num_attention_heads", "layer_norm_eps", "hidden_act", "do_lower_case"})
     if (const Value* value = model.attribute(key)) all.append("\n").append(key).append(" ").append(value->to_text());
+  // What few models have, so that vectors of the others stay valid. The kind covers the weights of modules.
+  if (const std::string_view prompt = embedder.prompt(TextRole::document); !prompt.empty())
+    all.append("\nprompt ").append(std::to_string(prompt.size())).append(" ").append(prompt);
+  if (model.attribute("sentence_modules")) all.append("\nkind ").append(embedder.kind(session.context()));
+  for (const std::string_view key :
+       {"include_prompt", "truncate_dim", "strip_accents", "tokenize_chinese_chars", "tokenizer_rules"})
+    if (const Value* value = model.attribute(key)) all.append("\n").append(key).append(" ").append(value->to_text());
+  for (const std::string& note : embedder.notes()) all.append("\n").append(note);
   const WordPiece& words = *embedder.tokenizer();
   for (std::uint32_t id = 0; id < words.size(); ++id) all.append("\n").append(words.token(id).value_or(""));
   for (const std::string& text : corpus.texts)
@@ -96,7 +105,7 @@ void embed_corpus(Session& session, const Embedder& embedder, Corpus& corpus, Re
       [&](std::uint64_t, const std::string&, const Embedded&, std::span<const float> vector) {
         corpus.vectors.insert(corpus.vectors.end(), vector.begin(), vector.end());
       },
-      remarks);
+      remarks, TextRole::document);
 }
 
 Corpus embedded_corpus(Session& session, const Model& model, const Embedder& embedder, Remarks& remarks) {
@@ -147,7 +156,8 @@ void answer(Session& session, const Embedder& embedder, const Corpus& corpus, st
   JsonWriter json;
   if (!alone) json.begin_array();
   for (const std::string& query : queries) {
-    const std::vector<Scored> found = best(corpus, *embedder.tokenizer(), embed_one(embedder, query, remarks), most);
+    const std::vector<Scored> found =
+        best(corpus, *embedder.tokenizer(), embed_one(embedder, query, remarks, TextRole::query), most);
     if (session.json) {
       json.raw(to_json(query, found));
       session.out.text(json.take());

@@ -17,6 +17,7 @@ TextTokenizer tokenizer_of(Session& session, const Model& model) {
   options.special = !args.has(FlagId::no_special);
   options.offsets = args.has(FlagId::offsets);
   options.max_length = args.number(FlagId::max_length, 0U);
+  options.ignore_settings = args.values(FlagId::ignore_setting);
   if (args.has(FlagId::no_prefix_space)) options.byte_pair.prefix_space = false;
   const auto vocabulary = vocabulary_of(session);
   if (!vocabulary) return TextTokenizer(model, options);
@@ -69,6 +70,8 @@ Status run_tokenize(Session& session) {
     const Input input = open_input(session, path);
     if (!input.model) return input.status;
     const TextTokenizer tokenizer = tokenizer_of(session, *input.model);
+    if (!session.quiet)
+      for (const std::string& note : tokenizer.notes()) complain(shown(path) + ": " + shown(note));
     printer.emplace(session);
     for (std::string text; texts.next(text) && !session.out.closed();) printer->print(tokenizer(text));
     printer->finish();

@@ -197,6 +197,19 @@ Tokenizer vocabulary_of(std::string_view words) {
   return WordPiece::vocabulary(std::string(kSpecials) + std::string(words.substr(0, end)));
 }
 
+// The way for all steps gives what the way for BERT's gives.
+void expect_same_by_steps(const WordPiece& tokenizer, const Tokenizer& vocabulary, std::string_view text) {
+  WordPieceOptions options = tokenizer.options();
+  const auto spelled = [](bool flag) -> std::string { return flag ? "true" : "false"; };
+  options.rules = R"({"normalizer":{"type":"BertNormalizer","lowercase":)" + spelled(options.lower_case) +
+                  R"(,"handle_chinese_chars":)" + spelled(options.space_chinese) + R"(,"strip_accents":)" +
+                  (options.strip_accents ? spelled(*options.strip_accents) : "null") + "}}";
+  const WordPiece steps(vocabulary, options);
+  std::vector<std::uint32_t> ids, by_steps;
+  const Encoded one = tokenizer.encode_all(text, ids), other = steps.encode_all(text, by_steps);
+  if (ids != by_steps || one != other) fail("the two ways to divide a text differ");
+}
+
 }  // namespace
 }  // namespace weighbridge::fuzz
 
@@ -218,6 +231,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Plain plain(vocabulary, options);
   plain.run(text);
   fuzz::expect_same(tokenizer, plain, text);
+  fuzz::expect_same_by_steps(tokenizer, vocabulary, text);
 
 #ifdef WEIGHBRIDGE_PLANTED_BUG
   const bool masked = std::find(plain.ids.begin(), plain.ids.end(), 4U) != plain.ids.end();

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/tokenizers/unicode_tables_generated.h and unicode_classes_generated.h from the Unicode Character Database (Debian's
-package unicode-data).
+"""Writes src/tokenizers/unicode_tables_generated.h, unicode_classes_generated.h and unicode_steps_generated.h from the Unicode
+Character Database (Debian's package unicode-data).
 
 The classes are those that regular expressions ask for: letters, numbers and so on. The tables describe the Hugging Face normalizer of BERT, whose parts have different ages: general categories of Unicode 8.0,
 canonical decompositions and combining classes of 9.0, lower case of 17.0. A character newer than a part counts as unassigned
 there. Later changes to older characters, and data newer than Debian's database, are listed below with a reason.
+
+The tables of steps are for normalizers and pre-tokenizers other than BERT's: canonical compositions and combining marks of 9.0, and
+word characters of 16.0. tests/interop/test_wordpiece.py compares all of them with the package tokenizers.
 
 With --check nothing is written; the exit status is 1 if the file differs from what would be written, 77 if this machine has another
 version of the database. With --oracle FILE (the reference's result for "a", a character and "b", for every character) the tables are
@@ -19,6 +22,7 @@ import sys
 
 TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/tokenizers/unicode_tables_generated.h"
 CLASSES_TARGET = TARGET.with_name("unicode_classes_generated.h")
+STEPS_TARGET = TARGET.with_name("unicode_steps_generated.h")
 DATABASE = "15.0.0"
 CATEGORIES_OF, NORMALIZATION_OF = (8, 0), (9, 0)
 BLOCK = 64  # characters in a block of the second stage
@@ -44,6 +48,19 @@ LOWER_SINCE = [
     (0xA7DC, 0xA7DC, 0x19B - 0xA7DC, 1, "16.0"),
     (0x10D50, 0x10D65, 0x20, 1, "16.0"),
     (0x16EA0, 0x16EB8, 0x1B, 1, "17.0"),
+]
+# Combining marks of Unicode 9.0 that later versions made letters.
+MARK_THEN = {0x1CF2: "VEDIC SIGN ARDHAVISARGA: a letter since 12.0", 0x1CF3: "VEDIC SIGN ROTATED ARDHAVISARGA: a letter since 12.0"}
+# Characters of words newer than the database: (first, last, version).
+WORD_SINCE = [
+    (0x897, 0x897, "16.0"), (0x1C89, 0x1C8A, "16.0"), (0xA7CB, 0xA7CD, "16.0"), (0xA7DA, 0xA7DC, "16.0"), (0x105C0, 0x105F3, "16.0"),
+    (0x10D40, 0x10D65, "16.0"), (0x10D69, 0x10D6D, "16.0"), (0x10D6F, 0x10D85, "16.0"), (0x10EC2, 0x10EC4, "16.0"),
+    (0x10EFC, 0x10EFC, "16.0"), (0x11380, 0x11389, "16.0"), (0x1138B, 0x1138B, "16.0"), (0x1138E, 0x1138E, "16.0"),
+    (0x11390, 0x113B5, "16.0"), (0x113B7, 0x113C0, "16.0"), (0x113C2, 0x113C2, "16.0"), (0x113C5, 0x113C5, "16.0"),
+    (0x113C7, 0x113CA, "16.0"), (0x113CC, 0x113D3, "16.0"), (0x113E1, 0x113E2, "16.0"), (0x116D0, 0x116E3, "16.0"),
+    (0x11BC0, 0x11BE0, "16.0"), (0x11BF0, 0x11BF9, "16.0"), (0x11F5A, 0x11F5A, "16.0"), (0x13460, 0x143FA, "16.0"),
+    (0x16100, 0x16139, "16.0"), (0x16D40, 0x16D6C, "16.0"), (0x16D70, 0x16D79, "16.0"), (0x18CFF, 0x18CFF, "16.0"),
+    (0x1CCF0, 0x1CCF9, "16.0"), (0x1E5D0, 0x1E5FA, "16.0"), (0x2EBF0, 0x2EE5D, "15.1"),
 ]
 # What the reference treats as a Chinese character; the gap from U+2B820 is also in the reference.
 CHINESE_RANGES = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
@@ -324,13 +341,79 @@ inline constexpr std::uint32_t kClassRuns[] = {{
 """
 
 
+def runs(characters):
+    """First and last of each run of neighbors."""
+    out = []
+    for c in sorted(characters):
+        if out and out[-1][1] == c - 1:
+            out[-1][1] = c
+        else:
+            out.append([c, c])
+    return out
+
+
+def compositions(folder, database):
+    """Pairs of characters that become one, by the second one."""
+    excluded = {c for fields in rows(folder / "DerivedNormalizationProps.txt") if fields[1] == "Full_Composition_Exclusion"
+                for c in code_points(fields[0])}
+    return sorted((*parts, c) for c, parts in database.decompositions.items()
+                  if len(parts) == 2 and c not in excluded and database.known(c, NORMALIZATION_OF))
+
+
+def steps(folder):
+    database = Database(folder)
+    alphabetic = {c for fields in rows(folder / "DerivedCoreProperties.txt") if fields[1] == "Alphabetic" for c in code_points(fields[0])}
+    words = alphabetic | {c for c, category in database.categories.items() if category in ("Mn", "Mc", "Me", "Nd", "Pc")}
+    words |= {0x200C, 0x200D} | {c for first, last, _ in WORD_SINCE for c in range(first, last + 1)}
+    marks = {c for c, category in database.categories.items()
+             if category in ("Mn", "Mc", "Me") and database.known(c, NORMALIZATION_OF) and CATEGORY_THEN.get(c, ("Mn",))[0] != "Po"}
+    marks |= set(MARK_THEN)
+    pairs = lambda characters: numbers(f"{{0x{first:X},0x{last:X}}}" for first, last in runs(characters))
+    then = "\n".join(f"//   U+{c:04X}  {reason}" for c, reason in MARK_THEN.items())
+    return f"""// SPDX-License-Identifier: Apache-2.0
+// Generated by tools/generate_unicode_tables.py from the Unicode Character Database {DATABASE}; do not edit. See NOTICE.
+// For normalizers and pre-tokenizers other than BERT's: canonical compositions and combining marks of Unicode 9.0, and
+// word characters of 16.0. Marks that were changed since:
+{then}
+// clang-format off
+#pragma once
+#include <cstdint>
+
+namespace weighbridge::tokenizers {{
+
+struct CharacterRun {{
+  char32_t first, last;
+}};
+
+struct Composition {{
+  char32_t first, second, whole;
+}};
+
+inline constexpr CharacterRun kWordRuns[] = {{
+{pairs(words)}
+}};
+
+inline constexpr CharacterRun kMarkRuns[] = {{
+{pairs(marks)}
+}};
+
+// In the order of the first character, then of the second.
+inline constexpr Composition kCompositions[] = {{
+{numbers("{" + ",".join(f"0x{c:X}" for c in row) + "}" for row in compositions(folder, database))}
+}};
+
+}}  // namespace weighbridge::tokenizers
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ucd", type=pathlib.Path, default=pathlib.Path("/usr/share/unicode"), help="folder of the database")
     parser.add_argument("--check", action="store_true", help="compare only")
     parser.add_argument("--oracle", type=pathlib.Path, help="bert_normalizer_unicode_oracle.json")
     options = parser.parse_args()
-    for target, text in ((TARGET, generate(options.ucd, options.oracle)), (CLASSES_TARGET, classes(options.ucd))):
+    for target, text in ((TARGET, generate(options.ucd, options.oracle)), (CLASSES_TARGET, classes(options.ucd)),
+                         (STEPS_TARGET, steps(options.ucd))):
         if not options.check:
             target.write_text(text, encoding="utf-8")
         elif target.read_text(encoding="utf-8") != text:

@@ -7,14 +7,21 @@
 ///   without "bert." before it), of any dtype that casts to f32. Sizes come from the tensors' shapes. The metadata must
 ///   have "num_attention_heads" and may have "num_layers", "layer_norm_eps" (default 1e-12), "hidden_act" ("gelu", the
 ///   exact error function; "gelu_new" and "gelu_pytorch_tanh" are its tanh form), "max_seq_length" (default 256, or the
-///   number of positions if that is less), "pooling_mode" (default "mean"), "normalize" (default true) and
-///   "do_lower_case" (default true).
+///   number of positions if that is less), "pooling_mode" (default "mean"; several joined by "+" give one vector after
+///   the other), "normalize" (default true) and "do_lower_case" (default true). What else sentence-transformers may
+///   have saved: "sentence_modules" (Dense, LayerNorm and Normalize after the pooling, WeightedLayerPooling before it,
+///   whose tensors begin with the name of the module's folder), "include_prompt", "prompts", "default_prompt_name" and
+///   "truncate_dim".
 /// - **Table of word vectors** (StaticEmbedding of sentence-transformers, model2vec). A matrix "embeddings" or
 ///   "embedding.weight" with a row for each token. A text's vector is the mean of the rows of its tokens, without [CLS]
 ///   and [SEP] and without unknown tokens; zeros if there are none. "mapping" and "weights", if the model has them, are
 ///   the row and the factor of each id. The metadata may have "max_length" (default 512; null: no limit) and
 ///   "normalize" (default false), also as "hf.max_length" and "hf.normalize". First, a text is cut to max_length times
 ///   the median length of the tokens, in characters, as in model2vec.
+/// - **Settings.** A setting of the model's folder that this build does not follow is Error{unsupported}
+///   "embed/setting" (EmbedOptions::ignore_settings), and a model_type other than "bert" is "embed/model-type".
+///   Embedder::notes() names settings that it does not know.
+/// - **Prompts.** embed() puts a text before each text: the prompt of the options, else the default one of the model.
 /// - **Same bits.** The vector of a text is the same alone, in any batch, in any order and with any number of threads.
 ///   In f32, bf16 and int8 it is the same on every processor. In f16, processors with AVX512-FP16 give the same bits as
 ///   each other, and so do all others; the two groups differ by as much as each differs from the exact vector.
@@ -33,6 +40,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weighbridge/context.h"
@@ -43,8 +51,17 @@
 
 namespace weighbridge {
 
-/// How token vectors become one vector: their mean, the vector of [CLS], or the maximum of each component.
-enum class Pooling : std::uint8_t { mean, cls, max };
+/// How token vectors become one vector.
+enum class Pooling : std::uint8_t {
+  mean,           ///< their mean
+  cls,            ///< the vector of the first token, [CLS]
+  max,            ///< the maximum of each component
+  mean_sqrt_len,  ///< their sum, divided by the square root of their number
+  weightedmean,   ///< their mean, each weighted by its place from 1
+  lasttoken       ///< the vector of the last token
+};
+/// What a text is to its reader: a model may have another prompt for each.
+enum class TextRole : std::uint8_t { text, query, document };
 /// The precision of products with weights.
 enum class Precision : std::uint8_t {
   f32,  ///< exact to 2e-6
@@ -58,7 +75,7 @@ enum class Precision : std::uint8_t {
   int8  ///< 8-bit codes for weights (one scale per row) and activations (scale and zero point per token), exact sums
 };
 
-std::string_view name(Pooling) noexcept;    ///< "mean", "cls", "max"
+std::string_view name(Pooling) noexcept;    ///< "mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken"
 std::string_view name(Precision) noexcept;  ///< "f32", "f16", "bf16", "int8"
 /// The pooling with this name, exact spelling; nullopt if there is none.
 std::optional<Pooling> pooling_from_name(std::string_view) noexcept;
@@ -77,6 +94,11 @@ struct EmbedOptions {
   std::uint64_t batch_tokens = 0;         ///< tokens per batch; 0: 16,384. Affects speed and memory only
   const Tokenizer* vocabulary = nullptr;  ///< in place of the model's own; read when the Embedder is made
   bool allow_part = false;                ///< run a model of which files are missing, or were not given
+  std::optional<std::string> prompt{};    ///< the text before each text, for every role; "": none
+  std::optional<std::string> prompt_name{};  ///< the same, by its name among the model's prompts
+  /// Settings of the model to pass over although this build does not follow them: keys, or files and keys
+  /// ("1_Pooling/config.json:KEY"), as the error names them.
+  std::vector<std::string> ignore_settings{};
 
   /// Sets an option from its name and its value as text.
   /// @param option "pooling", "precision", or "allow" with "part".
@@ -110,14 +132,21 @@ class Embedder {
 
   std::uint64_t dimension() const noexcept;   ///< floats in a vector
   std::uint64_t max_length() const noexcept;  ///< tokens
-  Pooling pooling() const noexcept;           ///< in use
+  Pooling pooling() const noexcept;           ///< in use; the first if there are several
+  std::string poolings() const;               ///< the names of all in use, joined by "+"
   bool normalize() const noexcept;            ///< whether vectors are scaled to length 1
   Precision precision() const noexcept;       ///< in use
   unsigned threads() const noexcept;          ///< in use
+  /// The model's prompts: names and texts, in the order of the file.
+  const std::vector<std::pair<std::string, std::string>>& prompts() const noexcept;
+  /// What stands before a text: the prompt of the options; else, of the model's prompts, the default one for a text,
+  /// "query" for a query and "document" for a document, as in sentence-transformers; else "".
+  std::string_view prompt(TextRole = TextRole::text) const noexcept;
+  const std::vector<std::string>& notes() const noexcept;  ///< settings that are unknown or passed over: sentences
   /// [reads] The kind of vectors that this embedder makes: "wbv1:" and 64 digits, a digest of everything that
-  /// determines their bits: the model's tensors, the vocabulary, and the options in use. It is equal for the same model
-  /// in any container and with any number of threads. Vectors may be compared only if their kinds are equal. Throws
-  /// Error{unsupported} if the elements of a tensor cannot be read.
+  /// determines their bits besides texts and prompts: the model's tensors, the vocabulary, and the options in use. It
+  /// is equal for the same model in any container and with any number of threads. Vectors may be compared only if their
+  /// kinds are equal. Throws Error{unsupported} if the elements of a tensor cannot be read.
   std::string kind(const Context& = {}) const;
   /// [reads] Both digests in one pass over the model.
   EmbedDigests digests(const Context& = {}) const;
@@ -128,8 +157,11 @@ class Embedder {
   const WordPiece* tokenizer() const noexcept;
 
   /// Writes vector i at out[i * dimension()]. `out` must have exactly the size of all vectors; `what` is empty or as
-  /// long as `texts`. Error{misuse}: other sizes, or tokenizer() is null ("misuse/no-vocabulary").
-  void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what = {}) const;
+  /// long as `texts`. `prompt` stands before each text; unset: prompt(). Error{misuse}: other sizes, tokenizer() is
+  /// null
+  /// ("misuse/no-vocabulary"), or no token is left for a model that leaves the prompt out of its pooling.
+  void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what = {},
+             std::optional<std::string_view> prompt = {}) const;
   std::vector<float> embed(std::string_view text) const;  ///< One text; dimension() floats.
   /// Takes ids as the tokenizer returns them, special ones included. Error{misuse}: an empty sequence, one longer than
   /// the model's positions, an id outside the vocabulary.

@@ -10,8 +10,10 @@
 /// - **Text.** Any bytes. Each maximal subpart of invalid UTF-8 becomes U+FFFD, as with Python's errors="replace".
 ///   Cleaning deletes U+FFFD; Encoded::replaced counts these sequences.
 /// - **Threads.** Immutable; every member may run concurrently. Copying one costs a reference count.
-/// - **Memory.** encode() into a span allocates nothing. Time is linear in the text: no word costs more than its first
-/// `word_limit` characters.
+/// - **Memory.** encode() into a span allocates nothing, unless WordPieceOptions::rules ask for other steps than
+/// BERT's;
+///   then it takes memory for each character. Time is linear in the text: no word costs more than its first
+///   `word_limit` characters.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +36,12 @@ struct WordPieceOptions {
   std::optional<bool> strip_accents{};  ///< unset: as lower_case
   bool space_chinese = true;            ///< make each Chinese character a word
   std::uint32_t word_limit = 100;       ///< a word of more normalized characters becomes [UNK]; 1 to 255
+  /// What else the tokenizer does, as the attribute "tokenizer_rules" of a model has it: other normalizers and
+  /// pre-tokenizers, added tokens, the ids around a text. Empty: what a BERT's does.
+  std::string rules{};
+  /// Settings in `rules` that are left out although they are not supported: "normalizer.type". Any other one is an
+  /// error.
+  std::vector<std::string> ignore_settings{};
 };
 
 /// What encode() adds around a text, and where it stops.
@@ -63,7 +71,8 @@ class WordPiece {
  public:
   /// Throws Error{malformed} with rule "tokenizer/..." for a vocabulary that is not wordpiece, lacks [UNK], [CLS] or
   /// [SEP], or whose ids and tokens do not match. The vocabulary names the special tokens; a role without a name takes
-  /// the token that BERT uses ("[CLS]"). Of equal tokens, the last one counts.
+  /// the token that BERT uses ("[CLS]"). Of equal tokens, the last one counts. Error{unsupported} "tokenizer/setting"
+  /// for rules with a step or a setting that is not supported; its message names the setting.
   explicit WordPiece(const Tokenizer&, const WordPieceOptions& = {});
   /// The vocabulary of a vocab.txt: one token per line, whose id is the line number from 0. Throws Error{malformed}
   /// with rule "tokenizer/utf8" for invalid UTF-8.
@@ -72,13 +81,19 @@ class WordPiece {
   /// and Error{limit} if the file exceeds limits.header or its tokens exceed limits.memory.
   static Tokenizer vocabulary(const Source& vocab_txt, const Limits& = {});
 
-  /// The maximum number of ids for a text of this many bytes, [CLS] and [SEP] included.
+  /// The maximum number of ids for a text of this many bytes, [CLS] and [SEP] included, without
+  /// WordPieceOptions::rules.
   static constexpr std::uint64_t bound(std::uint64_t text_bytes) noexcept { return text_bytes + 2; }
+  /// The same for this tokenizer, with its rules.
+  std::uint64_t most_ids(std::uint64_t text_bytes) const noexcept;
 
   /// Writes the ids of the first tokens that fit both `ids` and max_length. Error{misuse}: no room for [CLS] and [SEP]
-  /// if requested; `spans` is not empty but shorter than `ids`.
+  /// if requested; `spans` is not empty but shorter than `ids`. Error{limit}: the rules make a text many times as long.
   Encoded encode(std::string_view text, std::span<std::uint32_t> ids, const EncodeOptions& = {},
                  std::span<TokenSpan> spans = {}) const;
+  /// The same for vectors, which get the size that the text needs.
+  Encoded encode_all(std::string_view text, std::vector<std::uint32_t>& ids, const EncodeOptions& = {},
+                     std::vector<TokenSpan>* spans = nullptr) const;
   /// The same, as a vector.
   std::vector<std::uint32_t> encode(std::string_view text, const EncodeOptions& = {}) const;
   /// Converts the spans of encode() from bytes to code points. Linear in the text.
@@ -200,6 +215,8 @@ struct TextTokenizerOptions {
   std::uint64_t max_length = 0;
   BytePairOptions byte_pair{};            ///< For kinds byte and bpe.
   const Tokenizer* vocabulary = nullptr;  ///< In place of the model's own; read when the TextTokenizer is made.
+  /// Settings of the tokenizer that are passed although this program does not follow them: "KEY" or "FILE:KEY".
+  std::vector<std::string> ignore_settings{};
 };
 
 /// The tokenizer of a model, of any kind, set up as in embed.h and generate.h. Immutable; every member may run
@@ -212,6 +229,8 @@ class TextTokenizer {
   explicit TextTokenizer(const Model&, const TextTokenizerOptions& = {});
   /// @throws Error misuse: a text of 4 GiB or more (byte and bpe).
   TokenizedText operator()(std::string_view text) const;
+  /// Settings of the tokenizer that are unknown, passed over, or in conflict: sentences.
+  const std::vector<std::string>& notes() const noexcept;
 
  private:
   struct Rep;

@@ -276,7 +276,7 @@ nb::object schema_capsule(const Vectors& vectors) {
 
 // Null texts take no part; their vectors are zeros.
 std::shared_ptr<const Chunk> embed_chunk(const Embedder& embedder, const ArrowArray& array, TextReader reader,
-                                         const Settings& settings) {
+                                         const Settings& settings, std::string_view prompt) {
   Column column = column_of(array, reader);
   const std::size_t width = embedder.dimension();
   auto out = std::make_shared<Chunk>();
@@ -284,7 +284,7 @@ std::shared_ptr<const Chunk> embed_chunk(const Embedder& embedder, const ArrowAr
   out->length = array.length;
   out->nulls = column.nulls;
   if (column.nulls == 0) {
-    embed_texts(embedder, column.texts, out->values, settings);
+    embed_texts(embedder, column.texts, prompt, out->values, settings);
     return out;
   }
   std::vector<std::string_view> texts;
@@ -295,7 +295,7 @@ std::shared_ptr<const Chunk> embed_chunk(const Embedder& embedder, const ArrowAr
     places.push_back(i);
   }
   std::vector<float> some(texts.size() * width);
-  embed_texts(embedder, texts, some, settings);
+  embed_texts(embedder, texts, prompt, some, settings);
   for (std::size_t i = 0; i < places.size(); ++i)
     std::copy_n(some.data() + i * width, width, out->values.data() + places[i] * width);
   out->valid = std::move(column.valid);
@@ -310,14 +310,16 @@ template <class T> T* pointer_of(nb::handle capsule, const char* name) {
 }
 
 Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
-                    const std::vector<std::pair<std::string, std::string>>& facts, const Settings& settings) {
+                    const std::vector<std::pair<std::string, std::string>>& facts, const Settings& settings,
+                    std::string_view prompt) {
   Vectors out{.chunks = {}, .width = embedder.dimension(), .facts = facts};
   if (nb::hasattr(texts, "__arrow_c_array__")) {
     nb::tuple pair;
     if (!nb::try_cast(texts.attr("__arrow_c_array__")(), pair) || pair.size() != 2)
       throw nb::type_error("__arrow_c_array__() returned something other than two capsules");
     const TextReader reader = reader_of(*pointer_of<ArrowSchema>(pair[0], "arrow_schema"));
-    out.chunks.push_back(embed_chunk(embedder, *pointer_of<ArrowArray>(pair[1], "arrow_array"), reader, settings));
+    out.chunks.push_back(
+        embed_chunk(embedder, *pointer_of<ArrowArray>(pair[1], "arrow_array"), reader, settings, prompt));
     return out;
   }
   if (!nb::hasattr(texts, "__arrow_c_stream__"))
@@ -341,7 +343,7 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
     Released<ArrowArray> array;
     ask(stream->get_next, static_cast<ArrowArray*>(&array));
     if (!array.release) return out;
-    out.chunks.push_back(embed_chunk(embedder, array, reader, settings));
+    out.chunks.push_back(embed_chunk(embedder, array, reader, settings, prompt));
   }
 }
 

@@ -90,7 +90,7 @@ template <class Job> auto run(const Settings& settings, Job job) {
 
 // Writes the vector of text i at out[i * dimension()]. Progress counts texts. Texts of similar length are computed
 // together, so their order has no effect on speed.
-std::vector<Embedded> embed_texts(const Embedder&, std::span<const std::string_view> texts, std::span<float> out,
-                                  const Settings&);
+std::vector<Embedded> embed_texts(const Embedder&, std::span<const std::string_view> texts,
+                                  std::optional<std::string_view> prompt, std::span<float> out, const Settings&);
 
 }  // namespace weighbridge::python

@@ -40,7 +40,8 @@ nb::dict to_dict(const Generated& made) {
 }  // namespace
 
 std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std::string_view> texts,
-                                  std::span<float> out, const Settings& settings) {
+                                  std::optional<std::string_view> prompt, std::span<float> out,
+                                  const Settings& settings) {
   constexpr std::size_t kBytesAtOnce = 8192;  // less than 200 ms, so that a signal is not kept waiting
   const std::size_t width = embedder.dimension();
   std::vector<Embedded> what(texts.size());
@@ -48,7 +49,7 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
   if (std::accumulate(texts.begin(), texts.end(), std::size_t{0}, cost) <= kBytesAtOnce &&
       settings.progress.is_none()) {
     const WithoutGil released;
-    embedder.embed(texts, out, what);
+    embedder.embed(texts, out, what, prompt);
     return what;
   }
   std::vector<std::size_t> order(texts.size());
@@ -71,7 +72,7 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
       }
       vectors.resize(some.size() * width);
       found.resize(some.size());
-      embedder.embed(some, vectors, found);
+      embedder.embed(some, vectors, found, prompt);
       for (std::size_t k = 0; k < some.size(); ++k) {
         std::copy_n(vectors.data() + k * width, width, out.data() + order[i + k] * width);
         what[order[i + k]] = found[k];
@@ -102,6 +103,8 @@ void define_runtimes(nb::module_& m) {
                  made.threads = argument<unsigned>(name, value);
                else if (name == "batch_tokens")
                  made.batch_tokens = argument<std::uint64_t>(name, value);
+               else if (name == "ignore_settings")
+                 made.ignore_settings = argument<std::vector<std::string>>(name, value);
                else
                  made.set(name, argument<std::string>(name, value));
              }
@@ -112,8 +115,21 @@ void define_runtimes(nb::module_& m) {
       .def_prop_ro("max_length", &Embedder::max_length)
       .def_prop_ro("threads", &Embedder::threads)
       .def_prop_ro("normalize", &Embedder::normalize)
-      .def_prop_ro("pooling", [](const Embedder& e) { return text(name(e.pooling())); })
+      .def_prop_ro("pooling", [](const Embedder& e) { return text(e.poolings()); })
       .def_prop_ro("precision", [](const Embedder& e) { return text(name(e.precision())); })
+      .def_prop_ro("prompts",
+                   [](const Embedder& e) {
+                     nb::dict out;
+                     for (const auto& [name, prompt] : e.prompts()) out[text(name)] = text(prompt);
+                     return out;
+                   })
+      .def_prop_ro("prompt", [](const Embedder& e) { return text(e.prompt()); })
+      .def_prop_ro("notes",
+                   [](const Embedder& e) {
+                     nb::list out;
+                     for (const std::string& note : e.notes()) out.append(text(note));
+                     return out;
+                   })
       .def("digests",
            [](const Embedder& self, const Settings& settings) {
              const EmbedDigests made = run(settings, [&](const Context& context) { return self.digests(context); });
@@ -122,12 +138,12 @@ void define_runtimes(nb::module_& m) {
       // Writes the vectors into a writable float32 array [texts, dimension]; returns the number of tokens of each.
       .def("embed",
            [](const Embedder& self, nb::list texts, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out,
-              const Settings& settings) {
+              const Settings& settings, std::string_view prompt) {
              const std::vector<std::string_view> views = views_of(texts);
              if (out.shape(0) != views.size() || out.shape(1) != self.dimension())
                throw nb::value_error("out has another shape than the texts' vectors");
              nb::list counts;
-             for (const Embedded& one : embed_texts(self, views, {out.data(), out.size()}, settings))
+             for (const Embedded& one : embed_texts(self, views, prompt, {out.data(), out.size()}, settings))
                counts.append(one.tokens);
              return counts;
            })

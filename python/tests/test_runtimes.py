@@ -80,6 +80,35 @@ def test_prompts_of_the_folder(encoder_folder, tmp_path):
     assert np.allclose(embedder.similarity_pairwise(one, one), 1) and embedder.similarity_pairwise(one, one[::-1])[0] < 1
 
 
+def test_settings_of_the_folder_are_followed_or_refused(encoder_folder, tmp_path):
+    folder = tmp_path / "tiny"
+    shutil.copytree(encoder_folder, folder)
+    kind = "sentence_transformers.models."
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling/config.json").write_text(json.dumps({"embedding_dimension": 32, "pooling_mode": ["cls", "mean"], "include_prompt": False}))
+    (folder / "modules.json").write_text(json.dumps([{"idx": i, "name": str(i), "path": path, "type": kind + name} for i, (path, name) in
+                                                     enumerate((("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")))]))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "query: "}, "default_prompt_name": "query"}))
+    embedder = wb.Embedder(folder)
+    assert embedder.dimension == 64 and embedder._embedder.pooling == "cls+mean"
+    whole, apart = wb.Embedder(folder, prompts={}).encode("query: a truck"), embedder.encode("a truck")
+    assert apart.shape == (64,) and not np.allclose(whole, apart)  # the prompt's tokens are not pooled
+    assert np.array_equal(embedder.encode_document("a truck"), embedder.encode("a truck", prompt=""))
+    assert np.array_equal(embedder.encode_query("a truck"), apart)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "position_embedding_type": "relative_key"}))
+    with pytest.raises(wb.UnsupportedError, match="position_embedding_type"):
+        wb.Embedder(folder)
+    with pytest.warns(UserWarning, match="position_embedding_type"):
+        assert np.array_equal(wb.Embedder(folder, ignore_settings=["position_embedding_type"]).encode("a truck"), apart)
+    (folder / "config.json").write_text(json.dumps({**config, "gated": True}))
+    with pytest.warns(UserWarning, match="gated"):
+        assert np.array_equal(wb.Embedder(folder).encode("a truck"), apart)
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "roberta"}))
+    with pytest.raises(wb.UnsupportedError, match="roberta"):
+        wb.Embedder(folder, heads=4, ignore_settings=["model_type"])
+
+
 def test_an_embedder_pickles_as_its_arguments(embedder):
     assert np.array_equal(pickle.loads(pickle.dumps(embedder)).encode("x"), embedder.encode("x"))
     assert embedder.tokenize("a truck!") == [2, 5, 6, 1, 3] and "32 numbers" in repr(embedder)

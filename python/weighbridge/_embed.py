@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 from . import _core
-from ._errors import MalformedError, MissingFileError, UsageError
+from ._errors import MissingFileError, UsageError
 from ._model import Model, _texts
 from ._model import open as open_model
 from ._progress import settings
@@ -31,7 +32,7 @@ class Embedder:
         Any container that holds one: a Hugging Face folder, ``.weights``, ``.zt``.
     precision : {"f32", "f16", "bf16", "int8"}
         Of products with weights.
-    pooling : {"mean", "cls", "max"}, optional
+    pooling : {"mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken"}, optional
     normalize, lower_case, max_length, heads
         As the model says, unless given.
     allow : {"part"}, optional
@@ -39,10 +40,15 @@ class Embedder:
     threads : int
         0: one for each processor.
     prompts : dict of str, optional
-        Texts put before each text, by name (``{"query": "query: "}``). By default those of the folder's config_sentence_transformers.json.
+        Texts put before each text, by name (``{"query": "query: "}``). By default those of the model, from the folder's
+        config_sentence_transformers.json.
     default_prompt_name : str, optional
     truncate_dim : int, optional
         Keep so many numbers of each vector, unless :meth:`encode` says otherwise.
+    ignore_settings : sequence of str
+        Settings of the model to pass over although this build does not follow them: keys, as the error names them.
+
+    A setting that is not known, or passed over, is a UserWarning.
     """
 
     def __init__(
@@ -60,21 +66,25 @@ class Embedder:
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
         allow: Iterable[str] | str = (),
+        ignore_settings: Sequence[str] = (),
     ) -> None:
         self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
-                                truncate_dim=truncate_dim, allow=_texts(allow)))
+                                truncate_dim=truncate_dim, allow=_texts(allow), ignore_settings=list(ignore_settings)))
         opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
         self._facts: dict[str, str] | None = None
         self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
                                                           max_length=max_length, heads=heads, threads=threads,
-                                                          allow=",".join(_texts(allow)) or None))
-        stored, default = _prompts_beside(opened.name) if prompts is None else ({}, None)
-        self.prompts = dict(stored if prompts is None else prompts)
-        self.default_prompt_name = default_prompt_name if default_prompt_name is not None else default
+                                                          allow=",".join(_texts(allow)) or None,
+                                                          ignore_settings=list(ignore_settings)))
+        for note in self._embedder.notes:
+            warnings.warn(f"{self._name}: {note}", UserWarning, stacklevel=2)
+        stored = self._model.attributes().get("default_prompt_name") if prompts is None else None
+        self.prompts: dict[str, str] = dict(self._embedder.prompts if prompts is None else prompts)
+        self.default_prompt_name: str | None = default_prompt_name if default_prompt_name is not None else stored
         self.truncate_dim = truncate_dim
         self._prompt(None)  # raises if the default one is not there
 
@@ -153,10 +163,8 @@ class Embedder:
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise UsageError(f"text {i} is a {type(text).__name__}, not a str")
-        if prefix:
-            texts = [prefix + text for text in texts]
         vectors = numpy.empty((len(texts), self.dimension), numpy.float32)
-        self._embedder.embed(texts, vectors, settings(None, show_progress_bar or None, 1, "embed", "text"))
+        self._embedder.embed(texts, vectors, settings(None, show_progress_bar or None, 1, "embed", "text"), prefix)
         if truncate_dim is not None and truncate_dim < 1:
             raise UsageError(f"truncate_dim is at least 1, not {truncate_dim}")
         if truncate_dim is not None:
@@ -173,12 +181,16 @@ class Embedder:
         return out if convert_to_numpy else list(out)
 
     def encode_query(self, inputs: str | Sequence[str], **arguments: Any) -> Any:
-        """:meth:`encode` with the prompt "query", if there is one."""
-        return self.encode(inputs, prompt_name=arguments.pop("prompt_name", "query" if "query" in self.prompts else None), **arguments)
+        """:meth:`encode` with the prompt "query", or none if there is none: never with the default one."""
+        return self.encode(inputs, **self._with("query", arguments))
 
     def encode_document(self, inputs: str | Sequence[str], **arguments: Any) -> Any:
-        """:meth:`encode` with the prompt "document", if there is one."""
-        return self.encode(inputs, prompt_name=arguments.pop("prompt_name", "document" if "document" in self.prompts else None), **arguments)
+        """:meth:`encode` with the prompt "document", or none if there is none: never with the default one."""
+        return self.encode(inputs, **self._with("document", arguments))
+
+    def _with(self, role: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        given = arguments.get("prompt") is not None or arguments.get("prompt_name") is not None
+        return arguments if given else {**arguments, "prompt": self.prompts.get(role, "")}
 
     def embed_arrow(self, texts: Any, *, progress: Progress = None) -> ArrowVectors:
         """Vectors of a column of texts, by the Arrow C data interface. Needs neither NumPy nor pyarrow.
@@ -197,7 +209,8 @@ class Embedder:
             A column of ``FixedSizeList<float32>[dimension]`` with the chunks of `texts`, for ``pyarrow.array()``,
             ``pyarrow.chunked_array()``, ``polars.Series()``. A null text has a null vector. The type's metadata holds :attr:`facts`.
         """
-        return _core.embed_arrow(self._embedder, texts, list(self.facts.items()), settings(None, progress, 1, "embed", "text"))
+        return _core.embed_arrow(self._embedder, texts, list(self.facts.items()), settings(None, progress, 1, "embed", "text"),
+                                 self._prompt(None))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -288,26 +301,6 @@ def _open_folder(model: str | os.PathLike[str]) -> Model:
         return open_model(model)
     except MissingFileError as error:
         raise MissingFileError(f"{error}. A model of a hub has to be downloaded first: give its folder", error.finding) from None
-
-
-def _prompts_beside(folder: str) -> tuple[dict[str, str], str | None]:
-    """The prompts of a folder that sentence-transformers saved, and the name of the default one."""
-    path = os.path.join(folder, "config_sentence_transformers.json")
-    try:
-        if os.path.getsize(path) > 1 << 20:
-            raise UsageError(f"{path}: prompts of more than 1 MiB are not read: give prompts=")
-        with open(path, encoding="utf-8") as file:
-            import json
-
-            stored = json.load(file)
-        prompts, default = stored.get("prompts") or {}, stored.get("default_prompt_name")
-        if all(isinstance(text, str) for text in prompts.values()) and (default is None or default in prompts):
-            return prompts, default
-    except OSError:
-        return {}, None
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise MalformedError(f"{path}: this is not a JSON object with prompts: {error}") from None
-    raise MalformedError(f"{path}: prompts are texts by name, and the default one is among them")
 
 
 def _restore(model: Any, arguments: dict[str, Any]) -> Embedder:

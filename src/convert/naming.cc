@@ -17,6 +17,7 @@
 #include "core/coded.h"
 #include "core/draft.h"
 #include "core/plan_text.h"
+#include "core/sentence_modules.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/slm/names.h"
@@ -135,7 +136,8 @@ class Naming {
     // Each further row becomes a token that nothing stores, and rows that are repeated take no room in a file.
     if (tokenizer && rows / 2 > std::max<std::uint64_t>(kFewRows, tokenizer->tokens.size() + tokenizer->merges.size()))
       refuse("its word embeddings have more than twice as many rows as its tokenizer has tokens");
-    used_.emplace(core::kTokenizerRules);
+    // Those of WordPiece keep their key: llama.cpp does not follow them, and a runtime here does.
+    if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(core::kTokenizerRules);
     used_.emplace(core::kTokenizerUnheld);
     if (!tokenizer) {
       set("tokenizer.ggml.model", std::string("none"));
@@ -287,6 +289,8 @@ class Naming {
     require("hf.model_type", {"bert"});
     require("hidden_act", {"gelu"});
     require("hf.position_embedding_type", {"absolute"});
+    if (model_.attribute(core::kSentenceModules))
+      refuse("it has modules of sentence-transformers besides the encoder, one pooling and Normalize");
     const Tensor words = *model_.find(prefix + "embeddings.word_embeddings.weight");
     require_matrix(words);
     const auto types = model_.find(prefix + "embeddings.token_type_embeddings.weight");
@@ -301,8 +305,10 @@ class Naming {
     set("bert.attention.causal", Value::boolean(false));
     pooling();
     for (const std::string_view known :
-         {"embedding_dim", "hidden_size", "vocab_size", "hf.type_vocab_size", "hf.pad_token_id", "do_lower_case"})
+         {"embedding_dim", "hidden_size", "vocab_size", "hf.type_vocab_size", "hf.pad_token_id"})
       used_.emplace(known);
+    if (const Value* const lower = model_.attribute(core::kLowerCase); lower && lower->as_bool() == true)
+      used_.emplace(core::kLowerCase);  // as llama.cpp does
     if (types && types->shape().size() == 2) set("tokenizer.ggml.token_type_count", types->shape()[0]);
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) bert_tensor(tensor, prefix);
@@ -312,8 +318,8 @@ class Naming {
   void pooling() {
     const Value* const mode = first_of({"pooling_mode"});
     const std::string text = mode ? mode->to_text() : "mean";
-    if (text == "mean" || text == "cls")
-      set("bert.pooling_type", std::uint64_t{text == "mean" ? 1U : 2U});
+    if (text == "mean" || text == "cls" || text == "lasttoken")
+      set("bert.pooling_type", std::uint64_t{text == "mean" ? 1U : text == "cls" ? 2U : 3U});
     else
       refuse(fmt::format("its tokens become one embedding by {}", quoted(core::excerpt(text))));
   }

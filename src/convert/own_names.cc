@@ -348,13 +348,15 @@ Model as_encoder(const Model& model) {
   for (const auto& [from, to] : keys)
     if (const Value* const value = said(from)) draft.set_attribute(std::string(to), Value::text(value->to_text()));
   if (const Value* const pooling = said("pooling_type")) {
-    const auto kind = pooling->as_u64();
-    if (kind != 1U && kind != 2U)
+    constexpr std::string_view kKinds[] = {"mean", "cls", "lasttoken"};
+    const auto kind = pooling->as_u64().value_or(0);
+    if (kind < 1 || kind > std::size(kKinds))
       refuse("pooling",
              "'bert.pooling_type' is " + quoted(core::excerpt(pooling->to_text())) +
-                 ", and this build computes 1 (mean) and 2 (cls)",
+                 ", and this build computes 1 (mean), 2 (cls) and 3 (the last token)",
              kEmbed);
-    if (!model.attribute("pooling_mode")) draft.set_attribute("pooling_mode", Value::text(kind == 1U ? "mean" : "cls"));
+    if (!model.attribute("pooling_mode"))
+      draft.set_attribute("pooling_mode", Value::text(std::string(kKinds[kind - 1])));
   }
   for (const auto& [key, value] : model.attributes())
     if (!draft.attribute(key)) draft.set_attribute(key, value);

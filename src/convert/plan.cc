@@ -13,6 +13,7 @@
 #include "codecs/codec.h"
 #include "convert/codes.h"
 #include "convert/dequantize.h"
+#include "convert/encoder_parts.h"
 #include "convert/gptq.h"
 #include "convert/naming.h"
 #include "convert/own_names.h"
@@ -208,10 +209,10 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, s
 }
 
 // Names the other files of the source's folder as losses, if the writer has not judged them.
-void name_folder_files(core::WriteLayout& layout, const Model& from) {
+void name_folder_files(core::WriteLayout& layout, const Model& from, const std::vector<std::string>& taken) {
   if (layout.judges_folder_files) return;
   for (const core::FolderFile& file : core::folder_files(from))
-    if (!file.held)
+    if (!file.held && std::ranges::find(taken, file.name) == taken.end())
       layout.losses.push_back({file.weights ? LossKind::unsupported : LossKind::file, core::indexed("files", file.name),
                                core::kFolderFile, "left out"});
 }
@@ -271,9 +272,10 @@ using convert::as_checked;
 struct Input {
   Model model;
   std::vector<Item> losses{}, changes{}, blockers{};
-  bool computed = false;  // from the model's parts, which have the digests to check
-  bool unseen = false;    // the blockers say why the writer cannot see its own names; it would miss all of them
-  bool refused = false;   // the blockers say why no option that needs values applies
+  std::vector<std::string> files{};  // of the source's folder whose tensors the model has now
+  bool computed = false;             // from the model's parts, which have the digests to check
+  bool unseen = false;   // the blockers say why the writer cannot see its own names; it would miss all of them
+  bool refused = false;  // the blockers say why no option that needs values applies
 };
 // Puts items that no writer judged in front of the writer's.
 void add_items(core::WriteLayout& layout, Input& input) {
@@ -309,6 +311,19 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     add(out.losses, std::move(made.losses));
     add(out.changes, std::move(made.changes));
     out.computed = true;
+  }
+  if (to.name != "hf") {  // a folder has the files of the modules
+    convert::WithModules whole = convert::with_modules(out.model, context);
+    out.model = std::move(whole.model);
+    out.files = std::move(whole.files);
+    out.computed = !out.files.empty();
+    add(out.changes, std::move(whole.changes));
+  }
+  if (to.name == "embd" || !options.gguf.naming.empty()) {
+    convert::Renamed renamed = convert::with_norm_names(out.model);
+    out.model = std::move(renamed.model);
+    add(out.changes, std::move(renamed.changes));
+    add(out.blockers, convert::refused_settings(out.model));
   }
   const bool own = convert::needs_own_names(out.model, to.name);
   if (own || !options.gguf.naming.empty()) {
@@ -368,7 +383,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   add_items(rep->layout, input);
   if (!input.refused) {
     convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);
-    name_folder_files(rep->layout, model);
+    name_folder_files(rep->layout, model, input.files);
     name_left_behind(rep->layout, model);
     name_missing(rep->layout, model);
     name_making(rep->layout, model);
@@ -399,7 +414,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   add_items(rep->layout, input);
   if (!input.refused) {
     convert::judge_codes(rep->layout, input.model, more.format(), target.format());
-    name_folder_files(rep->layout, more);
+    name_folder_files(rep->layout, more, input.files);
     name_left_behind(rep->layout, more);
     name_missing(rep->layout, more);
     name_making(rep->layout, more);

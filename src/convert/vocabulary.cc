@@ -126,8 +126,17 @@ class Making {
     add_id("unknown_token_id", "unk");
     add_id("padding_token_id", "pad");
     add_id("mask_token_id", "mask");
-    const Value* const lower = model_.attribute("do_lower_case");
-    if (lower && lower->as_bool() == false) differ("with every text in lower case: llama.cpp has no cased WordPiece");
+    const auto flag = [&](std::string_view key) {
+      const Value* const value = model_.attribute(key);
+      return value == nullptr ? std::nullopt : value->as_bool();
+    };
+    if (flag(core::kLowerCase) == false) differ("with every text in lower case: llama.cpp has no cased WordPiece");
+    if (const auto strips = flag(core::kStripAccents); strips && *strips != flag(core::kLowerCase).value_or(true))
+      differ("with accents as its lower case has them: llama.cpp does not follow strip_accents");
+    if (flag(core::kSpaceChinese) == false)
+      differ("with each Chinese character a word: llama.cpp does not follow tokenize_chinese_chars");
+    if (const std::string beyond = core::beyond_wordpieces(rules_); !beyond.empty())
+      differ("with a BERT's rules in llama.cpp, where this tokenizer has its own: " + beyond);
   }
 
   // ---- GPT-2 ----

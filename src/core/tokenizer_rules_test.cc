@@ -24,6 +24,23 @@ TEST(TokenizerRules, ComeBack) {
   EXPECT_EQ(parse_tokenizer_rules("{}"), TokenizerRules{});
 }
 
+TEST(TokenizerRules, OfWordPieceComeBack) {
+  const TokenizerRules rules{
+      .normalizer = R"({"type":"NFC"})",
+      .pre_tokenizer = "null",
+      .word_limit = 7,
+      .prefix = "",
+      .frame = TextFrame{{1}, {}},
+      .added = std::vector<AddedToken>{{.id = 3, .lstrip = true}, {.id = 4, .of_vocabulary = false}}};
+  EXPECT_EQ(parse_tokenizer_rules(text_of(rules)), rules) << text_of(rules);
+  EXPECT_TRUE(has_own_normalizer(text_of(rules)));
+  EXPECT_NE(beyond_wordpieces(rules), "");
+  EXPECT_EQ(beyond_wordpieces({}), "");
+  for (const char* const text : {R"({"frame":[[1]]})", R"({"frame":[[1],[2],[3]]})", R"({"added":[[1]]})",
+                                 R"({"added":[[1,32]]})", R"({"prefix":1})", R"({"word_limit":-1})"})
+    EXPECT_FALSE(parse_tokenizer_rules(text)) << text;
+}
+
 TEST(TokenizerRules, WhatIsNoneIsNoRules) {
   const std::string all = text_of(kAll);
   for (std::size_t n = 0; n < all.size(); ++n) EXPECT_FALSE(parse_tokenizer_rules(all.substr(0, n))) << n;

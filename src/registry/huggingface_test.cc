@@ -226,9 +226,58 @@ TEST(HuggingFaceRead, OneOfTheVocabularyFilesWillDo) {
     EXPECT_EQ(rules_of(out.report), std::vector<std::string>{}) << gone;
     ASSERT_NE(out.model.tokenizer(), nullptr);
     EXPECT_EQ(out.model.tokenizer()->tokens[5], "word");
-    // The normalizer in tokenizer.json wins over tokenizer_config.json.
-    EXPECT_EQ(text(out.model, "do_lower_case"), std::string_view(gone) == "tokenizer.json" ? "false" : "true");
+    EXPECT_EQ(text(out.model, "do_lower_case"), "true");
   }
+}
+
+// As transformers' BertTokenizer has it; the package tokenizers, which reads only tokenizer.json, has it otherwise.
+TEST(HuggingFaceRead, TheFlagsOfBertsNormalizerAreThoseOfTheTokenizersConfig) {
+  const auto reading = [](const std::string& config, const std::string& normalizer) {
+    const test::TemporaryFolder folder;
+    testing::write_files(
+        folder.path(),
+        with("tokenizer_config.json", config,
+             with("tokenizer.json", replaced(testing::kTinyTokenizer, R"("lowercase":true)", normalizer))));
+    const Read out = read(folder.path());
+    std::string found;
+    for (const char* const key : {"do_lower_case", "strip_accents", "tokenize_chinese_chars"})
+      found += (found.empty() ? "" : " ") + (out.model.attribute(key) ? text(out.model, key) : "-");
+    for (const std::string& rule : rules_of(out.report)) found += " " + rule;
+    return found;
+  };
+  const std::string all = R"("lowercase":true,"strip_accents":false,"handle_chinese_chars":false,"clean_text":true)";
+  EXPECT_EQ(reading(R"({"do_lower_case":true,"strip_accents":false,"tokenize_chinese_chars":false})", all),
+            "true false false");
+  EXPECT_EQ(reading(R"({"do_lower_case":false,"strip_accents":null,"tokenize_chinese_chars":true})", all),
+            "false - - hf/tokenizer-conflict hf/tokenizer-conflict hf/tokenizer-conflict");
+  EXPECT_EQ(reading(R"({"tokenizer_class":"PreTrainedTokenizerFast","do_lower_case":false})", all), "true false false");
+  // What the config leaves open is tokenizer.json's, although transformers takes its own.
+  EXPECT_EQ(reading("{}", all), "true false false hf/tokenizer-conflict hf/tokenizer-conflict");
+}
+
+TEST(HuggingFaceRead, WhatElseAWordPieceTokenizerDoesIsARule) {
+  const auto rules = [](const std::string& more) {
+    const test::TemporaryFolder folder;
+    testing::write_files(folder.path(),
+                         with("tokenizer_config.json", R"({"tokenizer_class":"PreTrainedTokenizerFast"})",
+                              with("tokenizer.json", R"({)" + more + testing::kTinyTokenizer.substr(1))));
+    const Read out = read(folder.path());
+    return out.model.attribute("tokenizer_rules") ? text(out.model, "tokenizer_rules") : "";
+  };
+  EXPECT_EQ(rules(R"("pre_tokenizer":{"type":"BertPreTokenizer"},)"), "");
+  EXPECT_EQ(rules(R"("pre_tokenizer": null,)"), R"({"pre_tokenizer":null})");
+  EXPECT_EQ(rules(R"("post_processor":{"type":"BertProcessing","cls":["[CLS]",2],"sep":["[SEP]",3]},)"), "");
+  EXPECT_EQ(rules(R"("post_processor":null,)"), R"({"frame":[[],[]]})");
+}
+
+TEST(HuggingFaceRead, AStepThatIsNotSupportedIsNamed) {
+  const test::TemporaryFolder folder;
+  testing::write_files(
+      folder.path(),
+      with("tokenizer.json", replaced(testing::kTinyTokenizer, R"({"type":"BertNormalizer","lowercase":true})",
+                                      R"({"type":"Precompiled","precompiled_charsmap":"AA=="})")));
+  const std::string refused = text(read(folder.path()).model, "settings_refused");
+  EXPECT_NE(refused.find(R"(["tokenizer.json","normalizer.type","\"Precompiled\"")"), std::string::npos) << refused;
 }
 
 TEST(HuggingFaceRead, LinesEndAsInPython) {

@@ -276,6 +276,11 @@ class Reading {
   Tokenizer out_;
 };
 
+std::string no_rules(std::string_view text) {
+  return "the attribute " + core::quoted(core::kTokenizerRules) + " of the model is " +
+         core::quoted(core::excerpt(text)) + ", which are no rules";
+}
+
 // The options of a model that has its own tokenizer.
 BytePairOptions with_rules(const Model& model, BytePairOptions options) {
   if (const Value* const unheld = model.attribute(core::kTokenizerUnheld))
@@ -283,9 +288,7 @@ BytePairOptions with_rules(const Model& model, BytePairOptions options) {
   const Value* const text = model.attribute(core::kTokenizerRules);
   if (text == nullptr) return options;
   const auto rules = core::parse_tokenizer_rules(text->to_text());
-  if (!rules)
-    base::malformed("tokenizer/rules", "the attribute " + core::quoted(core::kTokenizerRules) + " of the model is " +
-                                           core::quoted(core::excerpt(text->to_text())) + ", which are no rules");
+  if (!rules) base::malformed("tokenizer/rules", no_rules(text->to_text()));
   if (!rules->words.empty()) {
     const Splitter::Spelled* const words = Splitter::find(rules->words);
     if (!words)
@@ -308,6 +311,25 @@ BytePairOptions with_rules(const Model& model, BytePairOptions options) {
 }
 
 }  // namespace
+
+WordPieceOptions word_piece_options(const Model& model, bool own, std::span<const std::string> ignore_settings) {
+  WordPieceOptions out;
+  out.ignore_settings.assign(ignore_settings.begin(), ignore_settings.end());
+  const auto flag = [&](std::string_view key) {
+    const Value* const value = model.attribute(key);
+    return value == nullptr ? std::nullopt : value->as_bool();
+  };
+  out.lower_case = flag(core::kLowerCase).value_or(true);
+  out.strip_accents = flag(core::kStripAccents);
+  out.space_chinese = flag(core::kSpaceChinese).value_or(true);
+  const Value* const text = model.attribute(core::kTokenizerRules);
+  if (text == nullptr) return out;
+  auto rules = core::parse_tokenizer_rules(text->to_text());
+  if (!rules) base::malformed("tokenizer/rules", no_rules(text->to_text()));
+  if (!own) rules->frame.reset(), rules->added.reset();
+  out.rules = core::text_of(*rules);
+  return out;
+}
 
 Described describe(const Model& model, const BytePairOptions& options) {
   if (auto own = model.tokenizer()) {

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/odd_settings.h"
 #include "tokenizers/described.h"
 #include "tokenizers/lengths.h"
 #include "weighbridge/tokenize.h"
@@ -17,18 +18,18 @@ namespace {
 
 using Any = std::variant<WordPiece, BytePair>;
 
-WordPiece word_piece(const Model& model, const Tokenizer& from) {
-  const Value* const lower = model.attribute("do_lower_case");
-  return WordPiece(from, {.lower_case = lower == nullptr || lower->as_bool().value_or(true)});
+WordPiece word_piece(const Model& model, const Tokenizer& from, bool own, const TextTokenizerOptions& options) {
+  return WordPiece(from, tokenizers::word_piece_options(model, own, options.ignore_settings));
 }
 
-Any tokenizer_of(const Model& model, const TextTokenizerOptions& options) {
-  if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary);
+Any tokenizer_of(const Model& model, const TextTokenizerOptions& options, std::vector<std::string>& notes) {
+  if (options.vocabulary != nullptr) return word_piece(model, *options.vocabulary, false, options);
+  notes = core::require_tokenizer_settings(model, options.ignore_settings, "tokenizer/setting");
   const auto [own, byte_pair] = tokenizers::describe(model, options.byte_pair);
   if (own == nullptr)
     base::misuse("no-vocabulary", "the model has no vocabulary: give it one, as a vocab.txt has it",
                  base::option_hint("vocabulary", "vocab.txt"));
-  if (own->kind == Tokenizer::Kind::wordpiece) return word_piece(model, *own);
+  if (own->kind == Tokenizer::Kind::wordpiece) return word_piece(model, *own, true, options);
   if (options.offsets)
     base::misuse("offsets",
                  "the model has a " + std::string(name(own->kind)) + " tokenizer, and only wordpiece has offsets");
@@ -49,12 +50,9 @@ std::uint64_t length_of(const Model& model) {
 
 TokenizedText tokenized(const WordPiece& tokenizer, std::string_view text, const TextTokenizerOptions& options) {
   TokenizedText out;
-  out.ids.resize(base::to_size(WordPiece::bound(text.size())));
-  out.offsets.resize(options.offsets ? out.ids.size() : 0);
   const Encoded what =
-      tokenizer.encode(text, out.ids, {.max_length = options.max_length, .special = options.special}, out.offsets);
-  out.ids.resize(base::to_size(what.count));
-  if (options.offsets) out.offsets.resize(out.ids.size());
+      tokenizer.encode_all(text, out.ids, {.max_length = options.max_length, .special = options.special},
+                           options.offsets ? &out.offsets : nullptr);
   WordPiece::to_code_points(text, out.offsets);
   for (const std::uint32_t id : out.ids) out.tokens.push_back(tokenizer.token(id).value_or("[UNK]"));
   out.truncated = what.truncated;
@@ -86,15 +84,20 @@ TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const 
 struct TextTokenizer::Rep {
   Any tokenizer;
   TextTokenizerOptions options;  // `vocabulary` is null: it has been read already
+  std::vector<std::string> notes;
 };
 
 TextTokenizer::TextTokenizer(const Model& model, const TextTokenizerOptions& options) {
-  Rep made{tokenizer_of(model, options), options};
+  std::vector<std::string> notes;
+  Rep made{tokenizer_of(model, options, notes), options, {}};
+  made.notes = std::move(notes);
   made.options.vocabulary = nullptr;
   if (options.max_length == 0 && std::holds_alternative<WordPiece>(made.tokenizer))
     made.options.max_length = length_of(model);
   rep_ = std::make_shared<const Rep>(std::move(made));
 }
+
+const std::vector<std::string>& TextTokenizer::notes() const noexcept { return rep_->notes; }
 
 TokenizedText TextTokenizer::operator()(std::string_view text) const {
   return std::visit([&](const auto& tokenizer) { return tokenized(tokenizer, text, rep_->options); }, rep_->tokenizer);

@@ -11,7 +11,11 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/odd_settings.h"
+#include "core/tokenizer_rules.h"
+#include "core/words.h"
 #include "tokenizers/characters.h"
+#include "tokenizers/steps.h"
 #include "tokenizers/wordpiece.h"
 
 namespace weighbridge {
@@ -55,7 +59,7 @@ using Specials = std::vector<std::pair<std::string, std::uint32_t>>;
 
 // The id of each role: the one the vocabulary names, else the token in BERT's spelling.
 std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
-                                                std::span<const tokenizers::Vocabulary::Entry> entries) {
+                                                std::span<const tokenizers::Vocabulary::Entry> entries, bool framed) {
   std::vector<std::optional<std::uint32_t>> out(std::size(kRoles));
   for (std::size_t i = 0; i < out.size(); ++i)
     for (const auto& [role, id] : named)
@@ -67,7 +71,7 @@ std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
   for (std::size_t i = 0; i < out.size(); ++i)
     if (!out[i]) out[i] = spelt[i];
   for (const std::size_t i : {kUnknown, kBegin, kEnd})
-    if (!out[i])
+    if (!out[i] && (i == kUnknown || !framed))
       base::malformed("tokenizer/special", "the vocabulary has no token " + std::string(kRoles[i].spelling) +
                                                " and names none for \"" + std::string(kRoles[i].name) + "\"");
   return out;
@@ -75,27 +79,124 @@ std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
 
 }  // namespace
 
+namespace {
+
+core::TokenizerRules rules_of(const WordPieceOptions& options) {
+  if (options.rules.empty()) return {};
+  auto rules = core::parse_tokenizer_rules(options.rules);
+  if (!rules)
+    base::malformed("tokenizer/rules", "the rules of the tokenizer are " + core::quoted(core::excerpt(options.rules)) +
+                                           ", which are no rules");
+  return *std::move(rules);
+}
+
+void refuse(const std::vector<core::RefusedSetting>& refused, const WordPieceOptions& options) {
+  for (const core::RefusedSetting& each : refused) {
+    if (core::passes(options.ignore_settings, {"tokenizer.json", each.key, each.value})) continue;
+    Finding finding;
+    finding.rule = "tokenizer/setting";
+    finding.kind = Kind::unsupported;
+    finding.message =
+        "the tokenizer's setting " + core::quoted(each.key) + " is " + core::excerpt(each.value, 80) + ": " + each.why;
+    finding.hint = base::option_hint("ignore-setting", each.key);
+    throw Error(std::move(finding));
+  }
+}
+
+}  // namespace
+
 struct WordPiece::Rep {
-  Rep(const Tokenizer& from, const WordPieceOptions& wanted)
+  Rep(const Tokenizer& from, const WordPieceOptions& wanted) : Rep(from, wanted, rules_of(wanted)) {}
+  Rep(const Tokenizer& from, const WordPieceOptions& wanted, const core::TokenizerRules& said)
       : options(wanted),
         texts(from.tokens),
         entries(by_id(texts, from.ids)),
-        special(roles(from.special, entries)),
-        rules(entries, spelt(), *special[kUnknown], options) {}
+        special(roles(from.special, entries, said.frame.has_value())),
+        frame(said.frame.value_or(core::TextFrame{})) {
+    if (!said.frame) frame = {{*special[kBegin]}, {*special[kEnd]}};
+    for (const std::vector<std::uint32_t>* const ids : {&frame.before, &frame.after})
+      for (const std::uint32_t id : *ids)
+        if (!token(id))
+          base::malformed("tokenizer/special",
+                          "the id " + std::to_string(id) + " goes around a text, and is not in the vocabulary");
+    const std::vector<tokenizers::AddedText> added = added_of(said);
+    const auto words = words_of(added);
+    if (is_berts(said, added)) {
+      std::vector<tokenizers::Special> found;
+      for (const auto& each : added) found.push_back({each.text, each.token.id});
+      WordPieceOptions now = options;
+      now.word_limit = said.word_limit.value_or(options.word_limit);
+      rules.emplace(words, std::move(found), *special[kUnknown], now);
+    } else {
+      steps.emplace(words, added, settings_of(said));
+    }
+  }
 
-  // The texts of the special tokens.
-  std::vector<tokenizers::Special> spelt() const {
-    std::vector<tokenizers::Special> out;
-    for (std::size_t i = 0; i < special.size(); ++i) {
-      if (!special[i]) continue;
-      const auto text = token(*special[i]);
+  // The tokens that texts are searched for: those of the rules, else the special ones.
+  std::vector<tokenizers::AddedText> added_of(const core::TokenizerRules& said) const {
+    std::vector<core::AddedToken> tokens;
+    if (said.added) tokens = *said.added;
+    for (std::size_t i = 0; i < special.size() && !said.added; ++i)
+      if (special[i]) tokens.push_back({.id = *special[i]});
+    std::vector<tokenizers::AddedText> out;
+    for (const core::AddedToken& each : tokens) {
+      const auto text = token(each.id);
+      if (!text && said.added)
+        base::malformed("tokenizer/added", "the added token " + std::to_string(each.id) + " is not in the vocabulary");
       if (!text) continue;
       if (text->size() > tokenizers::kMaxSpecial)
-        base::malformed("tokenizer/special", "the special token for \"" + std::string(kRoles[i].name) + "\" has " +
+        base::malformed("tokenizer/special", "the special token " + core::quoted(core::excerpt(*text)) + " has " +
                                                  std::to_string(text->size()) + " bytes, more than " +
                                                  std::to_string(tokenizers::kMaxSpecial));
-      out.push_back({std::string(*text), *special[i]});
+      out.push_back({each, std::string(*text)});
     }
+    return out;
+  }
+
+  // What words are made of.
+  std::vector<tokenizers::Vocabulary::Entry> words_of(const std::vector<tokenizers::AddedText>& added) const {
+    std::vector<std::uint32_t> others;
+    for (const auto& each : added)
+      if (!each.token.of_vocabulary) others.push_back(each.token.id);
+    std::ranges::sort(others);
+    auto out = entries;
+    std::erase_if(out, [&](const auto& entry) { return std::ranges::binary_search(others, entry.id); });
+    return out;
+  }
+
+  // Whether the pass over a text without memory does all of it.
+  static bool is_berts(const core::TokenizerRules& said, const std::vector<tokenizers::AddedText>& added) {
+    const auto plain = [](const tokenizers::AddedText& each) {
+      const core::AddedToken& is = each.token;
+      return !is.normalized && !is.single_word && !is.lstrip && !is.rstrip;
+    };
+    return said.normalizer.empty() && said.pre_tokenizer.empty() &&
+           said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix)) == tokenizers::Vocabulary::kPrefix &&
+           said.word_limit.value_or(1) - 1 < tokenizers::kMaxWordLimit && std::ranges::all_of(added, plain);
+  }
+
+  tokenizers::Stepwise::Settings settings_of(const core::TokenizerRules& said) const {
+    tokenizers::Stepwise::Settings out;
+    out.prefix = said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix));
+    out.word_limit = said.word_limit.value_or(options.word_limit);
+    out.unknown = *special[kUnknown];
+    if (out.word_limit > tokenizers::kMostCharacters)
+      base::unsupported("tokenizer/word-limit", "the longest word has " + std::to_string(out.word_limit) +
+                                                    " characters, and it can have at most " +
+                                                    std::to_string(tokenizers::kMostCharacters));
+    std::vector<core::RefusedSetting> refused;
+    if (!said.normalizer.empty())
+      out.normalizer = core::read_normalizer(said.normalizer, refused);
+    else
+      out.normalizer = {{.kind = core::TextStep::Kind::bert,
+                         .space_chinese = options.space_chinese,
+                         .lower = options.lower_case,
+                         .accents = options.strip_accents}};
+    if (!said.pre_tokenizer.empty())
+      out.pre_tokenizer = core::read_pre_tokenizer(said.pre_tokenizer, refused);
+    else
+      out.pre_tokenizer = {{.kind = core::SplitStep::Kind::bert}};
+    refuse(refused, options);
     return out;
   }
 
@@ -106,11 +207,47 @@ struct WordPiece::Rep {
     return std::prev(after)->token;
   }
 
+  std::uint64_t around(const EncodeOptions& with) const noexcept {
+    return with.special ? frame.before.size() + frame.after.size() : 0;
+  }
+  // The number of ids before a text. Error{misuse} if there is no room for those around it.
+  std::size_t before(const EncodeOptions& with, std::size_t room) const {
+    if (room < around(with))
+      base::misuse("max-length", "no room for [CLS] and [SEP]: the length is at most " + std::to_string(room));
+    return with.special ? frame.before.size() : 0;
+  }
+
+  // Puts the frame around the ids of a text, which are in their place.
+  Encoded framed(Encoded out, std::span<std::uint32_t> ids, TokenSpan* spans, const EncodeOptions& with) const {
+    if (!with.special) return out;
+    const std::size_t end = frame.before.size() + base::to_size(out.count);
+    std::ranges::copy(frame.before, ids.begin());
+    std::ranges::copy(frame.after, ids.begin() + static_cast<std::ptrdiff_t>(end));
+    if (spans != nullptr) {
+      std::fill_n(spans, frame.before.size(), TokenSpan{});
+      std::fill_n(spans + end, frame.after.size(), TokenSpan{});
+    }
+    out.count += around(with);
+    return out;
+  }
+
+  // The tokens that the steps found, as far as there is room, and the frame.
+  Encoded place(const tokenizers::Stepwise::Tokens& all, std::span<std::uint32_t> ids, TokenSpan* spans,
+                const EncodeOptions& with) const {
+    const std::size_t first = before(with, ids.size());
+    const std::size_t count = std::min(all.ids.size(), ids.size() - base::to_size(around(with)));
+    std::copy_n(all.ids.begin(), count, ids.begin() + static_cast<std::ptrdiff_t>(first));
+    if (spans != nullptr) std::copy_n(all.spans.begin(), count, spans + first);
+    return framed({count, all.replaced, count < all.ids.size()}, ids, spans, with);
+  }
+
   const WordPieceOptions options;
   const Texts texts;
   const std::vector<tokenizers::Vocabulary::Entry> entries;  // sorted by id; views into texts
   const std::vector<std::optional<std::uint32_t>> special;   // one per entry of kRoles
-  const tokenizers::Rules rules;
+  core::TextFrame frame;
+  std::optional<tokenizers::Rules> rules{};  // one of the two
+  std::optional<tokenizers::Stepwise> steps{};
 };
 
 WordPiece::WordPiece(const Tokenizer& from, const WordPieceOptions& options) {
@@ -190,26 +327,46 @@ Encoded WordPiece::encode(std::string_view text, std::span<std::uint32_t> ids, c
                  "room for " + std::to_string(spans.size()) + " spans and " + std::to_string(ids.size()) + " ids");
   std::size_t room = ids.size();
   if (options.max_length != 0) room = base::to_size(std::min<std::uint64_t>(room, options.max_length));
-  if (options.special && room < 2)
-    base::misuse("max-length", "no room for [CLS] and [SEP]: the length is at most " + std::to_string(room));
-  const std::size_t around = options.special ? 1 : 0;
-  const auto within = ids.subspan(around, room - 2 * around);
-  TokenSpan* const places = spans.empty() ? nullptr : spans.data() + around;
-  Encoded out = tokenizers::tokenize(rep_->rules, text, within, places);
-  if (!options.special) return out;
-  ids[0] = *rep_->special[kBegin];
-  const std::size_t end = base::to_size(out.count) + 1;
-  ids[end] = *rep_->special[kEnd];
-  if (!spans.empty()) spans[0] = spans[end] = {};
-  out.count += 2;
-  return out;
+  ids = ids.first(room);
+  TokenSpan* const places = spans.empty() ? nullptr : spans.data();
+  if (rep_->steps) return rep_->place(rep_->steps->run(text), ids, places, options);
+  const std::size_t before = rep_->before(options, room);
+  const auto within = ids.subspan(before, room - base::to_size(rep_->around(options)));
+  const Encoded out = tokenizers::tokenize(*rep_->rules, text, within, places == nullptr ? nullptr : places + before);
+  return rep_->framed(out, ids, places, options);
+}
+
+std::uint64_t WordPiece::most_ids(std::uint64_t text_bytes) const noexcept {
+  const std::uint64_t around = rep_->frame.before.size() + rep_->frame.after.size();
+  if (rep_->rules) return text_bytes + around;
+  // A token is of a character of the text as the steps make it, or an added one, which is of a byte of the text.
+  constexpr std::uint64_t kMost = tokenizers::kMostGrowth + 1, kMore = tokenizers::kMostMore;
+  return text_bytes > (UINT64_MAX - around - kMore) / kMost ? UINT64_MAX : text_bytes * kMost + kMore + around;
+}
+
+Encoded WordPiece::encode_all(std::string_view text, std::vector<std::uint32_t>& ids, const EncodeOptions& options,
+                              std::vector<TokenSpan>* spans) const {
+  if (rep_->rules) {
+    std::uint64_t room = rep_->around(options) + std::max<std::uint64_t>(text.size(), 1);
+    if (options.max_length != 0) room = std::min(room, options.max_length);
+    ids.resize(base::to_size(room));
+    if (spans != nullptr) spans->resize(ids.size());
+    const Encoded out = encode(text, ids, options, spans == nullptr ? std::span<TokenSpan>{} : std::span(*spans));
+    ids.resize(base::to_size(out.count));
+    if (spans != nullptr) spans->resize(ids.size());
+    return out;
+  }
+  tokenizers::Stepwise::Tokens all = rep_->steps->run(text);
+  std::uint64_t room = rep_->around(options) + all.ids.size();
+  if (options.max_length != 0) room = std::min(room, options.max_length);
+  ids.resize(base::to_size(room));
+  if (spans != nullptr) spans->assign(ids.size(), TokenSpan{});
+  return rep_->place(all, ids, spans == nullptr ? nullptr : spans->data(), options);
 }
 
 std::vector<std::uint32_t> WordPiece::encode(std::string_view text, const EncodeOptions& options) const {
-  std::uint64_t room = bound(text.size());
-  if (options.max_length != 0) room = std::min(room, options.max_length);
-  std::vector<std::uint32_t> ids(base::to_size(room));
-  ids.resize(base::to_size(encode(text, ids, options).count));
+  std::vector<std::uint32_t> ids;
+  encode_all(text, ids, options);
   return ids;
 }
 

@@ -199,7 +199,7 @@ TEST(WordPiece, RefusesVocabulariesThatDoNotFit) {
   from = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n");
   from.ids = {0, 1, 0xFFFFFFFF};
   EXPECT_EQ(rule(from), "tokenizer/ids");
-  from = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n" + std::string(65, 'x'));
+  from = WordPiece::vocabulary("[UNK]\n[CLS]\n[SEP]\n" + std::string(257, 'x'));
   from.special.emplace_back("mask", 3);
   EXPECT_EQ(rule(from), "tokenizer/special");
   EXPECT_EQ(rule({}), "tokenizer/special");

@@ -60,9 +60,9 @@ std::vector<Vocabulary::Entry> usable(std::span<const Vocabulary::Entry> entries
 
 }  // namespace
 
-Vocabulary::Vocabulary(std::span<const Entry> entries) {
+Vocabulary::Vocabulary(std::span<const Entry> entries, std::string_view prefix) {
   const std::vector<Entry> sorted = usable(entries);
-  grow_trie(sorted);
+  grow_trie(sorted, prefix);
   fill_table(sorted);
 }
 
@@ -80,7 +80,7 @@ void Vocabulary::fill_table(std::span<const Entry> sorted) {
   }
 }
 
-void Vocabulary::grow_trie(std::span<const Entry> sorted) {
+void Vocabulary::grow_trie(std::span<const Entry> sorted, std::string_view prefix) {
   // A token adds one node for each byte after the prefix that it shares with the previous token. Nodes are numbered by
   // depth, and within a depth in the order of the tokens; so are the edges that lead to them.
   std::vector<std::uint32_t> shared(sorted.size());
@@ -113,7 +113,7 @@ void Vocabulary::grow_trie(std::span<const Entry> sorted) {
     if (first_edge_[node] == kNone) first_edge_[node] = first_edge_[node + 1];
 
   continuation_ = 0;
-  for (const char c : kPrefix)
+  for (const char c : prefix)
     if (continuation_ != kNone) continuation_ = child(continuation_, static_cast<unsigned char>(c));
 }
 

@@ -24,8 +24,8 @@ class Vocabulary {
     std::uint32_t id;
   };
   // Skips empty tokens and those that are not UTF-8, since they can never match. Of equal tokens the last wins. The
-  // texts are not kept.
-  explicit Vocabulary(std::span<const Entry> entries);
+  // texts are not kept. Tokens that continue a word begin with the prefix.
+  explicit Vocabulary(std::span<const Entry> entries, std::string_view prefix = kPrefix);
 
   struct Match {
     std::uint32_t id = 0;
@@ -58,7 +58,7 @@ class Vocabulary {
     return x * 0xC4CEB9FE1A85EC53U;
   }
   void fill_table(std::span<const Entry> sorted);
-  void grow_trie(std::span<const Entry> sorted);
+  void grow_trie(std::span<const Entry> sorted, std::string_view prefix);
   std::uint32_t child(std::uint32_t node, unsigned char byte) const noexcept;
 
   // Nodes in breadth-first order. One array holds the edges of all nodes, and edge k leads to node k + 1.

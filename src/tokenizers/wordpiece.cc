@@ -348,6 +348,9 @@ template <bool kSpans> class Pass {
   std::size_t tail_ = 0;  // where a run of marks begins: at or after the last character of combining class 0
 };
 
+// Special tokens that are compared one by one.
+constexpr std::size_t kFew = 8;
+
 ByteClass plain_class(char32_t c) {
   if (c >= 0x80) return ByteClass::slow;
   const std::uint8_t flags = character(c).flags;
@@ -371,6 +374,12 @@ Rules::Rules(std::span<const Vocabulary::Entry> entries, std::vector<Special> sp
   std::erase_if(specials_, [](const Special& special) { return special.text.empty(); });
   std::stable_sort(specials_.begin(), specials_.end(),
                    [](const Special& a, const Special& b) { return a.text.size() > b.text.size(); });
+  if (specials_.size() > kFew) {
+    std::vector<Vocabulary::Entry> places;
+    for (std::size_t i = specials_.size(); i-- > 0;)
+      places.push_back({specials_[i].text, static_cast<std::uint32_t>(i)});
+    by_text_.emplace(places);
+  }
   bool within_words = false;
   for (std::size_t b = 0; b < plain.size(); ++b) classes[b] = plain[b] = plain_class(static_cast<char32_t>(b));
   for (const Special& special : specials_) {
@@ -388,6 +397,10 @@ Rules::Rules(std::span<const Vocabulary::Entry> entries, std::vector<Special> sp
 }
 
 const Special* Rules::special_at(std::string_view text, std::size_t at) const noexcept {
+  if (by_text_) {
+    const Vocabulary::Match found = by_text_->longest(text.substr(at), false);
+    return found.length == 0 ? nullptr : &specials_[found.id];
+  }
   const auto found = std::find_if(specials_.begin(), specials_.end(),
                                   [&](const Special& special) { return text.substr(at).starts_with(special.text); });
   return found == specials_.end() ? nullptr : &*found;

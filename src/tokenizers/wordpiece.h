@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace weighbridge::tokenizers {
 // The largest WordPieceOptions::word_limit: buffers for words are on the stack.
 inline constexpr std::uint32_t kMaxWordLimit = 255;
 // The length of the longest special token, in bytes. Limited because one may begin at each byte of a text.
-inline constexpr std::size_t kMaxSpecial = 64;
+inline constexpr std::size_t kMaxSpecial = 256;
 
 // The class of a byte that begins a character. slow: not ASCII, or the start of a special token.
 enum class ByteClass : std::uint8_t { word, space, punctuation, removed, slow };
@@ -44,7 +45,8 @@ class Rules {
   const Special* special_at(std::string_view text, std::size_t at) const noexcept;
 
  private:
-  std::vector<Special> specials_;  // longest first
+  std::vector<Special> specials_;        // longest first
+  std::optional<Vocabulary> by_text_{};  // their places in specials_, if there are many
 };
 
 // Writes the ids of the text's first tokens, without [CLS] and [SEP]. `spans` is null or has room for as many as `ids`.

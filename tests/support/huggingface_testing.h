@@ -91,7 +91,7 @@ inline Files tiny() {
   return {{"config.json", kTinyConfig},
           {"vocab.txt", kTinyVocabulary},
           {"tokenizer.json", kTinyTokenizer},
-          {"tokenizer_config.json", R"({"do_lower_case":false,"unk_token":{"content":"[UNK]"}})"},
+          {"tokenizer_config.json", R"({"do_lower_case":true,"unk_token":{"content":"[UNK]"}})"},
           {"sentence_bert_config.json", R"({"max_seq_length":256,"do_lower_case":false})"},
           {"modules.json", R"([{"idx":0,"type":"sentence_transformers.models.Transformer"},)"
                            R"({"idx":1,"type":"sentence_transformers.models.Normalize"}])"},

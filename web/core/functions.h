@@ -47,7 +47,8 @@ std::string edit_to(const std::string& path, const std::string& output, const va
 // Texts.
 std::string tokenize(int model, const std::string& text, bool special);  // tokenize.json, of one input
 std::string make_embedder(int model, const val& options);                // {"embedder","dimension","max_length"}
-val embed(int embedder, const val& texts);                               // Float32Array, one vector per text
+// Float32Array, one vector per text. `role`: "query", "document", or anything else for a text.
+val embed(int embedder, const val& texts, const std::string& role);
 void close_embedder(int embedder);
 std::string make_generator(int model, const val& options);  // {"generator","vocabulary","context"}
 std::string generate(int generator, const std::string& prompt, const val& options);  // {"generation","prompt_tokens"}

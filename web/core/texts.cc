@@ -38,6 +38,12 @@ Table<Writing>& writings() {
   return table;
 }
 
+TextRole role_of(std::string_view word) {
+  if (word == "query") return TextRole::query;
+  if (word == "document") return TextRole::document;
+  return TextRole::text;
+}
+
 std::vector<std::string> texts_of(const val& list) { return emscripten::vecFromJSArray<std::string>(list); }
 
 }  // namespace
@@ -53,6 +59,9 @@ std::string make_embedder(int model, const val& options) {
     asked.max_length = count_option(options, "maxLength", 0);
     asked.heads = count_option(options, "heads", 0);
     asked.threads = 1;
+    if (const val prompt = options["prompt"]; prompt.isString()) asked.prompt = prompt.as<std::string>();
+    if (const std::string name = text_option(options, "promptName"); !name.empty()) asked.prompt_name = name;
+    asked.ignore_settings = texts_option(options, "ignoreSettings");
     Tokenizer vocabulary;
     if (const std::string path = text_option(options, "vocabulary"); !path.empty()) {
       vocabulary = WordPiece::vocabulary(*open_file(path));
@@ -60,21 +69,26 @@ std::string make_embedder(int model, const val& options) {
     }
     Embedder made(models().get(model), asked);
     const std::uint64_t dimension = made.dimension(), max_length = made.max_length();
+    const std::vector<std::string> notes = made.notes();
     return object([&](JsonWriter& out) {
       out.member("embedder", embedders().add(std::move(made)));
       out.member("dimension", dimension);
       out.member("max_length", max_length);
+      out.key("notes");
+      out.begin_array();
+      for (const std::string& note : notes) out.string(note);
+      out.end_array();
     });
   });
 }
 
-val embed(int embedder, const val& list) {
+val embed(int embedder, const val& list, const std::string& role) {
   return answer_value({}, [&] {
     const Embedder& made = embedders().get(embedder);
     const std::vector<std::string> texts = texts_of(list);
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     std::vector<float> out(views.size() * static_cast<std::size_t>(made.dimension()));
-    made.embed(views, out);
+    made.embed(views, out, {}, made.prompt(role_of(role)));
     return copied(std::span<const float>(out));
   });
 }

@@ -80,6 +80,7 @@ std::vector<Case> vocabulary_cases() {
   };
   return {
       {"tokenizer-kind", {"hf/tokenizer-kind"}, with_tokenizer("WordPiece", "BPE")},
+      {"tokenizer-conflict", {"hf/tokenizer-conflict"}, with("tokenizer_config.json", R"({"do_lower_case":false})")},
       {"vocab-missing", {"hf/vocab-missing"}, with("vocab.txt", std::nullopt, with("tokenizer.json", std::nullopt))},
       {"vocab-utf8", {"hf/vocab-utf8"}, lines("[PAD]\n\xff\n")},
       {"vocab-value", {"hf/vocab-value"}, with_tokenizer("\"word\":5", "\"word\":\"5\"")},

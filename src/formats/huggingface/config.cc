@@ -124,6 +124,7 @@ Config read_config(Reading& reading, const JsonObject& json) {
     }
     if (key.attribute == "vocab_size") out.vocab_size = positive(*text);
     if (key.attribute == "hidden_size") out.hidden_size = positive(*text);
+    if (key.attribute == "max_position_emb") out.positions = positive(*text);
     out.named.emplace_back(key.attribute, Value::text(*std::move(text)));
   }
   if (out.hidden_size)

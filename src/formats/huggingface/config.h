@@ -59,7 +59,7 @@ struct Config {
   bool bert = false, llama = false, word_table = false;
   std::string
       under{};  // what the names of weights and tokenizer begin with: the folder of a StaticEmbedding, and a slash
-  std::optional<std::uint64_t> vocab_size, hidden_size;
+  std::optional<std::uint64_t> vocab_size, hidden_size, positions;
   std::optional<std::uint64_t> bos, eos, pad;  // ids of a Llama's special tokens
   std::vector<std::uint64_t> ends{};           // all of eos_token_id
   std::vector<Value::Entry> named, others;     // attributes: EMBD's keys, and the "hf." keys

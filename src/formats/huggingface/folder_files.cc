@@ -115,12 +115,27 @@ std::vector<core::FolderFile> list_folder_files(const Place& place, const Limits
   return out;
 }
 
+// The package takes model_max_length, and then the number of positions, if its own file has no length.
+void complete(SettingsFiles& files, const TokenizerFiles& tokenizer, const Config& config) {
+  if (!files.settings.max_seq_length && config.bert) {
+    if (tokenizer.model_max_length)
+      files.settings.max_seq_length =
+          config.positions ? std::min(*tokenizer.model_max_length, *config.positions) : *tokenizer.model_max_length;
+    else if (files.saved_by_package)
+      files.settings.max_seq_length = config.positions;
+  }
+  if (files.lowers_first && tokenizer.lower_case != true)
+    files.judged.refuse(kSentenceConfig, kLowerCase, "true", "texts are lowercased, and the tokenizer keeps case");
+  files.judged.add(tokenizer.judged);
+}
+
 std::optional<Beside> read_beside(const Model& model, std::string config_json) {
   std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
   const auto config = std::make_shared<const std::string>(std::move(config_json));
   files.emplace(kConfig, memory_source({std::as_bytes(std::span(*config)), config}));
   for (const core::FolderFile& file : core::folder_files(model)) {
-    if (!is_tokenizer_file(file.name) && !is_settings_file(file.name)) continue;
+    const bool of_module = file.name.ends_with("/" + std::string(kConfig));
+    if (!is_tokenizer_file(file.name) && !is_settings_file(file.name) && !of_module) continue;
     try {
       if (auto source = core::open_folder_file(model, file.name)) files.emplace(file.name, std::move(source));
     } catch (const Error&) {
@@ -131,8 +146,11 @@ std::optional<Beside> read_beside(const Model& model, std::string config_json) {
   const auto object = read_object(quiet.reading, kConfig);
   if (!object) return std::nullopt;
   const Config declared = read_config(quiet.reading, *object);
-  Beside out{.tokenizer = read_tokenizer(quiet.reading, declared), .settings = {}};
-  if (declared.bert) out.settings = read_settings(quiet.reading);
+  Beside out{.tokenizer = read_tokenizer(quiet.reading, declared), .files = {}};
+  if (declared.bert) {
+    out.files = read_settings(quiet.reading, object->boolean("output_hidden_states") == true);
+    complete(out.files, out.tokenizer, declared);
+  }
   return quiet.sound() ? std::optional(std::move(out)) : std::nullopt;
 }
 

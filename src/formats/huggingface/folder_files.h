@@ -22,8 +22,10 @@ std::vector<core::FolderFile> list_folder_files(const Place&, const Limits&, con
 // What the files of the model's folder say, beside this config.json.
 struct Beside {
   TokenizerFiles tokenizer;
-  Settings settings;
+  SettingsFiles files;
 };
+// Completes what sentence-transformers leaves to the tokenizer: the length of a text, and whether it keeps case.
+void complete(SettingsFiles&, const TokenizerFiles&, const Config&);
 // nullopt if one of them is invalid.
 std::optional<Beside> read_beside(const Model&, std::string config_json);
 

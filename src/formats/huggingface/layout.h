@@ -8,10 +8,11 @@ namespace weighbridge::huggingface {
 // The names that the reader looks for. The index names the shards.
 inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.txt", kTokenizerJson = "tokenizer.json",
                                   kTokenizerConfig = "tokenizer_config.json",
-                                  kSentenceConfig = "sentence_bert_config.json", kModules = "modules.json",
+                                  kSentenceConfig = "sentence_bert_config.json",
+                                  kPromptsConfig = "config_sentence_transformers.json", kModules = "modules.json",
                                   kPooling = "1_Pooling/config.json", kWeights = "model.safetensors",
                                   kIndex = "model.safetensors.index.json", kPickle = "pytorch_model.bin",
-                                  kPickleIndex = "pytorch_model.bin.index.json",
+                                  kPickleIndex = "pytorch_model.bin.index.json", kAddedTokens = "added_tokens.json",
                                   kGenerationConfig = "generation_config.json";
 // Where sentence-transformers puts a table of word vectors if it is the first of several modules.
 inline constexpr std::string_view kWordTableFolder = "0_StaticEmbedding/";
@@ -30,7 +31,7 @@ inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
                                                        kTokenizerConfig,
                                                        kGenerationConfig,
                                                        "special_tokens_map.json",
-                                                       "added_tokens.json",
+                                                       kAddedTokens,
                                                        "vocab.json",
                                                        "merges.txt",
                                                        "tokenizer.model",
@@ -39,6 +40,6 @@ inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
                                                        "chat_template.jinja",
                                                        "chat_template.json"};
 // Those of sentence-transformers.
-inline constexpr std::string_view kSettingsFiles[] = {kSentenceConfig, kModules, kPooling};
+inline constexpr std::string_view kSettingsFiles[] = {kSentenceConfig, kModules, kPooling, kPromptsConfig};
 
 }  // namespace weighbridge::huggingface

@@ -3,6 +3,7 @@
 // the settings, then the weights, and combines them.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -80,25 +81,33 @@ class Loader {
     const auto config = read_object(reading_, kConfig);
     if (config) config_ = read_config(reading_, *config);
     const bool missing = !config && reading_.findings.errors() == before;
-    if (config_.bert || config_.word_table || missing) settings_ = read_settings(reading_);
+    if (config_.bert || config_.word_table || missing)
+      beside_ = read_settings(reading_, config && config->boolean("output_hidden_states") == true);
     if (missing) find_word_table();
     files_ = read_tokenizer(reading_, config_);
+    complete_settings();
     has_tokenizer_ = files_.tokenizer.has_value();
     draft_.set_tokenizer(std::move(files_.tokenizer));
   }
 
   // A table of word vectors needs no config.json: modules.json says where it is.
   void find_word_table() {
-    config_.word_table = settings_.word_table.has_value();
+    config_.word_table = beside_.word_table.has_value();
     if (!config_.word_table) return reading_.findings.report(rules::kConfigMissing, {});
-    const std::string under = settings_.word_table->empty() ? "" : *settings_.word_table + "/";
+    const std::string under = beside_.word_table->empty() ? "" : *beside_.word_table + "/";
     if (opening_.place.open(under + std::string(kWeights))) config_.under = under;
   }
+
+  // What the settings leave to the tokenizer's files.
+  void complete_settings() { complete(beside_, files_, config_); }
 
   // The files beside the weights of which the model has all that they say.
   std::vector<std::string_view> held_files() const {
     std::vector<std::string_view> out;
-    if (config_.bert) out.assign(std::begin(kSettingsFiles), std::end(kSettingsFiles));
+    if (config_.bert)
+      std::ranges::copy_if(kSettingsFiles, std::back_inserter(out),
+                           [&](std::string_view name) { return name != kPromptsConfig || beside_.prompts_held; });
+    if (config_.bert) out.insert(out.end(), beside_.held.begin(), beside_.held.end());
     if (has_tokenizer_ && !config_.llama) out.push_back(kVocabTxt);
     if (files_.config_held) out.push_back(kTokenizerConfig);
     return out;
@@ -143,25 +152,51 @@ class Loader {
 
   // Sets EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
   void set_attributes(std::vector<Value::Entry> metadata) {
+    const Settings& settings = beside_.settings;
+    take_judgement(metadata);
     if (config_.bert) {
       auto named = taken(metadata, kModelName);
       if (!named) draft_.set_named_after_place(kModelName);
       set(kModelName, named ? *std::move(named) : last_component(opening_.place.name()));
       set(kModelVersion, taken(metadata, kModelVersion).value_or(std::string(kFirstVersion)));
       for (auto& [key, value] : config_.named) draft_.set_attribute(std::move(key), std::move(value));
-      if (settings_.max_seq_length) set(kMaxSeqLength, std::to_string(*settings_.max_seq_length));
-      if (!settings_.pooling_mode.empty()) set(kPoolingMode, settings_.pooling_mode);
-      if (settings_.normalize) set(kNormalize, *settings_.normalize ? "true" : "false");
+      if (settings.max_seq_length) set(kMaxSeqLength, std::to_string(*settings.max_seq_length));
+      if (!settings.pooling_mode.empty()) set(kPoolingMode, settings.pooling_mode);
+      if (settings.normalize) set(kNormalize, *settings.normalize ? "true" : "false");
     }
-    if (config_.word_table && settings_.normalize && !own(kOwnNormalize))
-      set(kOwnNormalize, *settings_.normalize ? "true" : "false");
+    if (config_.word_table && settings.normalize && !own(kOwnNormalize))
+      set(kOwnNormalize, *settings.normalize ? "true" : "false");
+    if (config_.bert || config_.word_table) set_more(settings);
     if ((config_.bert || config_.word_table) && files_.lower_case)
       set(kLowerCase, *files_.lower_case ? "true" : "false");
+    if (config_.bert || config_.word_table) {
+      if (files_.strip_accents) set(core::kStripAccents, *files_.strip_accents ? "true" : "false");
+      if (files_.space_chinese) set(core::kSpaceChinese, *files_.space_chinese ? "true" : "false");
+    }
     for (auto& [key, value] : config_.others) draft_.set_attribute(std::move(key), std::move(value));
     if (!files_.rules.empty()) set(core::kTokenizerRules, files_.rules);
     if (!files_.unheld.empty()) set(core::kTokenizerUnheld, files_.unheld);
     if (strip_) set(kPrefixKey, std::string(kPrefix));
     add_metadata(std::move(metadata));
+  }
+
+  // What another container said of the folder that its weights came from stays true.
+  void take_judgement(std::vector<Value::Entry>& metadata) {
+    const auto refused = taken(metadata, core::kSettingsRefused), unknown = taken(metadata, core::kSettingsUnknown);
+    beside_.judged.add(refused.value_or(""), unknown.value_or(""));
+  }
+
+  void set_more(const Settings& settings) {
+    const auto set_text = [&](std::string_view key, const std::string& text) {
+      if (!text.empty()) set(key, text);
+    };
+    if (!settings.include_prompt) set(core::kIncludePrompt, "false");
+    set_text(core::kSentenceModules, settings.modules);
+    set_text(core::kPrompts, settings.prompts);
+    if (settings.default_prompt) set(core::kDefaultPrompt, *settings.default_prompt);
+    if (settings.truncate_dim) set(core::kTruncateDim, std::to_string(*settings.truncate_dim));
+    set_text(core::kSettingsRefused, beside_.judged.refused());
+    set_text(core::kSettingsUnknown, beside_.judged.unknown());
   }
 
   // No file of the folder holds the model's name and version, but the metadata of the weights may.
@@ -205,7 +240,7 @@ class Loader {
   core::Draft& draft_;
   Config config_;
   TokenizerFiles files_;
-  Settings settings_;
+  SettingsFiles beside_;
   bool strip_ = false, has_tokenizer_ = false, pickled_ = false;
 };
 

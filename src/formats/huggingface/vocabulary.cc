@@ -12,6 +12,7 @@
 #include "formats/huggingface/byte_pairs.h"
 #include "formats/huggingface/rules.h"
 #include "formats/huggingface/vocabulary_json.h"
+#include "formats/huggingface/word_rules.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -43,16 +44,21 @@ class TokenizerReader {
     std::optional<JsonVocabulary> json;
     if (const auto file = read_object(reading_, declared_.under + std::string(kTokenizerJson))) {
       if (declared_.llama) return of_llama(*file);
-      out.lower_case = lower_case_of(*file);
-      json = vocabulary_of(*file);
+      json = vocabulary_of(*file, out.judged);
     }
     const auto lines = other_kind_ ? std::nullopt : read_lines();
     const auto config = read_object(reading_, kTokenizerConfig);
-    if (config && !out.lower_case) out.lower_case = lower_case_setting(*config);
+    if (config) out.model_max_length = length_setting(*config);
     out.config_held = bert_ && config && std::ranges::all_of(config->members, is_held);
     if (json && lines) compare(*lines, *json);
     if (json || lines) {
       out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special_texts(config));
+      settle_word_rules(reading_, words_, config, *out.tokenizer, bert_, json.has_value(), out.judged);
+      out.lower_case = words_.lower_case;
+      out.strip_accents = words_.strip_accents;
+      if (words_.space_chinese == false) out.space_chinese = false;
+      if (!json) judge_added_file(*out.tokenizer, out.judged);
+      out.rules = core::text_of(words_.rules);
     } else if (bert_ && !other_kind_ && !reported_) {
       findings_.report(rules::kVocabMissing, {});
     }
@@ -63,9 +69,21 @@ class TokenizerReader {
   // Whether a key of tokenizer_config.json is one that a Tokenizer or an attribute holds, and that is written again.
   static bool is_held(const Member& member) {
     const auto is_its_key = [&](const SpecialToken& token) { return member.key == token.key; };
-    return member.key == "do_lower_case" || (member.key == "tokenizer_class" && member.raw == "\"BertTokenizer\"") ||
+    return member.key == "do_lower_case" || member.key == "strip_accents" || member.key == "tokenize_chinese_chars" ||
+           (member.key == "tokenizer_class" && member.raw == "\"BertTokenizer\"") ||
            ((member.kind == JsonKind::string || member.kind == JsonKind::null) &&
             std::ranges::any_of(kSpecialTokens, is_its_key));
+  }
+
+  // {"[ENT]": 7}: tokens beside vocab.txt, as programs wrote them before there was a tokenizer.json.
+  void judge_added_file(const Tokenizer& tokenizer, SettingJudge& judge) {
+    const auto file = read_object(reading_, kAddedTokens);
+    for (std::size_t i = 0; file && i < file->members.size(); ++i) {
+      const Member& each = file->members[i];
+      const auto id = wire::as_u64(each.raw);
+      if (id && *id < tokenizer.tokens.size() && tokenizer.tokens[static_cast<std::size_t>(*id)] == each.key) continue;
+      judge.refuse(kAddedTokens, each.key, each.raw, "added tokens are read from tokenizer.json only");
+    }
   }
 
   TokenizerFiles of_llama(const JsonObject& file) {
@@ -107,46 +125,8 @@ class TokenizerReader {
     return tokens_of_lines(*file.text);
   }
 
-  // From a BertNormalizer's setting, or from a lowercasing step of a sequence.
-  std::optional<bool> lower_case_of(const JsonObject& file) {
-    const Member* const normalizer = file.find("normalizer");
-    if (normalizer == nullptr || normalizer->kind != JsonKind::object) return std::nullopt;
-    return lower_case_in(file.file, normalizer->raw, 0);
-  }
-
-  std::optional<bool> lower_case_in(const TextFile& file, std::string_view raw, unsigned depth) {
-    constexpr unsigned kMostNested = 4;
-    const auto step = depth < kMostNested ? object_in(reading_, file, raw) : std::nullopt;
-    if (!step) return std::nullopt;
-    const auto type = step->text("type");
-    if (type == "BertNormalizer") return step->boolean("lowercase");
-    if (type == "Lowercase") return true;
-    const Member* const list = type == "Sequence" ? step->find("normalizers") : nullptr;
-    if (list == nullptr) return std::nullopt;
-    JsonReader in(list->raw, reading_.limits.depth);
-    std::optional<bool> out;
-    if (!in.enter_array()) return out;
-    while (in.next_element()) {
-      const bool is_step = in.peek() == JsonKind::object;
-      std::string_view each;
-      if (!in.skip_value(each)) break;
-      if (const auto lowers = is_step ? lower_case_in(file, each, depth + 1) : std::nullopt)
-        out = out.value_or(false) || *lowers;
-    }
-    return out;
-  }
-
-  std::optional<bool> lower_case_setting(const JsonObject& config) {
-    const Member* const member = config.find("do_lower_case");
-    if (member == nullptr || member->kind == JsonKind::null) return std::nullopt;
-    if (member->kind != JsonKind::boolean)
-      reading_.in(config.file)
-          .report(rules::kSettingValue, {.offset = config.offset(*member)}, "true or false", {}, "\"do_lower_case\"");
-    return config.boolean("do_lower_case");
-  }
-
   // The model's vocabulary and the added tokens; nullopt if it is of another kind or broken.
-  std::optional<JsonVocabulary> vocabulary_of(const JsonObject& file) {
+  std::optional<JsonVocabulary> vocabulary_of(const JsonObject& file, SettingJudge& judge) {
     reported_ = true;
     const Member* const member = file.find("model");
     const auto model = member != nullptr ? object_in(reading_, file.file, member->raw) : std::nullopt;
@@ -154,6 +134,7 @@ class TokenizerReader {
     if (type && *type != "WordPiece") {
       other_kind_ = true;
       reading_.in(file.file).report(rules::kTokenizerKind, {}, "WordPiece", *type);
+      judge.refuse(kTokenizerJson, "model.type", model->find("type")->raw, "only WordPiece is supported");
       return std::nullopt;
     }
     const Member* const vocabulary = model ? model->find("vocab") : nullptr;
@@ -165,6 +146,7 @@ class TokenizerReader {
     }
     const std::size_t own = entries.size();
     add_added(reading_, file, entries);
+    words_ = read_word_rules(reading_, file, *model, entries, own, declared_.word_table, judge);
     return by_id(file, std::move(entries), own);
   }
 
@@ -221,6 +203,7 @@ class TokenizerReader {
             .report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
                     core::quoted(member->key));
     }
+    if (words_.unknown) out[kUnknownToken] = *words_.unknown;
     return out;
   }
 
@@ -257,6 +240,7 @@ class TokenizerReader {
   const Config& declared_;
   std::optional<std::uint64_t> vocab_size_;
   bool bert_;
+  WordRules words_;
   bool other_kind_ = false;  // tokenizer.json is of an unsupported kind
   bool reported_ = false;    // there is a vocabulary, valid or broken
 };

@@ -9,6 +9,7 @@
 
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/json_file.h"
+#include "formats/huggingface/setting_judge.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::huggingface {
@@ -22,13 +23,16 @@ inline constexpr std::array<SpecialToken, 5> kSpecialTokens{{{"pad", "pad_token"
                                                              {"cls", "cls_token", "[CLS]"},
                                                              {"sep", "sep_token", "[SEP]"},
                                                              {"mask", "mask_token", "[MASK]"}}};
+inline constexpr std::size_t kUnknownToken = 1;                       // in the list
 using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: no such token
 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
-  std::optional<bool> lower_case;
-  bool config_held = false;   // the first two have all that tokenizer_config.json says
-  std::string rules, unheld;  // for a Llama: what the tokenizer does besides its merges, and what is not even a rule
+  std::optional<bool> lower_case, strip_accents, space_chinese;
+  bool config_held = false;   // these have all that tokenizer_config.json says
+  std::string rules, unheld;  // what the tokenizer does besides, and for a Llama what is not even a rule
+  std::optional<std::uint64_t> model_max_length{};  // of tokenizer_config.json: tokens of a text
+  SettingJudge judged{};                            // settings of the tokenizer that the program does not follow
 };
 // Reports what is wrong, and for a BERT also a missing vocabulary or special token. A Llama's tokenizer must be a BPE,
 // any other one WordPiece.

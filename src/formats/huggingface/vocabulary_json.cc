@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/common_rules.h"
+#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -61,12 +62,13 @@ void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyE
         else if (key.raw == "special" || key.raw == "normalized")
           read_flag(in, key.raw == "special" ? entry.special : entry.normalized);
         else if (key.raw == "single_word" || key.raw == "lstrip" || key.raw == "rstrip")
-          read_flag(in, entry.strict);
-        else
-          in.skip_value();
+          read_flag(in, key.raw == "lstrip" ? entry.lstrip : key.raw == "rstrip" ? entry.rstrip : entry.single_word);
+        else if (in.skip_value())
+          entry.unknown = core::excerpt(key.raw);
       }
     }
     in.unwind(depth);
+    entry.strict = entry.single_word || entry.lstrip || entry.rstrip;
     if (id && text) entries.push_back(entry);
   }
 }

@@ -3,6 +3,7 @@
 // ones.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct VocabularyEntry {
   // Of an added token: whether programs do not treat it as text, whether only a word of its own or the spaces around it
   // are a match, and whether texts are normalized before they are searched for it.
   bool special = false, strict = false, normalized = false;
+  bool single_word = false, lstrip = false, rstrip = false;  // one of which makes it strict
+  bool of_vocabulary = true;                                 // the model's vocabulary has it too (word_rules.cc)
+  std::string unknown{};                                     // a key that is not known
 };
 
 // Whether this many tokens, or merges, take more than Limits::memory, which is then reported.

@@ -44,6 +44,7 @@ class Planner {
     override_metadata();
     complete_config();
     take_over_files();
+    keep_modules();
     if (!tokenizer_kept_) plan_tokenizer();
     lay_out_files(make_weights());
     return std::move(out_);
@@ -114,10 +115,29 @@ class Planner {
       settings_.normalize = text == "true";
     } else if (key == kLowerCase && flag) {
       lower_case_ = text == "true";
+    } else if (key == core::kStripAccents && flag) {
+      strip_accents_ = text == "true";
+    } else if (key == core::kSpaceChinese && flag) {
+      space_chinese_ = text == "true";
+    } else if (key == core::kIncludePrompt && flag) {
+      settings_.include_prompt = text == "true";
+    } else if (key == core::kSentenceModules && core::parse_sentence_modules(text)) {
+      settings_.modules = text;
+    } else if (key == core::kPrompts && core::parse_prompts(text)) {
+      settings_.prompts = text;
+    } else if (key == core::kDefaultPrompt && has_prompt(text)) {
+      settings_.default_prompt = text;
+    } else if (key == core::kTruncateDim && positive(text)) {
+      settings_.truncate_dim = positive(text);
     } else {
       return false;
     }
     return true;
+  }
+
+  bool has_prompt(std::string_view name) const {
+    const auto prompts = core::parse_prompts(text_of(core::kPrompts).value_or(""));
+    return prompts && std::ranges::any_of(*prompts, [&](const auto& prompt) { return prompt.first == name; });
   }
 
   const std::string* asked(std::string_view key) const {
@@ -196,18 +216,37 @@ class Planner {
       const auto& found = beside->tokenizer;
       tokenizer_kept_ = any(is_tokenizer_file) && found.tokenizer.has_value() == (tokenizer != nullptr) &&
                         (!found.tokenizer || ordered(*found.tokenizer) == *tokenizer) &&
-                        (!bert_ || found.lower_case == lower_case_) &&
+                        (!bert_ || (found.lower_case == lower_case_ && found.strip_accents == strip_accents_ &&
+                                    found.space_chinese.value_or(true) == space_chinese_.value_or(true))) &&
                         found.rules == text_of(core::kTokenizerRules).value_or("") &&
                         found.unheld == text_of(core::kTokenizerUnheld).value_or("");
       if (tokenizer_kept_) expected_tokenizer_ = found.tokenizer;
     }
-    settings_kept_ = any(is_settings_file) && (!bert_ || (beside && beside->settings == settings_));
+    const auto same = [&](std::string_view key, const std::string& found) {
+      return found == text_of(key).value_or("");
+    };
+    settings_kept_ =
+        any(is_settings_file) && (!bert_ || (beside && beside->files.settings == settings_ &&
+                                             same(core::kSettingsRefused, beside->files.judged.refused()) &&
+                                             same(core::kSettingsUnknown, beside->files.judged.unknown())));
+    if (settings_kept_ && tokenizer_kept_)
+      std::erase_if(metadata_, [](const Value::Entry& entry) {
+        return entry.first == core::kSettingsRefused || entry.first == core::kSettingsUnknown;
+      });
     if (tokenizer_kept_)
       std::erase_if(metadata_, [](const Value::Entry& entry) {
         return entry.first == core::kTokenizerRules || entry.first == core::kTokenizerUnheld;
       });
     taken_ = take_over(model_, tokenizer_kept_, settings_kept_);
     for (Item& loss : taken_.losses) out_.losses.push_back(std::move(loss));
+  }
+
+  // Modules have files of their own, which are only copied.
+  void keep_modules() {
+    if (settings_kept_ || settings_.modules.empty()) return;
+    ledger_.lose(LossKind::unsupported, indexed("attributes", core::kSentenceModules), settings_.modules,
+                 "only in the metadata of the weights, where sentence-transformers does not look");
+    metadata_.emplace_back(core::kSentenceModules, Value::text(settings_.modules));
   }
 
   // Writes vocab.txt only if it reads back as this tokenizer.
@@ -238,6 +277,10 @@ class Planner {
     }
     if (again != *tokenizer)
       ledger_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
+    if (const auto rules = core::parse_tokenizer_rules(text_of(core::kTokenizerRules).value_or("{}")))
+      if (const std::string beyond = core::beyond_wordpieces(*rules); !beyond.empty())
+        ledger_.lose(LossKind::tokenizer, "tokenizer", "left out of vocab.txt and tokenizer_config.json: " + beyond,
+                     "kept in the metadata of the weights, which only weighbridge reads");
     vocabulary_ = std::move(lines);
     special_ = std::move(special);
     expected_tokenizer_ = std::move(again);
@@ -311,8 +354,11 @@ class Planner {
     add_file(kSentenceConfig,
              settings_.max_seq_length ? std::optional(sentence_config_json(*settings_.max_seq_length)) : std::nullopt);
     const bool pooling = !settings_.pooling_mode.empty();
-    add_file(kPooling, pooling ? std::optional(pooling_json(settings_.pooling_mode, *positive(*text_of("hidden_size"))))
+    add_file(kPooling, pooling ? std::optional(pooling_json(settings_.pooling_mode, *positive(*text_of("hidden_size")),
+                                                            settings_.include_prompt))
                                : std::nullopt);
+    const bool prompts = !settings_.prompts.empty() || settings_.truncate_dim;
+    add_file(kPromptsConfig, prompts ? std::optional(prompts_json(settings_)) : std::nullopt);
     add_file(kModules, settings_.normalize ? std::optional(modules_json(pooling, *settings_.normalize)) : std::nullopt);
   }
 
@@ -329,13 +375,15 @@ class Planner {
   }
 
   std::optional<std::string> tokenizer_config_json() const {
-    if (!vocabulary_ && !lower_case_) return std::nullopt;
+    if (!vocabulary_ && !lower_case_ && !strip_accents_ && !space_chinese_) return std::nullopt;
     wire::JsonWriter out(wire::JsonWriter::Style::indented);
     out.begin_object();
     if (lower_case_) {
       out.key(kLowerCase);
       out.boolean(*lower_case_);
     }
+    if (strip_accents_) out.flag(core::kStripAccents, *strip_accents_);
+    if (space_chinese_) out.flag(core::kSpaceChinese, *space_chinese_);
     if (vocabulary_) {
       for (std::size_t i = 0; i < special_.size(); ++i) {
         out.key(kSpecialTokens[i].key);
@@ -357,8 +405,11 @@ class Planner {
     std::set<std::string_view> named;
     for (const auto* const items : {&out_.losses, &out_.changes})
       for (const Item& item : *items) named.insert(item.subject);
+    // What is odd about a folder is judged anew.
     for (const Value::Entry& entry : model_.attributes())
-      if (!named.contains(indexed("attributes", entry.first))) expected.push_back(entry);
+      if (!named.contains(indexed("attributes", entry.first)) && entry.first != core::kSettingsRefused &&
+          entry.first != core::kSettingsUnknown)
+        expected.push_back(entry);
     return [expected = std::move(expected), tokenizer = expected_tokenizer_](const Model& model) {
       const auto differs = [](const std::string& what) {
         base::io_error("read-back", "what was written does not read back: " + what + "; nothing was published");
@@ -379,7 +430,7 @@ class Planner {
   std::map<std::string, std::string> config_;  // key to JSON
   std::vector<Value::Entry> metadata_;         // of the weights
   Settings settings_;
-  std::optional<bool> lower_case_;
+  std::optional<bool> lower_case_, strip_accents_, space_chinese_;
   std::optional<std::string> vocabulary_;
   SpecialTexts special_;
   std::optional<Tokenizer> expected_tokenizer_;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "runtime/embed/encoder.h"
 #include "runtime/embed/family.h"
 #include "runtime/embed/kind.h"
@@ -26,7 +27,7 @@ class Bert : public Family {
   Bert(const Model& model, const EmbedOptions& options)
       : model_(model),
         config_(read_config(model_, options)),
-        known_{.dimension = config_.hidden,
+        known_{.dimension = config_.kept,
                .vocabulary = config_.vocabulary,
                .max_length = config_.max_length,
                .positions = config_.positions,
@@ -53,7 +54,8 @@ class Bert : public Family {
   unsigned threads() const noexcept override { return team_.size(); }
   const WordPiece* tokenizer() const noexcept override { return words_ ? &*words_ : nullptr; }
   EmbedDigests digests(const Context& context) const override;
-  void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) override;
+  void embed(std::span<const std::string_view> texts, std::string_view prompt, std::span<float> out,
+             std::span<Embedded> what) override;
   void embed_ids(std::span<const std::span<const std::uint32_t>> texts, std::span<float> out) override;
 
  private:
@@ -72,18 +74,22 @@ class Bert : public Family {
   std::vector<Workspace> spaces_;  // one per thread, made when first needed; the first also serves the whole crew
   std::size_t longest_ = 0;        // the longest sequence that `spaces_` has room for
 
+  std::size_t apart(std::string_view prompt) const;
   void make_room(std::size_t length);
   void run(std::span<const Sequence> sequences);
   void run_together(std::span<const Sequence> batch);
 };
 
 EmbedDigests Bert::digests(const Context& context) const {
-  const embed::KindLines lines = {{"lower_case", config_.lower_case ? "yes" : "no"},
-                                  {"heads", std::to_string(config_.heads)},
-                                  {"activation", std::to_string(static_cast<int>(config_.activation))},
-                                  {"epsilon", std::to_string(std::bit_cast<std::uint32_t>(config_.epsilon))}};
+  embed::KindLines lines = {{"lower_case", config_.lower_case ? "yes" : "no"},
+                            {"heads", std::to_string(config_.heads)},
+                            {"activation", std::to_string(static_cast<int>(config_.activation))},
+                            {"epsilon", std::to_string(std::bit_cast<std::uint32_t>(config_.epsilon))}};
+  if (!config_.include_prompt) lines.emplace_back("include_prompt", "no");
+  embed::add_module_lines(model_, lines);
   // What loading takes: other tensors, such as the ids of positions, are in some containers and not in others.
   const auto counted = [&](std::string_view name) -> std::optional<std::string_view> {
+    if (embed::is_of_module(model_, name)) return name;
     if (!name.starts_with(config_.prefix)) return std::nullopt;
     name.remove_prefix(config_.prefix.size());
     const bool encoder = name.starts_with("embeddings.") || name.starts_with("encoder.");
@@ -99,7 +105,7 @@ void Bert::make_room(std::size_t length) {
                                    base::to_size(std::max<std::uint64_t>(config_.positions, kBatchTokens)));
   spaces_.clear();
   for (unsigned i = 0; i < team_.size(); ++i)
-    spaces_.emplace_back(config_, arithmetic_, longest_, longest_, i == 0 ? team_.size() : 1);
+    spaces_.emplace_back(config_, weights_.chain, arithmetic_, longest_, longest_, i == 0 ? team_.size() : 1);
 }
 
 void Bert::run_together(std::span<const Sequence> batch) {
@@ -135,8 +141,17 @@ void Bert::run(std::span<const Sequence> sequences) {
   for (std::size_t i = alone; i < batches.size(); ++i) run_together(batches[i]);
 }
 
-void Bert::embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) {
-  const auto width = base::to_size(config_.hidden);
+// The tokens of a prompt that pooling leaves out: [CLS] and its own, not [SEP].
+std::size_t Bert::apart(std::string_view prompt) const {
+  if (config_.include_prompt || prompt.empty()) return 0;
+  return words_->encode(prompt, {.max_length = config_.max_length}).size() - 1;
+}
+
+void Bert::embed(std::span<const std::string_view> texts, std::string_view prompt, std::span<float> out,
+                 std::span<Embedded> what) {
+  const auto width = base::to_size(config_.kept);
+  const std::size_t left_out = apart(prompt);
+  std::string whole;
   std::vector<std::uint32_t> ids;
   std::vector<Sequence> sequences;
   for (std::size_t next = 0; next < texts.size();) {
@@ -144,10 +159,14 @@ void Bert::embed(std::span<const std::string_view> texts, std::span<float> out, 
     sequences.clear();
     std::size_t used = 0;
     do {
-      const Encoded encoded =
-          words_->encode(texts[next], std::span(ids).subspan(used, base::to_size(config_.max_length)));
+      std::string_view text = texts[next];
+      if (!prompt.empty()) text = whole.assign(prompt).append(text);
+      const Encoded encoded = words_->encode(text, std::span(ids).subspan(used, base::to_size(config_.max_length)));
       const auto count = base::to_size(encoded.count);
-      sequences.push_back({ids.data() + used, count, out.data() + next * width});
+      if (left_out >= count)
+        base::misuse("prompt", "the prompt has all of the " + std::to_string(count) +
+                                   " tokens that are read of a text, and the model leaves a prompt out of its pooling");
+      sequences.push_back({ids.data() + used, count, out.data() + next * width, left_out});
       if (!what.empty()) what[next] = {encoded.count, encoded.replaced, encoded.truncated};
       used += count;
     } while (++next < texts.size() && used < round_tokens_);
@@ -157,7 +176,7 @@ void Bert::embed(std::span<const std::string_view> texts, std::span<float> out, 
 }
 
 void Bert::embed_ids(std::span<const std::span<const std::uint32_t>> texts, std::span<float> out) {
-  const auto width = base::to_size(config_.hidden);
+  const auto width = base::to_size(config_.kept);
   std::vector<Sequence> sequences;
   for (std::size_t next = 0; next < texts.size();) {
     sequences.clear();

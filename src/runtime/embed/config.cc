@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/words.h"
+#include "runtime/embed/modules.h"
 #include "tokenizers/lengths.h"
 
 namespace weighbridge::bert {
@@ -90,13 +91,75 @@ kernels::Activation read_activation(const Model& model) {
                                             ", and this build computes gelu, gelu_new and gelu_pytorch_tanh");
 }
 
-Pooling read_pooling(const Model& model) {
+std::vector<Pooling> read_pooling(const Model& model) {
+  constexpr std::size_t kMost = 16;
   const Value* value = model.attribute("pooling_mode");
-  if (value == nullptr) return Pooling::mean;
+  if (value == nullptr) return {Pooling::mean};
   const std::string text = value->to_text();
-  if (const auto pooling = pooling_from_name(text)) return *pooling;
-  base::unsupported("embed/pooling", "the model's metadata say 'pooling_mode' is " + text +
-                                         ", and this build computes mean, cls and max");
+  std::vector<Pooling> out;
+  for (std::string_view rest = text;;) {
+    const std::size_t end = std::min(rest.find('+'), rest.size());
+    const auto pooling = pooling_from_name(rest.substr(0, end));
+    if (!pooling || out.size() == kMost)
+      base::unsupported("embed/pooling", "the model's metadata say 'pooling_mode' is " + core::excerpt(text) +
+                                             ", and this build computes mean, cls, max, mean_sqrt_len, weightedmean, "
+                                             "lasttoken, and up to 16 of them joined by +");
+    out.push_back(*pooling);
+    if (end == rest.size()) return out;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+void read_modules(const Model& model, Config& config) {
+  config.include_prompt = truth(model, core::kIncludePrompt).value_or(true);
+  config.modules = embed::modules_of(model);
+  for (std::size_t i = config.modules.size(); i-- > 0;) {
+    const core::SentenceModule& module = config.modules[i];
+    if (module.type != core::SentenceModule::Type::weighted_layers) continue;
+    if (config.first_layer || module.first_layer > config.layers)
+      bad_key(core::kSentenceModules, *model.attribute(core::kSentenceModules),
+              "one WeightedLayerPooling over the layers of the model is possible");
+    config.first_layer = module.first_layer;
+    config.layers_path = module.path;
+    config.modules.erase(config.modules.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::uint64_t width = config.hidden * config.pooling.size();
+  for (const core::SentenceModule& module : config.modules)
+    if (module.type == core::SentenceModule::Type::dense) width = module.outputs;
+  config.kept = embed::kept_numbers(model, width);
+}
+
+// Tensors of the encoder that other models have, such as distances between tokens: what they mean is not computed.
+void refuse_others(const Model& model, const Config& config) {
+  constexpr std::string_view kOfLayer[] = {
+      "attention.self.query",       "attention.self.key", "attention.self.value", "attention.output.dense",
+      "attention.output.LayerNorm", "intermediate.dense", "output.dense",         "output.LayerNorm"};
+  constexpr std::string_view kOfTokens[] = {"embeddings.word_embeddings.weight",
+                                            "embeddings.position_embeddings.weight",
+                                            "embeddings.token_type_embeddings.weight",
+                                            "embeddings.LayerNorm.weight",
+                                            "embeddings.LayerNorm.bias",
+                                            "embeddings.position_ids",
+                                            "embeddings.token_type_ids"};
+  constexpr std::string_view kLayer = "encoder.layer.";
+  for (const Tensor& tensor : model) {
+    std::string_view name = tensor.name();
+    if (!name.starts_with(config.prefix)) continue;
+    name.remove_prefix(config.prefix.size());
+    bool known = true;
+    if (name.starts_with(kLayer)) {
+      const std::size_t dot = name.find('.', kLayer.size());
+      const std::string_view rest = dot == name.npos ? std::string_view{} : name.substr(dot + 1);
+      known = std::ranges::any_of(kOfLayer, [&](std::string_view stem) {
+        return rest.starts_with(stem) && (rest.substr(stem.size()) == ".weight" || rest.substr(stem.size()) == ".bias");
+      });
+    } else if (name.starts_with("encoder.") || name.starts_with("embeddings.")) {
+      known = std::ranges::find(kOfTokens, name) != std::end(kOfTokens);
+    }
+    if (!known)
+      base::unsupported("embed/tensors", "the encoder has a tensor " + core::quoted(core::excerpt(tensor.name(), 80)) +
+                                             ", which no BERT of this build has: its vectors would be others");
+  }
 }
 
 float read_epsilon(const Model& model) {
@@ -136,10 +199,12 @@ Config read_config(const Model& model, const EmbedOptions& options) {
   config.heads = count_heads(model, config, options.heads);
   config.activation = read_activation(model);
   config.epsilon = read_epsilon(model);
-  config.pooling = options.pooling ? *options.pooling : read_pooling(model);
+  config.pooling = options.pooling ? std::vector{*options.pooling} : read_pooling(model);
   config.normalize = options.normalize ? *options.normalize : truth(model, "normalize").value_or(true);
   config.lower_case = options.lower_case ? *options.lower_case : truth(model, "do_lower_case").value_or(true);
   config.max_length = read_max_length(model, config, options.max_length);
+  read_modules(model, config);
+  refuse_others(model, config);
   return config;
 }
 

@@ -4,9 +4,12 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/sentence_modules.h"
 #include "runtime/embed/family.h"
 #include "runtime/kernels/kernels.h"
 #include "weighbridge/embed.h"
@@ -19,8 +22,13 @@ struct Config {
   std::uint64_t hidden = 0, vocabulary = 0, positions = 0, layers = 0, heads = 0, intermediate = 0, max_length = 0;
   float epsilon = 1e-12F;
   kernels::Activation activation = kernels::Activation::gelu;
-  Pooling pooling = Pooling::mean;
+  std::vector<Pooling> pooling{Pooling::mean};
   bool normalize = true, lower_case = true;
+  bool include_prompt = true;                 // false: the tokens of the prompt are not pooled
+  std::optional<std::uint64_t> first_layer;   // of a WeightedLayerPooling
+  std::string layers_path;                    // its folder
+  std::vector<core::SentenceModule> modules;  // after the pooling
+  std::uint64_t kept = 0;                     // numbers of a vector
 };
 
 using embed::fail;

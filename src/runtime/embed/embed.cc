@@ -2,21 +2,32 @@
 // The public Embedder: its options, the choice of the family, the checks of what a caller asks.
 #include "weighbridge/embed.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "convert/encoder_parts.h"
 #include "convert/own_names.h"
 #include "core/draft.h"
+#include "core/sentence_modules.h"
+#include "core/tokenizer_rules.h"
 #include "core/words.h"
+#include "formats/huggingface/config.h"
+#include "formats/huggingface/setting_judge.h"
 #include "runtime/embed/family.h"
+#include "runtime/embed/kind.h"
 #include "tokenizers/described.h"
 #include "weighbridge/convert.h"
 
 namespace weighbridge {
 namespace {
 
-constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max};
+constexpr Pooling kPoolings[] = {Pooling::mean,          Pooling::cls,          Pooling::max,
+                                 Pooling::mean_sqrt_len, Pooling::weightedmean, Pooling::lasttoken};
+constexpr std::size_t kMostTold = 2000;  // bytes of a message
 constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::bf16, Precision::int8};
 
 template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&all)[N], std::string_view text) noexcept {
@@ -32,6 +43,9 @@ std::string_view name(Pooling pooling) noexcept {
     case Pooling::mean: return "mean";
     case Pooling::cls: return "cls";
     case Pooling::max: return "max";
+    case Pooling::mean_sqrt_len: return "mean_sqrt_len";
+    case Pooling::weightedmean: return "weightedmean";
+    case Pooling::lasttoken: return "lasttoken";
   }
   return "";
 }
@@ -119,7 +133,11 @@ std::optional<WordPiece> make_tokenizer(const Model& model, const EmbedOptions& 
   const auto own = options.vocabulary != nullptr ? nullptr : tokenizers::describe(model).tokenizer;
   const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : own.get();
   if (vocabulary == nullptr) return std::nullopt;
-  WordPiece out(rules.frames ? *vocabulary : with_frame(*vocabulary), {.lower_case = rules.lower_case});
+  WordPieceOptions with = tokenizers::word_piece_options(model, options.vocabulary == nullptr, options.ignore_settings);
+  if (options.lower_case && with.lower_case != *options.lower_case && core::has_own_normalizer(with.rules))
+    base::unsupported("tokenizer/lower-case", "the model's normalizer is not a BERT's, and cannot change the case");
+  with.lower_case = rules.lower_case;
+  WordPiece out(rules.frames ? *vocabulary : with_frame(*vocabulary), with);
   if (out.size() > rows)
     fail("vocabulary", table,
          "the vocabulary has ids up to " + std::to_string(out.size() - 1) + ", and tensor '" + table + "' has " +
@@ -129,15 +147,106 @@ std::optional<WordPiece> make_tokenizer(const Model& model, const EmbedOptions& 
 
 }  // namespace embed
 
+namespace {
+
+// Not for any flag: what is computed is a BERT.
+void refuse_other_models(const Model& model) {
+  const Value* const type = model.attribute("hf.model_type");
+  const Value* const classes = model.attribute("hf.architectures");
+  const std::string text = type ? type->to_text() : std::string();
+  if (type && text == "bert") return;
+  if (type && text != "null")
+    base::unsupported("embed/model-type", "config.json says 'model_type' is " + core::quoted(core::excerpt(text)) +
+                                              ", and this build runs encoders of the type \"bert\"");
+  if (classes && !huggingface::is_bert({}, classes->to_text()) && classes->to_text() != "null")
+    base::unsupported("embed/model-type", "config.json says 'architectures' is " +
+                                              core::excerpt(classes->to_text(), 80) +
+                                              ", and this build runs those of a BERT");
+}
+
+// Refuses what the model's folder says and nobody follows here. Returns what is passed over, or not known.
+std::vector<std::string> judge_settings(const Model& model, const std::vector<std::string>& ignored) {
+  const huggingface::SettingJudge judged = huggingface::judge_settings(model);
+  std::vector<std::string> out;
+  std::string refused;
+  std::string first;
+  for (const core::OddSetting& each : judged.all_refused()) {
+    if (core::passes(ignored, each)) {
+      out.push_back(core::told(each) + ": ignored as asked");
+      continue;
+    }
+    if (first.empty()) first = each.key;
+    if (refused.size() < kMostTold)
+      refused += (refused.empty() ? "" : "; ") + core::told(each) + (each.why.empty() ? "" : " (" + each.why + ")");
+  }
+  if (!refused.empty())
+    base::unsupported("embed/setting", "this build does not follow a setting of the model: " + refused,
+                      base::option_hint("ignore-setting", first));
+  for (const core::OddSetting& each : judged.all_unknown()) out.push_back(core::note_of(each));
+  return out;
+}
+
+constexpr std::string_view kQuery = "query", kDocument = "document";  // prompts that every model has, if only empty
+
+using Prompts = std::vector<std::pair<std::string, std::string>>;
+
+const std::string* find_prompt(const Prompts& prompts, std::string_view name) noexcept {
+  const auto found = std::ranges::find(prompts, name, &Prompts::value_type::first);
+  return found == prompts.end() ? nullptr : &found->second;
+}
+
+Prompts read_prompts(const Model& model) {
+  const Value* const value = model.attribute(core::kPrompts);
+  if (value == nullptr) return {};
+  auto prompts = core::parse_prompts(value->to_text());
+  if (!prompts) embed::bad_key(core::kPrompts, *value, "an object of texts is needed");
+  return *std::move(prompts);
+}
+
+}  // namespace
+
 struct Embedder::Rep {
   Rep(const Model& opened, const EmbedOptions& options) {
     core::require_whole(opened, options.allow_part, "embed/part");
-    const Model model = convert::as_encoder(opened);
-    family = embed::is_word_table(model) ? embed::make_word_table(model, options) : embed::make_bert(model, options);
+    const Model model = convert::with_norm_names(convert::with_modules(convert::as_encoder(opened), {}).model).model;
+    const bool table = embed::is_word_table(model);
+    if (!table) refuse_other_models(model);
+    notes = judge_settings(model, options.ignore_settings);
+    set_prompts(model, options);
+    family = table ? embed::make_word_table(model, options) : embed::make_bert(model, options);
   }
   const embed::Family::Facts& facts() const noexcept { return family->facts(); }
 
+  void set_prompts(const Model& model, const EmbedOptions& options) {
+    all_prompts = read_prompts(model);
+    if (options.prompt) {
+      prompts.fill(*options.prompt);
+    } else if (options.prompt_name) {
+      const std::string* const found = find_prompt(all_prompts, *options.prompt_name);
+      const bool usual = *options.prompt_name == kQuery || *options.prompt_name == kDocument;
+      if (found == nullptr && !usual) {
+        std::string names;
+        for (const auto& [name, text] : all_prompts)
+          names += (names.empty() ? "" : ", ") + core::quoted(core::excerpt(name));
+        base::misuse("prompt-name", "the model has no prompt " + core::quoted(core::excerpt(*options.prompt_name)) +
+                                        (names.empty() ? ": it has none" : ": it has " + names));
+      }
+      if (found != nullptr) prompts.fill(*found);
+    } else {
+      // As the package has it: a query and a document never take the default prompt.
+      const auto text_of = [&](std::string_view name) {
+        const std::string* const found = find_prompt(all_prompts, name);
+        return found ? *found : std::string();
+      };
+      const Value* const standard = model.attribute(core::kDefaultPrompt);
+      prompts = {standard ? text_of(standard->to_text()) : std::string(), text_of(kQuery), text_of(kDocument)};
+    }
+  }
+
   std::unique_ptr<embed::Family> family;
+  std::vector<std::string> notes;
+  Prompts all_prompts;
+  std::array<std::string, 3> prompts;  // of each role
 };
 
 Embedder::Embedder(Model model, const EmbedOptions& options) : rep_(std::make_unique<Rep>(model, options)) {}
@@ -147,7 +256,13 @@ Embedder& Embedder::operator=(Embedder&&) noexcept = default;
 
 std::uint64_t Embedder::dimension() const noexcept { return rep_->facts().dimension; }
 std::uint64_t Embedder::max_length() const noexcept { return rep_->facts().max_length; }
-Pooling Embedder::pooling() const noexcept { return rep_->facts().pooling; }
+Pooling Embedder::pooling() const noexcept { return rep_->facts().pooling.front(); }
+std::string Embedder::poolings() const { return embed::text_of(rep_->facts().pooling); }
+const std::vector<std::pair<std::string, std::string>>& Embedder::prompts() const noexcept { return rep_->all_prompts; }
+std::string_view Embedder::prompt(TextRole role) const noexcept {
+  return rep_->prompts[static_cast<std::size_t>(role)];
+}
+const std::vector<std::string>& Embedder::notes() const noexcept { return rep_->notes; }
 bool Embedder::normalize() const noexcept { return rep_->facts().normalize; }
 Precision Embedder::precision() const noexcept { return rep_->facts().precision; }
 unsigned Embedder::threads() const noexcept { return rep_->family->threads(); }
@@ -172,14 +287,15 @@ void check_room(std::size_t texts, std::uint64_t dimension, std::size_t room) {
 
 }  // namespace
 
-void Embedder::embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) const {
+void Embedder::embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what,
+                     std::optional<std::string_view> prompt) const {
   if (!tokenizer())
     base::misuse("no-vocabulary", "the model has no vocabulary, which text needs: give one, or embed ids");
   check_room(texts.size(), dimension(), out.size());
   if (!what.empty() && what.size() != texts.size())
     base::misuse("embed", "there are " + std::to_string(texts.size()) + " texts, and room to tell of " +
                               std::to_string(what.size()));
-  rep_->family->embed(texts, out, what);
+  rep_->family->embed(texts, prompt.value_or(this->prompt()), out, what);
 }
 
 std::vector<float> Embedder::embed(std::string_view text) const {

@@ -239,7 +239,7 @@ TEST(EmbedderRefuses, KeysThatDoNotFit) {
   const Finding found = why_not(changed("", nullptr, "hidden_act", "relu"));
   EXPECT_EQ(found.rule, "embed/activation");
   EXPECT_EQ(found.kind, Kind::unsupported);
-  EXPECT_EQ(why_not(changed("", nullptr, "pooling_mode", "mean+max")).rule, "embed/pooling");
+  EXPECT_EQ(why_not(changed("", nullptr, "pooling_mode", "mean+median")).rule, "embed/pooling");
   EXPECT_EQ(why_not(changed("", nullptr), {.max_length = 301}).kind, Kind::misuse);
   EXPECT_EQ(Embedder(changed("", nullptr, "max_seq_length", "64"), {.threads = 1}).max_length(), 64U);
 }
@@ -269,11 +269,12 @@ TEST(EmbedOptions, AreSetByNameAndSayTheirWords) {
     options.set("precision", word);
     EXPECT_EQ(name(options.precision), word);
   }
-  EXPECT_EQ(options.pooling, Pooling::max);
+  EXPECT_EQ(options.pooling, Pooling::lasttoken);
   EXPECT_EQ(options.precision, Precision::int8);
   const Finding pooling = test::thrown([&] { options.set("pooling", "Mean"); });
   EXPECT_EQ(pooling.kind, Kind::misuse);
-  EXPECT_EQ(pooling.message, "pooling cannot be \"Mean\": it is one of mean cls max");
+  EXPECT_EQ(pooling.message,
+            "pooling cannot be \"Mean\": it is one of mean cls max mean_sqrt_len weightedmean lasttoken");
   EXPECT_EQ(test::thrown([&] { options.set("precision", ""); }).message,
             "precision cannot be \"\": it is one of f32 f16 bf16 int8");
   EXPECT_EQ(test::thrown([&] { options.set("heads", "4"); }).rule, "misuse/option");

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/checked.h"
+#include "runtime/embed/pool.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {
@@ -171,8 +171,9 @@ void normalize(const Config& config, const Norm& norm, float* x, std::size_t tok
 
 }  // namespace
 
-Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t tokens, std::size_t longest,
-                     unsigned members) {
+Workspace::Workspace(const Config& config, const embed::Chain& chain, Arithmetic arithmetic, std::size_t tokens,
+                     std::size_t longest, unsigned members)
+    : vector(members) {
   const std::size_t hidden = hidden_of(config), intermediate = intermediate_of(config);
   const std::size_t line = kernels::kLanes * sizeof(float);
   scratch_size_ = kernels::round_up(kernels::attention_scratch(longest, base::to_size(config.hidden / config.heads)),
@@ -203,6 +204,9 @@ Workspace::Workspace(const Config& config, Arithmetic arithmetic, std::size_t to
   codes = places[3];
   code_scale = floats(4);
   coded = reinterpret_cast<kernels::CodedRow*>(places[5]);
+  if (config.first_layer) mixed.resize(tokens * hidden);
+  if (!chain.empty() || config.kept != chain.outputs())
+    for (std::vector<float>& each : vector) each.resize(chain.scratch());
 }
 
 void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const noexcept {
@@ -220,13 +224,15 @@ void Encoder::run(std::span<const Sequence> sequences, Workspace& space, const C
   if (space.failure) return;
   const Step step(space, arithmetic_, tokens, crew);
   normalize(config_, weights_.embedding_norm, space.x, tokens, step, crew);
+  if (config_.first_layer) mix(0, tokens, space, crew);
   crew.sync();
   for (std::size_t i = 0; i < weights_.layers.size(); ++i)
     layer(weights_.layers[i], i + 1 < weights_.layers.size() ? &weights_.layers[i + 1].query : nullptr, sequences,
           tokens, space, step, crew);
   std::size_t row = 0;
+  const float* const states = config_.first_layer ? space.mixed.data() : space.x;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
-    if (i % crew.size == crew.rank) pool(sequences[i], space.x + row * hidden_of(config_));
+    if (i % crew.size == crew.rank) finish(sequences[i], states + row * hidden_of(config_), space.vector[crew.rank]);
     row += sequences[i].length;
   }
   crew.sync();
@@ -271,7 +277,17 @@ void Encoder::layer(const Layer& layer, const Linear* next, std::span<const Sequ
   step.apply(layer.down, next, wide, plain, space.x, space.x, hidden);
   crew.sync();
   normalize(config_, layer.out_norm, space.x, tokens, step, crew);
+  if (config_.first_layer) mix(static_cast<std::size_t>(&layer - weights_.layers.data()) + 1, tokens, space, crew);
   crew.sync();
+}
+
+void Encoder::mix(std::size_t state, std::size_t tokens, Workspace& space, const Crew& crew) const {
+  const auto first = base::to_size(*config_.first_layer);
+  if (state < first) return;
+  const std::size_t hidden = hidden_of(config_);
+  const auto [begin, end] = crew.share(tokens);
+  add_weighted(space.x + begin * hidden, (end - begin) * hidden, weights_.layer_weights[state - first], state == first,
+               space.mixed.data() + begin * hidden);
 }
 
 void Encoder::attend(std::span<const Sequence> sequences, Workspace& space, const Crew& crew) const {
@@ -297,14 +313,20 @@ void Encoder::attend(std::span<const Sequence> sequences, Workspace& space, cons
   });
 }
 
-void Encoder::pool(const Sequence& sequence, const float* rows) const {
-  const std::size_t hidden = hidden_of(config_);
-  switch (config_.pooling) {
-    case Pooling::mean: kernels::kernels().mean(rows, sequence.length, hidden, sequence.out); break;
-    case Pooling::max: kernels::kernels().max(rows, sequence.length, hidden, sequence.out); break;
-    case Pooling::cls: std::memcpy(sequence.out, rows, hidden * sizeof(float)); break;
+// `scratch` holds the vector while it is not yet what the caller gets.
+void Encoder::finish(const Sequence& sequence, const float* rows, std::vector<float>& scratch) const {
+  const std::size_t hidden = hidden_of(config_), kept = base::to_size(config_.kept);
+  float* const vector = scratch.empty() ? sequence.out : scratch.data();
+  for (std::size_t i = 0; i < config_.pooling.size(); ++i)
+    pool(config_.pooling[i], rows, sequence.length, sequence.apart, hidden, vector + i * hidden);
+  if (scratch.empty()) {
+    if (config_.normalize) kernels::kernels().normalize(vector, kept);
+    return;
   }
-  if (config_.normalize) kernels::kernels().normalize(sequence.out, hidden);
+  const std::span<float> whole(vector, weights_.chain.outputs());
+  weights_.chain.run(scratch, whole);
+  if (config_.normalize) kernels::kernels().normalize(vector, whole.size());
+  std::copy_n(vector, kept, sequence.out);
 }
 
 }  // namespace weighbridge::bert

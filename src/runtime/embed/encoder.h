@@ -19,7 +19,7 @@ using embed::Sequence;
 // The memory that one crew computes in, for `tokens` tokens in sequences of at most `longest`.
 class Workspace {
  public:
-  Workspace(const Config&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
+  Workspace(const Config&, const embed::Chain&, Arithmetic, std::size_t tokens, std::size_t longest, unsigned members);
 
   float *x, *query_key_value, *context;  // [tokens, hidden], [tokens, 3 hidden], [tokens, hidden]
   float* wide;                           // [tokens, intermediate], in the memory of query_key_value and context
@@ -27,7 +27,9 @@ class Workspace {
   float* code_scale;  // [tokens]: half and bf16
   kernels::CodedRow* coded;  // [tokens]: int8
   float* scratch(unsigned rank) const noexcept { return scratch_ + rank * scratch_size_; }
-  std::exception_ptr failure;  // the exception of the member that reads the embeddings
+  std::vector<float> mixed;                // [tokens, hidden]: the sum of layers, if they are weighted
+  std::vector<std::vector<float>> vector;  // of each member: what the modules after the pooling work in
+  std::exception_ptr failure;              // the exception of the member that reads the embeddings
 
  private:
   kernels::Block block_;
@@ -51,7 +53,9 @@ class Encoder {
   void layer(const Layer&, const Linear* next, std::span<const Sequence>, std::size_t tokens, Workspace&, const Step&,
              const kernels::Crew&) const;
   void attend(std::span<const Sequence>, Workspace&, const kernels::Crew&) const;
-  void pool(const Sequence&, const float* rows) const;
+  // Adds this member's rows of hidden state `state` to the weighted sum of layers.
+  void mix(std::size_t state, std::size_t tokens, Workspace&, const kernels::Crew&) const;
+  void finish(const Sequence&, const float* rows, std::vector<float>& scratch) const;
 
   const Config& config_;
   const Weights& weights_;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/embed.h"
@@ -21,6 +22,7 @@ struct Sequence {
   const std::uint32_t* ids;
   std::size_t length;
   float* out;
+  std::size_t apart = 0;  // the first tokens, which are not pooled
 };
 
 class Family {
@@ -29,7 +31,7 @@ class Family {
     std::uint64_t dimension = 0, vocabulary = 0;
     std::uint64_t max_length = 0;  // of a text
     std::uint64_t positions = 0;   // of ids that a caller gives
-    Pooling pooling = Pooling::mean;
+    std::vector<Pooling> pooling{Pooling::mean};
     bool normalize = true;
     Precision precision = Precision::f32;
   };
@@ -41,7 +43,9 @@ class Family {
   // [reads] Names the model, and the kind of its vectors.
   virtual EmbedDigests digests(const Context&) const = 0;
   // Calls take turns. `out` has room for every vector; `what` is empty or as long as `texts`. There is a tokenizer.
-  virtual void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) = 0;
+  // `prompt` stands before each text.
+  virtual void embed(std::span<const std::string_view> texts, std::string_view prompt, std::span<float> out,
+                     std::span<Embedded> what) = 0;
   // Ids are below the size of the vocabulary, and as many as there are positions.
   virtual void embed_ids(std::span<const std::span<const std::uint32_t>> texts, std::span<float> out) = 0;
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "codecs/checksum.h"
+#include "core/sentence_modules.h"
+#include "runtime/embed/modules.h"
 #include "runtime/kernels/half.h"
 #include "weighbridge/hash.h"
 
@@ -21,6 +23,24 @@ std::string precision_text(Precision precision) {
 
 }  // namespace
 
+std::string text_of(const std::vector<Pooling>& all) {
+  std::string out;
+  for (const Pooling each : all) (out += out.empty() ? "" : "+") += name(each);
+  return out;
+}
+
+void add_module_lines(const Model& model, KindLines& lines) {
+  for (const std::string_view key : {core::kSentenceModules, core::kTruncateDim})
+    if (const Value* const value = model.attribute(key)) lines.emplace_back(key, value->to_text());
+}
+
+bool is_of_module(const Model& model, std::string_view tensor) {
+  if (!model.attribute(core::kSentenceModules)) return false;
+  return std::ranges::any_of(modules_of(model), [&](const core::SentenceModule& module) {
+    return !module.path.empty() && tensor.starts_with(module.path + ".");
+  });
+}
+
 EmbedDigests digests_of(const Model& model, const Family::Facts& facts, const KindLines& more, const KindName& counted,
                         const WordPiece* words, const Context& context) {
   const ContentDigests digests = content_digests(model, context);
@@ -34,10 +54,18 @@ EmbedDigests digests_of(const Model& model, const Family::Facts& facts, const Ki
     all.append(what).append(" ").append(is).append("\n");
   };
   line("precision", precision_text(facts.precision));
-  line("pooling", name(facts.pooling));
+  line("pooling", text_of(facts.pooling));
   line("normalize", facts.normalize ? "yes" : "no");
   line("max_length", std::to_string(facts.max_length));
   for (const auto& [what, is] : more) line(what, is);
+  if (words != nullptr) {  // as far as it is not a BERT's
+    const WordPieceOptions& with = words->options();
+    if (with.strip_accents && *with.strip_accents != with.lower_case)
+      line("strip_accents", *with.strip_accents ? "yes" : "no");
+    if (!with.space_chinese) line("space_chinese", "no");
+    if (!with.rules.empty()) line("rules " + std::to_string(with.rules.size()), with.rules);
+    for (const std::string& ignored : with.ignore_settings) line("ignored " + std::to_string(ignored.size()), ignored);
+  }
   for (const std::string& tensor : tensors) line("tensor", tensor);
   const std::uint32_t count = words == nullptr ? 0 : words->size();
   for (std::uint32_t id = 0; id < count; ++id) {

@@ -116,6 +116,18 @@ std::vector<float> places_of(const Model& model, const Config& config) {
   return out;
 }
 
+// Their sum is 1, as the package divides by it.
+std::vector<float> layer_weights_of(const Model& model, const Config& config) {
+  const std::string name = config.layers_path + ".layer_weights";
+  const std::uint64_t shape[] = {config.layers + 1 - *config.first_layer};
+  std::vector<float> out = embed::module_numbers(model, name, shape);
+  double sum = 0;
+  for (const float weight : out) sum += static_cast<double>(weight);
+  if (sum == 0) fail("key", name, "the weights of the layers in tensor '" + name + "' add up to 0");
+  for (float& weight : out) weight = static_cast<float>(static_cast<double>(weight) / sum);
+  return out;
+}
+
 }  // namespace
 
 Arithmetic arithmetic_of(Precision precision) noexcept {
@@ -178,6 +190,8 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
     layer.attention_norm = norm_of(model, config, at + "attention.output.LayerNorm");
     layer.out_norm = norm_of(model, config, at + "output.LayerNorm");
   }
+  if (config.first_layer) out.layer_weights = layer_weights_of(model, config);
+  out.chain = embed::Chain(model, config.modules, config.hidden * config.pooling.size());
   out.panels = kernels::Block(total);
   for (const Step& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
   executor.for_each(steps.size(), [&](std::uint64_t i) {

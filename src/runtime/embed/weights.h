@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/embed/config.h"
+#include "runtime/embed/modules.h"
 #include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "weighbridge/context.h"
@@ -58,6 +59,8 @@ struct Weights {
   Norm embedding_norm;
   kernels::Block panels;  // all matrices, one after the other in the order of use
   std::vector<Layer> layers;
+  std::vector<float> layer_weights;  // of the hidden states from Config::first_layer on, which are added up
+  embed::Chain chain;                // after the pooling
 };
 
 // [reads] Throws what fail() throws. `model` must outlive the result.

@@ -15,6 +15,7 @@
 #include "core/words.h"
 #include "runtime/embed/family.h"
 #include "runtime/embed/kind.h"
+#include "runtime/embed/modules.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/team.h"
 #include "tokenizers/characters.h"
@@ -94,11 +95,15 @@ class WordTable : public Family {
     std::uint64_t ids = 0;
     read_rows(ids, rows);
     factors_ = column(model_, kFactors, ids);
-    facts_ = {.dimension = width,
+    chain_ = Chain(model_, modules_of(model_), width);
+    for (const core::SentenceModule& module : modules_of(model_))
+      if (module.type == core::SentenceModule::Type::weighted_layers)
+        bad_key(core::kSentenceModules, *model_.attribute(core::kSentenceModules), "a table has no layers to weight");
+    facts_ = {.dimension = kept_numbers(model_, chain_.outputs()),
               .vocabulary = ids == 0 ? rows : ids,
               .max_length = options.max_length != 0 ? options.max_length : read_max_length(model_),
               .positions = UINT64_MAX,
-              .pooling = Pooling::mean,
+              .pooling = {Pooling::mean},
               .normalize = options.normalize ? *options.normalize
                                              : truth("normalize", setting(model_, "normalize")).value_or(false),
               .precision = Precision::f32};
@@ -122,20 +127,23 @@ class WordTable : public Family {
   EmbedDigests digests(const Context& context) const override {
     const auto counted = [&](std::string_view name) -> std::optional<std::string_view> {
       if (name == table_.name()) return "table";
-      return name == kRows || name == kFactors ? std::optional(name) : std::nullopt;
+      return name == kRows || name == kFactors || is_of_module(model_, name) ? std::optional(name) : std::nullopt;
     };
-    const KindLines lines = {{"lower_case", tokenizer_ && tokenizer_->options().lower_case ? "yes" : "no"}};
+    KindLines lines = {{"lower_case", tokenizer_ && tokenizer_->options().lower_case ? "yes" : "no"}};
+    add_module_lines(model_, lines);
     return digests_of(model_, facts_, lines, counted, tokenizer(), context);
   }
 
-  void embed(std::span<const std::string_view> texts, std::span<float> out, std::span<Embedded> what) override {
+  void embed(std::span<const std::string_view> texts, std::string_view prompt, std::span<float> out,
+             std::span<Embedded> what) override {
     share(texts.size(), [&](std::size_t i, std::vector<std::uint32_t>& ids) {
-      const std::string_view text = cut(texts[i]);
-      const std::uint64_t room = std::min(facts_.max_length, WordPiece::bound(text.size()));
+      const std::string prompted = prompt.empty() ? std::string() : std::string(prompt).append(texts[i]);
+      const std::string_view given = prompt.empty() ? texts[i] : prompted;
+      const std::string_view text = cut(given);
+      const std::uint64_t room = std::min(facts_.max_length, tokenizer_->most_ids(text.size()));
       if (ids.size() < room) ids.resize(base::to_size(room));
       const Encoded encoded = tokenizer_->encode(text, std::span(ids).first(base::to_size(room)), {.special = false});
-      if (!what.empty())
-        what[i] = {encoded.count, encoded.replaced, encoded.truncated || text.size() < texts[i].size()};
+      if (!what.empty()) what[i] = {encoded.count, encoded.replaced, encoded.truncated || text.size() < given.size()};
       const auto end = ids.begin() + static_cast<std::ptrdiff_t>(encoded.count);
       const auto known = unknown_ ? std::remove(ids.begin(), end, *unknown_) : end;
       mean({ids.data(), static_cast<std::size_t>(known - ids.begin())}, row_of(out, i));
@@ -196,8 +204,24 @@ class WordTable : public Family {
       if (failure) std::rethrow_exception(failure);
   }
 
-  // In the order of the ids, as NumPy adds rows.
+  // The mean of the rows, and what is computed of it.
   void mean(std::span<const std::uint32_t> ids, std::span<float> out) const {
+    const kernels::Kernels& kernels = kernels::kernels();
+    if (chain_.empty() && out.size() == chain_.inputs()) {
+      mean_of_rows(ids, out);
+      if (facts_.normalize && !ids.empty()) kernels.normalize(out.data(), out.size());
+      return;
+    }
+    std::vector<float> scratch(chain_.scratch());
+    const std::span<float> whole(scratch.data(), chain_.outputs());
+    mean_of_rows(ids, {scratch.data(), chain_.inputs()});
+    chain_.run(scratch, whole);
+    if (facts_.normalize) kernels.normalize(whole.data(), whole.size());
+    std::copy_n(whole.data(), out.size(), out.data());
+  }
+
+  // In the order of the ids, as NumPy adds rows.
+  void mean_of_rows(std::span<const std::uint32_t> ids, std::span<float> out) const {
     const kernels::Kernels& kernels = kernels::kernels();
     std::fill(out.begin(), out.end(), 0.0F);
     for (const std::uint32_t id : ids) {
@@ -213,12 +237,12 @@ class WordTable : public Family {
     if (!kernels.all_finite(out.data(), out.size()))
       fail("not-finite", table_.name(),
            "tensor '" + std::string(table_.name()) + "' has a number that is not finite in a row that a text needs");
-    if (facts_.normalize) kernels.normalize(out.data(), out.size());
   }
 
   const Model model_;
   const Tensor table_;
   Facts facts_;
+  Chain chain_;
   std::vector<std::uint32_t> rows_;  // of each id; empty: row = id
   std::vector<float> factors_;       // of each id; empty: 1
   std::optional<WordPiece> tokenizer_;

@@ -56,7 +56,7 @@ export interface Core {
   edit(path: string, output: string, options: object): string;
   tokenize(model: number, text: string, special: boolean): string;
   embedder(model: number, options: object): string;
-  embed(embedder: number, texts: readonly string[]): Float32Array | string;
+  embed(embedder: number, texts: readonly string[], role: string): Float32Array | string;
   closeEmbedder(embedder: number): void;
   generator(model: number, options: { context: number; precision: string; allow: string }): string;
   generate(generator: number, prompt: string, options: object): string;

@@ -6,7 +6,7 @@ import { host } from "./host.js";
 import type { Result } from "./protocol.js";
 import { known, Remote } from "./remote.js";
 import { mounted } from "./source.js";
-import type { EmbedderOptions, LongCallOptions } from "./types.js";
+import type { EmbedderOptions, EmbedOptions, LongCallOptions } from "./types.js";
 
 /** Texts per call of the core: enough to fill its batches, few enough to show progress. */
 const kTextsPerStep = 16;
@@ -20,11 +20,15 @@ export class Embedder {
   /** The largest number of tokens, including the special ones; longer texts are truncated. */
   readonly maxLength: number;
 
-  private constructor(link: Link, remote: Remote, dimension: number, maxLength: number) {
+  /** Settings of the model that are unknown, or passed over as asked: sentences. */
+  readonly notes: readonly string[];
+
+  private constructor(link: Link, remote: Remote, dimension: number, maxLength: number, notes: readonly string[]) {
     this.#link = link;
     this.#remote = remote;
     this.dimension = dimension;
     this.maxLength = maxLength;
+    this.notes = notes;
   }
 
   /** @internal */
@@ -37,6 +41,9 @@ export class Embedder {
       heads: options.heads ?? 0,
       allow: (options.allow ?? []).join(","),
       vocabulary: vocabulary === undefined ? null : await mounted(await host(), vocabulary),
+      prompt: options.prompt ?? null,
+      promptName: options.promptName ?? "",
+      ignoreSettings: options.ignoreSettings ?? [],
     };
     let made: Result<"embedder"> | undefined;
     const remote = new Remote(model, async (session, above) => {
@@ -44,18 +51,21 @@ export class Embedder {
       return made.embedder;
     });
     await link.run((session) => remote.handle(session), options.signal);
-    const { dimension, maxLength } = known(made);
-    return new Embedder(link, remote, dimension, maxLength);
+    const { dimension, maxLength, notes } = known(made);
+    return new Embedder(link, remote, dimension, maxLength, notes);
   }
 
-  /** One vector per text, normalized if the model says so. `onProgress` counts texts. */
-  async embed(texts: readonly string[], options: LongCallOptions = {}): Promise<Float32Array[]> {
+  /**
+   * One vector per text, normalized if the model says so. `role` chooses among the model's prompts, which stand before
+   * each text. `onProgress` counts texts.
+   */
+  async embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Float32Array[]> {
     return this.#link.run(async (session) => {
       const vectors: Float32Array[] = [];
       for (let first = 0; first < texts.length; first += kTextsPerStep) {
         const embedder = await this.#remote.handle(session);
         const step = texts.slice(first, first + kTextsPerStep);
-        const numbers = await session.call("embed", { embedder, texts: step });
+        const numbers = await session.call("embed", { embedder, texts: step, role: options.role ?? "text" });
         step.forEach((_, at) => vectors.push(numbers.subarray(at * this.dimension, (at + 1) * this.dimension)));
         options.onProgress?.(vectors.length, texts.length);
       }

@@ -186,7 +186,7 @@ export interface PlanOptions extends CallOptions {
 }
 
 export interface EmbedderOptions extends LongCallOptions {
-  readonly pooling?: "mean" | "cls" | "max" | undefined;
+  readonly pooling?: "mean" | "cls" | "max" | "mean_sqrt_len" | "weightedmean" | "lasttoken" | undefined;
   /** The precision of the computation. Default: `f32`. */
   readonly precision?: "f32" | "f16" | "bf16" | "int8" | undefined;
   /** The largest number of tokens, including the special ones. Default: that of the model. */
@@ -197,6 +197,17 @@ export interface EmbedderOptions extends LongCallOptions {
   readonly vocabulary?: FileSource | undefined;
   /** `["part"]` runs a model of which files are missing. */
   readonly allow?: readonly "part"[] | undefined;
+  /** The text to put before each text, for every role; `""` is none. Default: the prompts that the model names. */
+  readonly prompt?: string | undefined;
+  /** The same, by its name among the model's prompts. */
+  readonly promptName?: string | undefined;
+  /** Settings of the model to pass over although this build does not follow them: keys, as the error names them. */
+  readonly ignoreSettings?: readonly string[] | undefined;
+}
+
+export interface EmbedOptions extends LongCallOptions {
+  /** What the texts are, which decides among the model's prompts. Default: `text`. */
+  readonly role?: "text" | "query" | "document" | undefined;
 }
 
 export interface GeneratorOptions extends LongCallOptions {

@@ -126,6 +126,9 @@ export interface EmbedderArguments {
   readonly heads: number;
   readonly allow: string;
   readonly vocabulary: MountedSource | null;
+  readonly prompt: string | null;
+  readonly promptName: string;
+  readonly ignoreSettings: readonly string[];
 }
 
 export interface GenerateArguments {
@@ -201,9 +204,14 @@ export interface Operations {
   };
   embedder: {
     args: EmbedderArguments;
-    result: { readonly embedder: number; readonly dimension: number; readonly maxLength: number };
+    result: {
+      readonly embedder: number; readonly dimension: number; readonly maxLength: number; readonly notes: readonly string[];
+    };
   };
-  embed: { args: { readonly embedder: number; readonly texts: readonly string[] }; result: Float32Array };
+  embed: {
+    args: { readonly embedder: number; readonly texts: readonly string[]; readonly role: string };
+    result: Float32Array;
+  };
   closeEmbedder: { args: { readonly embedder: number }; result: null };
   generator: {
     args: { readonly model: number; readonly context: number; readonly precision: string; readonly allow: string };

@@ -212,14 +212,14 @@ export class Server {
     embedder: ({ model, vocabulary, ...options }) =>
       this.#with([vocabulary], ([mounted]) => {
         const { core } = this.#running;
-        const made = answer<{ embedder: number; dimension: number; max_length: number }>(
+        const made = answer<{ embedder: number; dimension: number; max_length: number; notes: string[] }>(
           core.embedder(model, { ...options, vocabulary: mounted?.path ?? "" }),
         );
         const { embedder, dimension } = made;
         this.#handles.add("embedder", embedder, this.#handles.key("model", model), () => core.closeEmbedder(embedder));
-        return { embedder, dimension, maxLength: made.max_length };
+        return { embedder, dimension, maxLength: made.max_length, notes: made.notes };
       }),
-    embed: ({ embedder, texts }) => numbers(this.#running.core.embed(embedder, texts)),
+    embed: ({ embedder, texts, role }) => numbers(this.#running.core.embed(embedder, texts, role)),
     closeEmbedder: ({ embedder }) => this.#handles.close("embedder", embedder),
     generator: ({ model, ...options }) => {
       const { core } = this.#running;

@@ -146,6 +146,29 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
   cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));
 });
 
+test("prompts and settings of a folder are followed", { skip: withoutNative || withoutData }, async () => {
+  const root = join(kData, "tiny_bert");
+  const own = filesBelow(root).map((path) => ({ name: path.slice(root.length + 1), bytes: readFileSync(path) }));
+  const json = (name, value) => ({ name, bytes: new TextEncoder().encode(JSON.stringify(value)) });
+  const config = JSON.parse(readFileSync(join(root, "config.json"), "utf8"));
+  const folder = (more) => ({ name: "m", files: [...own.filter(({ name }) => more.every((file) => file.name !== name)), ...more] });
+  const plain = await (await wb.open(root)).embedder();
+  const prompts = { prompts: { query: "good ", document: "morning " }, default_prompt_name: "query" };
+  const model = await wb.open(folder([json("config_sentence_transformers.json", prompts)]));
+  const embedder = await model.embedder();
+  const wanted = await plain.embed(["good world", "morning world", "world"]);
+  assert.deepEqual((await embedder.embed(["world"]))[0], wanted[0]);
+  assert.deepEqual((await embedder.embed(["world"], { role: "query" }))[0], wanted[0]);
+  assert.deepEqual((await embedder.embed(["world"], { role: "document" }))[0], wanted[1]);
+  assert.deepEqual((await (await model.embedder({ prompt: "" })).embed(["world"]))[0], wanted[2]);
+  assert.deepEqual((await (await model.embedder({ promptName: "document" })).embed(["world"]))[0], wanted[1]);
+  const odd = await wb.open(folder([json("config.json", { ...config, position_embedding_type: "relative_key" })]));
+  await assert.rejects(odd.embedder(), (error) => error.kind === "unsupported" && /position_embedding_type/.test(error.message));
+  const passed = await odd.embedder({ ignoreSettings: ["position_embedding_type"] });
+  assert.match(passed.notes.join(), /position_embedding_type/);
+  assert.deepEqual((await passed.embed(["world"]))[0], wanted[2]);
+});
+
 test("greedy generation is the reference's", { skip: withoutData }, async () => {
   const model = await wb.open(join(kData, "llama/stories260K.bin"), { tokenizer: join(kData, "llama/tok512.bin") });
   const plan = await model.plan("slm");

@@ -125,7 +125,8 @@ export class EmbedPanel extends HTMLElement {
   #search(): Promise<void> {
     const lines = this.#lines.value.split("\n").map((line) => line.trim()).filter((line) => line !== "");
     return this.#run(this.#found, async (embedder, options) => {
-      const [query, ...vectors] = await embedder.embed([this.#query.value, ...lines], options);
+      const [query] = await embedder.embed([this.#query.value], { ...options, role: "query" });
+      const vectors = await embedder.embed(lines, { ...options, role: "document" });
       if (!query || vectors.length === 0) {
         replace(this.#found, h("p", { class: "quiet" }, "No lines to search."));
         return;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges the settings of an encoder's folder by the table embedding_settings.def, and collects those that the program
+// does not follow or does not know. Leaves refusing to the runtimes (core/odd_settings.h).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/odd_settings.h"
+#include "formats/huggingface/json_file.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::huggingface {
+
+struct SettingRow {
+  enum class Verdict : std::uint8_t { used, harmless, refused };
+  std::string_view file, key;
+  Verdict verdict;
+  std::string_view accepted, note;
+};
+std::span<const SettingRow> setting_rows() noexcept;
+const SettingRow* find_setting(std::string_view file, std::string_view key) noexcept;
+
+class SettingJudge {
+ public:
+  // What becomes of a key that the table lacks.
+  enum class Unknown : std::uint8_t { refused, warned };
+
+  // Every member of an object of `file`, by the rows of `table`.
+  void judge(std::string_view file, std::string_view table, const JsonObject&, Unknown);
+  void judge(std::string_view file, std::string_view table, std::string_view key, std::string_view json, Unknown);
+  void refuse(std::string_view file, std::string_view key, std::string_view json, std::string why = {});
+  void warn(std::string_view file, std::string_view key, std::string_view json, std::string why = {});
+  void add(const SettingJudge&);
+  void add(std::string_view refused, std::string_view unknown);  // texts of the two attributes
+
+  std::string refused() const { return core::text_of(refused_); }  // texts of the two attributes
+  std::string unknown() const { return core::text_of(unknown_); }
+  const std::vector<core::OddSetting>& all_refused() const noexcept { return refused_; }
+  const std::vector<core::OddSetting>& all_unknown() const noexcept { return unknown_; }
+  bool operator==(const SettingJudge&) const = default;
+
+ private:
+  std::vector<core::OddSetting> refused_, unknown_;
+};
+
+// The two attributes of a model, and what its attributes say that come from config.json ("hf.KEY").
+SettingJudge judge_settings(const Model&);
+
+}  // namespace weighbridge::huggingface
