@@ -125,6 +125,15 @@ class TokenizerReader {
     return tokens_of_lines(*file.text);
   }
 
+  // What a table of word vectors cuts texts to (max_length of config.json); nullopt for another model.
+  std::optional<std::uint64_t> table_length() const {
+    constexpr std::uint64_t kUsual = 512;
+    if (!declared_.word_table) return std::nullopt;
+    const auto said = std::ranges::find(declared_.others, std::string(kOwn) + "max_length", &Value::Entry::first);
+    if (said == declared_.others.end()) return kUsual;
+    return said->second.as_u64().value_or(UINT64_MAX);
+  }
+
   // The model's vocabulary and the added tokens; nullopt if it is of another kind or broken.
   std::optional<JsonVocabulary> vocabulary_of(const JsonObject& file, SettingJudge& judge) {
     reported_ = true;
@@ -146,7 +155,7 @@ class TokenizerReader {
     }
     const std::size_t own = entries.size();
     add_added(reading_, file, entries);
-    words_ = read_word_rules(reading_, file, *model, entries, own, declared_.word_table, judge);
+    words_ = read_word_rules(reading_, file, *model, entries, own, table_length(), judge);
     return by_id(file, std::move(entries), own);
   }
 

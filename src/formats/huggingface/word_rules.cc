@@ -46,13 +46,13 @@ std::optional<std::string> token_text(Reading& reading, const TextFile& file, st
 class Reader {
  public:
   Reader(Reading& reading, const JsonObject& file, const JsonObject& model, const std::vector<VocabularyEntry>& entries,
-         std::size_t own, bool word_table, SettingJudge& judge)
+         std::size_t own, std::optional<std::uint64_t> table_length, SettingJudge& judge)
       : reading_(reading),
         file_(file),
         model_(model),
         entries_(entries),
         own_(own),
-        word_table_(word_table),
+        table_length_(table_length),
         judge_(judge) {}
 
   WordRules run() {
@@ -123,7 +123,7 @@ class Reader {
         out_.rules.pre_tokenizer = compact(pre->raw);
     }
     if (const Member* const post = file_.find("post_processor"))
-      if (!word_table_) out_.rules.frame = core::read_post_processor(post->raw, refused);
+      if (!table_length_) out_.rules.frame = core::read_post_processor(post->raw, refused);
     take(refused);
   }
 
@@ -174,8 +174,10 @@ class Reader {
         refuse(std::string(key) + ".direction", object->find("direction")->raw,
                key == "padding" ? "texts would get padding before their first token"
                                 : "long texts would lose their beginning");
-      if (word_table_ && key == "truncation" && object->find("max_length") != nullptr)
-        refuse("truncation.max_length", object->find("max_length")->raw, "texts would be cut at this length");
+      const Member* const most = object->find("max_length");
+      if (table_length_ && key == "truncation" && most != nullptr &&
+          wire::as_u64(most->raw).value_or(0) < *table_length_)
+        refuse("truncation.max_length", most->raw, "texts would be cut at this length");
     }
   }
 
@@ -184,7 +186,7 @@ class Reader {
   const JsonObject& model_;
   const std::vector<VocabularyEntry>& entries_;
   const std::size_t own_;
-  const bool word_table_;
+  const std::optional<std::uint64_t> table_length_;
   SettingJudge& judge_;
   WordRules out_;
 };
@@ -398,9 +400,9 @@ class Settler {
 }  // namespace
 
 WordRules read_word_rules(Reading& reading, const JsonObject& file, const JsonObject& model,
-                          const std::vector<VocabularyEntry>& entries, std::size_t own, bool word_table,
-                          SettingJudge& judge) {
-  return Reader(reading, file, model, entries, own, word_table, judge).run();
+                          const std::vector<VocabularyEntry>& entries, std::size_t own,
+                          std::optional<std::uint64_t> table_length, SettingJudge& judge) {
+  return Reader(reading, file, model, entries, own, table_length, judge).run();
 }
 
 void settle_word_rules(Reading& reading, WordRules& rules, const std::optional<JsonObject>& config,

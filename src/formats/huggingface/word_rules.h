@@ -28,9 +28,11 @@ struct WordRules {
   std::vector<VocabularyEntry> added{};  // special ones first, each with a valid id
 };
 
-// `entries` are the model's tokens and then the added ones, from `own` on.
+// `entries` are the model's tokens and then the added ones, from `own` on. `table_length`: of a table of word vectors,
+// how many tokens of a text it takes.
 WordRules read_word_rules(Reading&, const JsonObject& file, const JsonObject& model,
-                          const std::vector<VocabularyEntry>& entries, std::size_t own, bool word_table, SettingJudge&);
+                          const std::vector<VocabularyEntry>& entries, std::size_t own,
+                          std::optional<std::uint64_t> table_length, SettingJudge&);
 
 // Settles what the two files say. `config` is tokenizer_config.json, `tokenizer` what was read of the vocabulary.
 void settle_word_rules(Reading&, WordRules&, const std::optional<JsonObject>& config, const Tokenizer& tokenizer,
