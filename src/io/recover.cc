@@ -30,7 +30,7 @@ constexpr bool kOutlivesRuns = false;
 constexpr bool kOutlivesRuns = true;
 #endif
 // Of all journals of a folder: an archive can hold any number.
-constexpr std::size_t kMostJournals = 64, kMostBytes = 2 * JournalText::kMostBytes;
+constexpr std::size_t kMostJournals = 64, kMostBytes = JournalText::kMostBytes;
 
 std::vector<std::string> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
   std::vector<std::string> out;
@@ -96,8 +96,7 @@ class Finder {
       return stands("it cannot be looked at");
     if (::flock(out.fd.get(), LOCK_EX | LOCK_NB) != 0) return out;
     const auto size = static_cast<std::uint64_t>(file.st_size);
-    if (size > JournalText::kMostBytes || size > kMostBytes - bytes_)
-      return stands("it is larger than the journals of a folder are");
+    if (size > kMostBytes - bytes_) return stands("it is larger than the journals of a folder are");
     bytes_ += static_cast<std::size_t>(size);
     std::string text(static_cast<std::size_t>(size), '\0');
     try {
