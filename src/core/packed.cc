@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -84,12 +85,12 @@ std::optional<std::size_t> gzip_header(std::string_view bytes) noexcept {
   return at < bytes.size() ? std::optional(at) : std::nullopt;
 }
 
-std::optional<Unpacked> inflate(std::string_view bytes, std::uint64_t most) {
-  Unpacked out;
+std::optional<std::string> inflate(std::string_view bytes, std::uint64_t& left) {
+  std::string out;
   std::size_t taken = 0;
   const codecs::LentDecoder decoder(codecs::kDeflate);
   const auto result = decoder->decode(
-      most, UINT64_MAX,
+      left, UINT64_MAX,
       [&](std::span<std::byte> room) {
         const std::size_t n = std::min(room.size(), bytes.size() - taken);
         std::ranges::copy(std::as_bytes(std::span(bytes)).subspan(taken, n), room.begin());
@@ -97,16 +98,14 @@ std::optional<Unpacked> inflate(std::string_view bytes, std::uint64_t most) {
         return n;
       },
       [&](std::span<const std::byte> piece) {
-        out.bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
         return true;
       });
-  switch (result.fault) {
-    case codecs::DecodeFault::too_long: return Unpacked{{}, true};
-    case codecs::DecodeFault::none:
-    case codecs::DecodeFault::too_short:  // it need not be `most` bytes
-    case codecs::DecodeFault::trailing: return out;
-    default: return std::nullopt;
-  }
+  left = result.fault == codecs::DecodeFault::too_long ? 0 : left - std::min<std::uint64_t>(left, out.size());
+  // It need not be as many bytes as are left, and a checksum follows.
+  const bool good =
+      result.ok() || result.fault == codecs::DecodeFault::too_short || result.fault == codecs::DecodeFault::trailing;
+  return good ? std::optional(std::move(out)) : std::nullopt;
 }
 
 }  // namespace
@@ -121,19 +120,22 @@ Packing packing_of(std::string_view first) noexcept {
   return {};
 }
 
-std::optional<Unpacked> unpack(const Packing& packing, std::string_view bytes, std::uint64_t most) {
+std::optional<std::string> unpack(const Packing& packing, std::string_view bytes, std::uint64_t& left) {
   if (packing.name == kBase64) {
-    if (bytes.size() / 4 * 3 > most) return Unpacked{{}, true};
+    const std::uint64_t size = bytes.size() / 4 * 3;
+    const bool fits = size <= left;
+    left -= fits ? size : left;
+    if (!fits) return std::nullopt;
     std::string lines;
     std::ranges::copy_if(bytes, std::back_inserter(lines), [](char c) { return c != '\n' && c != '\r'; });
     while (lines.size() % 4 != 0) lines += '=';
     const auto decoded = wire::decode_base64(lines);
     if (!decoded) return std::nullopt;
-    return Unpacked{{reinterpret_cast<const char*>(decoded->data()), decoded->size()}, false};
+    return std::string(reinterpret_cast<const char*>(decoded->data()), decoded->size());
   }
   constexpr std::size_t kZlibHeader = 2;
   const auto header = packing.name == kGzip ? gzip_header(bytes) : std::optional(kZlibHeader);
-  return header ? inflate(bytes.substr(*header), most) : std::nullopt;
+  return header ? inflate(bytes.substr(*header), left) : std::nullopt;
 }
 
 }  // namespace weighbridge::core

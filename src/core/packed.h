@@ -19,11 +19,8 @@ struct Packing {
 inline constexpr std::size_t kPackingHead = 18;
 Packing packing_of(std::string_view first) noexcept;
 
-struct Unpacked {
-  std::string bytes{};
-  bool too_large = false;  // more than `most`, and `bytes` are none
-};
-// Of a readable packing. nullopt: the bytes only begin like it.
-std::optional<Unpacked> unpack(const Packing&, std::string_view bytes, std::uint64_t most);
+// Of a readable packing. Takes what it makes from `left`, also where it fails, and all of `left` if there is more.
+// nullopt: the bytes only begin like it, or there is more.
+std::optional<std::string> unpack(const Packing&, std::string_view bytes, std::uint64_t& left);
 
 }  // namespace weighbridge::core

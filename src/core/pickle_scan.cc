@@ -148,16 +148,15 @@ void PickleScan::bytes(std::string_view bytes, std::uint64_t at, std::string_vie
   const Packing packing = pickle || zip ? Packing{} : packing_of(bytes);
   if (!pickle && !zip && packing.name.empty()) return;
   if (!packing.name.empty() && packing.readable) {
-    const auto unpacked = unpack(packing, bytes, shared_->left);
-    if (!unpacked) return;
-    shared_->left -= unpacked->bytes.size();
-    if (unpacked->too_large)
+    const auto unpacked = shared_->left > 0 ? unpack(packing, bytes, shared_->left) : std::nullopt;
+    if (!unpacked && shared_->left == 0)
       return unread(at, where,
-                    "bytes packed by " + std::string(packing.name) + ", larger than the memory limit allows");
+                    "bytes packed by " + std::string(packing.name) + ", after as many as the memory limit allows");
+    if (!unpacked) return;
     if (depth_ > kDeepest) return unread(at, where, "bytes packed more than " + std::to_string(kDeepest) + " times");
     std::vector<Finding> found;
     PickleScan inner(*this, found);
-    inner.bytes(unpacked->bytes, at, where);
+    inner.bytes(*unpacked, at, where);
     std::move(found.begin(), found.end(), std::back_inserter(out_));
     return;
   }

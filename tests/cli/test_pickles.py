@@ -128,6 +128,14 @@ def test_a_compressed_quine_ends(tmp_path):
     assert "found posix.system" in verified(path, 1)
 
 
+def test_what_is_unpacked_is_bounded(tmp_path):
+    """Twenty thousand strings that decode to a megabyte each: once two minutes, because each was unpacked up to what was left."""
+    path = tmp_path / "bombs.pkl"
+    path.write_bytes(pickle.dumps([zlib.compress(bytes([i % 256, i >> 8]) + bytes(1 << 20), 1) for i in range(1000)]))
+    said = verified(path, 3)
+    assert "after as many as the memory limit allows" in said and said.count("unread-pickle") == 100
+
+
 def test_harmless_only_where_no_constructor_runs(tmp_path):
     path = tmp_path / "args.bin"
     made = b"\x80\x02ctransformers.training_args\nTrainingArguments\n)\x81}b."
