@@ -26,7 +26,7 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::string_view kTokenId = "_token_id", kGguf = "tokenizer.ggml.", kConfig = "hf.";
+constexpr std::string_view kTokenId = "_token_id", kGguf = "tokenizer.ggml.";
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens", kGenerationConfig = "generation_config.json";
 
 constexpr Claim kClaims[] = {
