@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include "base/fail.h"
@@ -243,6 +244,7 @@ template <class Range, class Is> void split(Range of, SplitStep::Behavior behavi
 Stepwise::Stepwise(std::span<const Vocabulary::Entry> entries, const std::vector<AddedText>& added, Settings settings)
     : settings_(std::move(settings)), vocabulary_(entries, settings_.prefix) {
   std::vector<AddedText> raw, normalized;
+  std::unordered_map<std::string, core::AddedToken> texts;
   for (const AddedText& each : added) {
     if (!each.token.normalized) {
       raw.push_back(each);
@@ -259,6 +261,12 @@ Stepwise::Stepwise(std::span<const Vocabulary::Entry> entries, const std::vector
     if (changed.text.empty())
       base::unsupported("tokenizer/added", "the normalizer of the tokenizer deletes the added token " +
                                                core::quoted(core::excerpt(each.text)));
+    // Which of the two the reference finds differs from one run of it to the next.
+    const auto [first, is_new] = texts.try_emplace(changed.text, changed.token);
+    if (!is_new && first->second != changed.token)
+      base::unsupported("tokenizer/added", "the normalizer of the tokenizer makes one text of two added tokens: " +
+                                               core::quoted(core::excerpt(each.text)) + " is " +
+                                               core::quoted(core::excerpt(changed.text)));
     normalized.push_back(std::move(changed));
   }
   raw_ = finder_of(std::move(raw));

@@ -115,6 +115,16 @@ TEST(Steps, RefuseByName) {
             "tokenizer/rules");
 }
 
+TEST(Steps, RefuseAddedTokensThatTheNormalizerMakesEqualOrDeletes) {
+  EXPECT_EQ(thrown([] { encode(R"({"added":[[13,24],[16,24]]})", "a"); }).rule, "tokenizer/added");
+  EXPECT_EQ(encode(R"({"added":[[13,24],[16,16]]})", "A a"), (Ids{2, 16, 13, 3}));
+  EXPECT_EQ(thrown([] {
+              encode(R"({"normalizer":{"type":"Replace","pattern":{"String":"x"},"content":""},"added":[[19,24]]})",
+                     "a");
+            }).rule,
+            "tokenizer/added");
+}
+
 TEST(Steps, BoundHowMuchATextMayGrow) {
   const std::string long_text(200, 'b');
   const WordPiece grows(

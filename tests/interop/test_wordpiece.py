@@ -94,7 +94,7 @@ pre_tokenizer = st.one_of(st.just({"type": "BertPreTokenizer"}), st.none(), spli
                           st.lists(split, max_size=3).map(lambda steps: {"type": "Sequence", "pretokenizers": steps}))
 flags = st.fixed_dictionaries({name: st.booleans() for name in ("single_word", "lstrip", "rstrip", "normalized", "special")})
 more_tokens = st.lists(st.tuples(st.sampled_from(["[ENT]", "<e1>", "covid-19", "foo", "a", "É", " x", "new york", "中文", "A", "!"]), flags), max_size=5,
-                       unique_by=lambda each: each[0])
+                       unique_by=lambda each: each[0].lower())  # of two that a normalizer makes equal, the package takes either
 post_processor = st.sampled_from([
     None, {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
     {"type": "RobertaProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": True, "add_prefix_space": False},
@@ -109,6 +109,8 @@ def tokenizer_files(draw):
     file["model"]["continuing_subword_prefix"] = draw(st.sampled_from(["##", "##", "", "@@"]))
     file["model"]["max_input_chars_per_word"] = draw(st.sampled_from([100, 100, 3, 0, 400]))
     for text, its in draw(more_tokens):
+        if text == "foo":  # a step of the normalizer may delete it, which is refused
+            its = {**its, "normalized": False}
         known = file["model"]["vocab"].get(text)
         number = known if known is not None else len(WORDS) + sum(token["id"] >= len(WORDS) for token in file["added_tokens"])
         file["added_tokens"].append(added(number, text, **its))
