@@ -118,3 +118,12 @@ def test_added_tokens_beside_a_vocab_txt_are_refused(tmp_path):
     assert ids(made, "a") == [2, 13, 3]
     (made / "added_tokens.json").write_text(json.dumps({"[NEW]": len(WORDS)}))
     assert "[NEW]" in weighbridge("tokenize", made, "a", status=3).stderr
+
+
+def test_the_lists_of_added_tokens_of_the_config_are_compared_with_those_of_the_tokenizer(tmp_path):
+    tokens = [added("[ENT]", special=True), added("x", lstrip=True)]
+    said = {"extra_special_tokens": ["[ENT]", "[CLS]"], "additional_special_tokens": [{"__type": "AddedToken", "content": "[ENT]"}],
+            "added_tokens_decoder": {str(token["id"]): {key: value for key, value in token.items() if key != "id"} for token in [added("[CLS]"), *tokens]}}
+    assert ids(folder(tmp_path / "m", tokens=tokens, config=said), "a [ENT]") == [2, 13, 20, 3]
+    said["added_tokens_decoder"][str(ID["x"])]["lstrip"] = False
+    assert "added_tokens_decoder" in weighbridge("tokenize", folder(tmp_path / "n", tokens=tokens, config=said), "a", status=3).stderr

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/common_rules.h"
-#include "core/words.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -64,7 +63,7 @@ void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyE
         else if (key.raw == "single_word" || key.raw == "lstrip" || key.raw == "rstrip")
           read_flag(in, key.raw == "lstrip" ? entry.lstrip : key.raw == "rstrip" ? entry.rstrip : entry.single_word);
         else if (in.skip_value())
-          entry.unknown = core::excerpt(key.raw);
+          entry.unknown = key.raw;
       }
     }
     in.unwind(depth);

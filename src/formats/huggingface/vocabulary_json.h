@@ -3,7 +3,6 @@
 // ones.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +17,7 @@ struct VocabularyEntry {
   // are a match, and whether texts are normalized before they are searched for it.
   bool special = false, strict = false, normalized = false;
   bool single_word = false, lstrip = false, rstrip = false;  // one of which makes it strict
-  bool of_vocabulary = true;                                 // the model's vocabulary has it too (word_rules.cc)
-  std::string unknown{};                                     // a key that is not known
+  std::string_view unknown{};                                // a key that is not known, as written
 };
 
 // Whether this many tokens, or merges, take more than Limits::memory, which is then reported.

@@ -138,31 +138,38 @@ class Reader {
     std::uint64_t next = own_;
     std::unordered_map<std::string, std::pair<std::uint64_t, std::size_t>> known;  // by text: id, place in out_.added
     for (std::size_t i = own_; i < entries_.size(); ++i) {
-      VocabularyEntry entry = entries_[i];
-      const std::string text(wire::json_text(entry.text, scratch));
-      if (!entry.unknown.empty()) {
-        refuse("added_tokens." + entry.unknown, "null", "it is not a known setting of an added token");
+      const VocabularyEntry& listed = entries_[i];
+      AddedEntry entry{.id = listed.id,
+                       .text = std::string(wire::json_text(listed.text, scratch)),
+                       .special = listed.special,
+                       .normalized = listed.normalized,
+                       .single_word = listed.single_word,
+                       .lstrip = listed.lstrip,
+                       .rstrip = listed.rstrip};
+      if (!listed.unknown.empty()) {
+        refuse("added_tokens." + std::string(listed.unknown), "null", "it is not a known setting of an added token");
         continue;
       }
-      if (text.empty()) continue;
-      const auto at = std::ranges::lower_bound(of_model, std::pair(text, std::uint64_t{0}));
-      entry.of_vocabulary = at != of_model.end() && at->first == text;
-      const auto [place, first] = known.try_emplace(text, entry.of_vocabulary ? at->second : next, out_.added.size());
+      if (entry.text.empty()) continue;
+      const auto at = std::ranges::lower_bound(of_model, std::pair(entry.text, std::uint64_t{0}));
+      entry.of_vocabulary = at != of_model.end() && at->first == entry.text;
+      const auto [place, first] =
+          known.try_emplace(entry.text, entry.of_vocabulary ? at->second : next, out_.added.size());
       const std::uint64_t expected = place->second.first;
       if (entry.id != expected)
-        refuse("added_tokens.id", quoted_json(text),
+        refuse("added_tokens.id", quoted_json(entry.text),
                "its id is " + std::to_string(entry.id) + ", and would be " + std::to_string(expected) +
                    " in the order of the list");
-      else if (text.size() > kLongestAdded)
-        refuse("added_tokens.content", quoted_json(text), "it is longer than supported");
+      else if (entry.text.size() > kLongestAdded)
+        refuse("added_tokens.content", quoted_json(entry.text), "it is longer than supported");
       if (first && !entry.of_vocabulary) ++next;
-      if (text.size() > kLongestAdded) continue;
+      if (entry.text.size() > kLongestAdded) continue;
       if (!first && place->second.second < out_.added.size())
-        out_.added[place->second.second] = entry;  // the last one counts
+        out_.added[place->second.second] = std::move(entry);  // the last one counts
       else
-        out_.added.push_back(entry);
+        out_.added.push_back(std::move(entry));
     }
-    std::ranges::stable_partition(out_.added, &VocabularyEntry::special);
+    std::ranges::stable_partition(out_.added, &AddedEntry::special);
   }
 
   void read_lengths() {
@@ -248,14 +255,11 @@ class Settler {
   void judge_special(const Member& of, std::string_view raw) {
     const auto text = token_text(reading_, config_->file, raw);
     if (text && text->empty()) return;
-    std::string scratch;
     const bool known =
-        text &&
-        (std::ranges::any_of(
-             out_.added, [&](const VocabularyEntry& each) { return wire::json_text(each.text, scratch) == *text; }) ||
-         std::ranges::any_of(tokenizer_.special, [&](const auto& role) {
-           return role.second < tokenizer_.tokens.size() && tokenizer_.tokens[role.second] == *text;
-         }));
+        text && (std::ranges::any_of(out_.added, [&](const AddedEntry& each) { return each.text == *text; }) ||
+                 std::ranges::any_of(tokenizer_.special, [&](const auto& role) {
+                   return role.second < tokenizer_.tokens.size() && tokenizer_.tokens[role.second] == *text;
+                 }));
     if (!known) judge_.refuse(kTokenizerConfig, of.key, raw, "it is not one of the added tokens that were read");
   }
 
@@ -280,17 +284,16 @@ class Settler {
       if (of.kind != JsonKind::null) judge_.refuse(kTokenizerConfig, of.key, of.raw, "it is not an object of tokens");
       return;
     }
-    std::string scratch;
     for (const Member& each : all->members) {
       const auto token = object_in(reading_, config_->file, each.raw);
       const auto id = wire::as_u64(each.key);
-      const auto same = std::ranges::find_if(out_.added, [&](const VocabularyEntry& entry) { return id == entry.id; });
+      const auto same = std::ranges::find_if(out_.added, [&](const AddedEntry& entry) { return id == entry.id; });
       const bool flags =
           token && (token->boolean("normalized").value_or(false) || token->boolean("single_word").value_or(false) ||
                     token->boolean("lstrip").value_or(false) || token->boolean("rstrip").value_or(false));
       bool equal = false;
       if (token && same != out_.added.end()) {
-        equal = token->text("content") == std::string(wire::json_text(same->text, scratch)) &&
+        equal = token->text("content") == same->text &&
                 token->boolean("normalized").value_or(same->normalized) == same->normalized &&
                 token->boolean("single_word").value_or(false) == same->single_word &&
                 token->boolean("lstrip").value_or(false) == same->lstrip &&
@@ -353,7 +356,7 @@ class Settler {
     for (const auto& [name, id] : tokenizer_.special) specials.insert(id);
     std::vector<core::AddedToken> tokens;
     std::set<std::uint32_t> seen;
-    for (const VocabularyEntry& each : out_.added) {
+    for (const AddedEntry& each : out_.added) {
       const auto id = static_cast<std::uint32_t>(each.id);
       if (id >= tokenizer_.tokens.size() || !seen.insert(id).second) continue;
       tokens.push_back({.id = id,

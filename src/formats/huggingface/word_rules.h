@@ -19,13 +19,21 @@
 
 namespace weighbridge::huggingface {
 
+// An added token. Its own text: that of the file is gone when the rules are settled.
+struct AddedEntry {
+  std::uint64_t id = 0;
+  std::string text{};
+  bool special = false, normalized = false, single_word = false, lstrip = false, rstrip = false;
+  bool of_vocabulary = true;  // the model's vocabulary has it too
+};
+
 struct WordRules {
   std::optional<bool> lower_case{}, strip_accents{}, space_chinese{};
   // Whether the normalizer is BERT's, of which the three flags above are all that can differ.
   bool plain = true, has_normalizer = false;
   std::optional<std::string> unknown{};  // the text of the unknown token
   core::TokenizerRules rules{};
-  std::vector<VocabularyEntry> added{};  // special ones first, each with a valid id
+  std::vector<AddedEntry> added{};  // special ones first, each with a valid id
 };
 
 // `entries` are the model's tokens and then the added ones, from `own` on. `table_length`: of a table of word vectors,
