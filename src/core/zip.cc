@@ -239,13 +239,17 @@ class Walk {
     if (disk != 0) return fail(rules_.disks, at_file);
     const std::uint16_t flags = at<std::uint16_t>(rest, 8), method = at<std::uint16_t>(rest, 10);
     member.encoding = method == kStored ? Encoding::raw : method == kDeflated ? Encoding::deflate : Encoding::unknown;
-    if ((flags & (kEncrypted | kStrong | kMasked)) != 0) {
+    member.utf8_flag = (flags & kUtf8) != 0;
+    if ((flags & (kEncrypted | kStrong)) != 0) {
       member.unreadable = &rules_.encrypted;
     } else if (member.encoding == Encoding::unknown) {
       member.unreadable = &rules_.method;
       member.found = method_name(method);
       if (member.found.empty()) member.found = "method " + std::to_string(method);
     }
+    // It goes with an encrypted directory, which this is not. Python reads such a member, and other readers do not.
+    if ((flags & kMasked) != 0 && member.unreadable != &rules_.encrypted)
+      return fail(rules_.entry, at_file, {}, "a flag that hides local headers, of a member that is not encrypted");
     flags_.push_back(flags);
     methods_.push_back(method);
     zip_.members.push_back(std::move(member));

@@ -67,6 +67,7 @@ struct ZipMember {
   std::string found{};               // for a finding by that rule
   bool broken = false;               // has been reported
   bool folder_attribute = false;     // the directory says that it is a folder
+  bool utf8_flag = false;            // the directory says that its name is UTF-8
 
   bool is_folder() const noexcept { return size == 0 && name.ends_with('/'); }
 };

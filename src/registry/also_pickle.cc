@@ -30,7 +30,7 @@ bool could_be_module(std::string_view name) noexcept {
 
 }  // namespace
 
-void report_also_pickle(const Source& source, bool archive, const Context& context, core::Findings& findings) {
+void report_also_pickle(const Source& source, const Context& context, core::Findings& findings) {
   // Loaders of pickles see a zip archive by its first bytes; for others, `P` asks for an object that they do not have.
   std::string head(base::to_size(std::min<std::uint64_t>(source.size(), core::kZipMember.size())), '\0');
   if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
@@ -46,7 +46,6 @@ void report_also_pickle(const Source& source, bool archive, const Context& conte
             : core::excerpt(std::string(pickle.module(ref)) + "." + std::string(pickle.name(ref)), 200);
     return findings.report(core::rules::kFileAlsoPickle, {.offset = pickle.at(ref)}, {}, name);
   }
-  if (pickle.ok() && archive) return findings.report(core::rules::kFileAlsoPickle, {.offset = 0});
   // A text of protocol 0 is the only value with a line that may begin with zeros, as a length does.
   if (pickle.error().fault == wire::PickleFault::memory && head[0] == 'V')
     findings.report(core::rules::kLimitMemory, {.offset = 0}, {}, {},

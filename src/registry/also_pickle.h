@@ -8,9 +8,8 @@
 namespace weighbridge::registry {
 
 // [reads] Reports a file of a format other than PyTorch's that Python would also read as a pickle, if that names a
-// class or function: importing it runs code. A length, a user block or bytes before an archive leave room for one.
-// Without such names it has only numbers, texts and lists, and an ordinary file may pass for one by chance; of an
-// archive, which begins with other bytes, such a pickle is reported too. Usually reads a few bytes.
-void report_also_pickle(const Source&, bool archive, const Context&, core::Findings&);
+// class or function: importing it runs code. A length or a user block leaves room for one. Without such names it has
+// only numbers, texts and lists, and an ordinary file may pass for one by chance. Usually reads a few bytes.
+void report_also_pickle(const Source&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::registry

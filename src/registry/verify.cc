@@ -11,7 +11,6 @@
 #include "base/doubt.h"
 #include "base/fail.h"
 #include "core/claims.h"
-#include "formats/numpy/format.h"
 #include "formats/pytorch/format.h"
 #include "registry/also_pickle.h"
 #include "registry/checked.h"
@@ -61,7 +60,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
   if (loaded.format != nullptr && first) {
     if (const auto file = place->file(); file && loaded.format != &pytorch::kFormat)
-      registry::report_also_pickle(*file, loaded.format == &numpy::kNpz, context, findings);
+      registry::report_also_pickle(*file, context, findings);
     registry::warn_of_zero_tail(*place, verdict.model, findings);
     registry::say_what_was_checked(*loaded.format, verdict);
   }

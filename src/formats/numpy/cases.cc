@@ -318,6 +318,13 @@ void add_members(Corpus& c) {
   c.add("member-size-bomb", "member-size",
         zip({.members = {{.name = "a.npy", .data = kOne, .deflate = true, .size_change = 0x7FFFFFFF}}}));
   c.add("encrypted", "encrypted", zip({.members = {{.name = "a.npy", .data = kOne, .flags = 1}}}));
+  c.add("entry-masked", "entry", zip({.members = {{.name = "a.npy", .data = kOne, .flags = 1U << 13}}}));
+  c.add("name-flag", "name-flag", zip({.members = {one, {"\xC3\xA9.npy", kOne}}}));
+  std::string fronted = zip("a.npy", kOne);
+  const std::size_t directory = fronted.find("PK\x01\x02");
+  fronted.replace(directory + 42, 4, number(2, 4));
+  fronted.replace(fronted.size() - 22 + 16, 4, number(directory + 2, 4));
+  c.add("front", "front", "N." + fronted);
   c.add("method", "method", zip({.members = {{.name = "a.npy", .data = kOne, .method = 12}}}));
   c.add("method-beside-another", "method",
         zip({.members = {{.name = "a.npy", .data = kOne, .method = 77}, {"b.npy", kOne}}}));

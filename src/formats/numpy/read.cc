@@ -137,6 +137,7 @@ class Archive {
   void run() {
     auto zip = core::read_zip(source_, context_.limits, kZipRules, findings_, draft_);
     if (!zip) return draft_.clear();
+    check_front(zip->members.empty());
     draft_.add_checksum("payload", "CRC-32 of each member");
     draft_.reserve(zip->members.size(), zip->members.size(), 2 * zip->members.size());
     std::vector<std::string_view> names;
@@ -150,6 +151,9 @@ class Archive {
       if (name.size() < member.name.size() && std::ranges::binary_search(names, name))
         findings_.report(npz::kAmbiguousName, {.offset = member.entry_at, .tensor = name}, {},
                          core::quoted(core::excerpt(member.name)), "it is beside " + core::quoted(core::excerpt(name)));
+      else if (!member.utf8_flag &&
+               !std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+        findings_.report(npz::kNameFlag, {.offset = member.entry_at, .tensor = name});
       else
         add(member);
     }
@@ -157,6 +161,12 @@ class Archive {
   }
 
  private:
+  void check_front(bool empty) {
+    std::string head(base::to_size(std::min<std::uint64_t>(source_.size(), core::kZipMember.size())), '\0');
+    if (!head.empty()) source_.read_at(0, std::as_writable_bytes(std::span(head)));
+    if (!empty && head != core::kZipMember) findings_.report(npz::kFront, {.offset = 0});
+  }
+
   void add(const core::ZipMember& member) {
     const std::string_view name = array_name(member.name);
     const bool named = name.size() < member.name.size();

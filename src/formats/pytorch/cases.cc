@@ -358,6 +358,7 @@ void add_pickles(std::vector<core::CorpusCase>& out) {
   tensors.limits.tensors = 4;
   tensors.generated_only = true;
   out.push_back({"duplicate-name", "pytorch/duplicate-name", file(pickle(dict({i(1), kOne, t("1"), kOne})))});
+  out.push_back({"valid-key-twice", "", file(pickle(dict({t("w"), kOne, t("k"), i(1), t("k"), i(2), t("w"), i(5)})))});
   out.push_back({"duplicate-value", "pytorch/duplicate-value", file(pickle(dict({i(1), i(2), t("1"), i(3)})))});
   out.push_back({"opaque",
                  "pytorch/opaque",

@@ -77,6 +77,15 @@ TEST(PyTorch, ValuesOfHarmlessClassesAreRead) {
                                       "big=AQEBAQEBAQEBAQ==", "unsigned=18446744073709551615"}));
 }
 
+TEST(PyTorch, OfAKeyThatIsSetTwiceTheLastValueCounts) {
+  const Model model = model_of("valid-key-twice");
+  EXPECT_EQ(model.size(), 0U) << "w was a tensor before it was a number";
+  ASSERT_NE(model.attribute("w"), nullptr);
+  EXPECT_EQ(model.attribute("w")->to_text(), "5");
+  ASSERT_NE(model.attribute("k"), nullptr);
+  EXPECT_EQ(model.attribute("k")->to_text(), "2");
+}
+
 TEST(PyTorch, ViewsHaveTheElementsOfTheirStrides) {
   const Model model = model_of("valid-views");
   EXPECT_EQ(elements(model, "base"), "123456");

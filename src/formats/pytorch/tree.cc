@@ -3,7 +3,10 @@
 #include "formats/pytorch/tree.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/words.h"
@@ -174,8 +177,16 @@ class Walk {
     std::vector<std::string> names;
     items.reserve(pairs.size() / 2);
     names.reserve(pairs.size() / 2);
+    // Of a key that is set twice, Python keeps the last value, in the place of the first.
+    std::map<std::pair<bool, std::string>, std::size_t> places;
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      names.push_back(values_.key(pairs[i]));
+      std::string key = values_.key(pairs[i]);
+      const bool text = pickle_.kind(pairs[i]) == PickleKind::text;
+      if (const auto [place, fresh] = places.try_emplace({text, key}, items.size()); !fresh) {
+        items[place->second] = pairs[i + 1];
+        continue;
+      }
+      names.push_back(std::move(key));
       items.push_back(pairs[i + 1]);
     }
     if (items.empty()) {
