@@ -37,7 +37,8 @@ void report_also_pickle(const Source& source, const Context& context, core::Find
   if (head.empty() || head[0] == core::kZipMember[0]) return;
   const auto pickle = wire::Pickle::read(core::input_of(source, 0, source.size()), 0, context.limits.memory);
   // Where this reading goes on after a malformed number and the like, one of Python's two readers may do so too.
-  for (const auto& [ref, called] : pickle.globals()) {
+  for (const auto& each : pickle.globals()) {
+    const wire::Pickle::Ref ref = each.ref;
     if (pickle.kind(ref) != wire::PickleKind::global) continue;
     if (!pickle.computed(ref) && !could_be_module(pickle.module(ref))) continue;
     const std::string name =
