@@ -36,7 +36,7 @@ SECONDS = float(os.environ.get("DIFFERENTIAL_SECONDS") or 0)
 SEED = os.environ.get("DIFFERENTIAL_SEED") or (str(random.SystemRandom().randrange(10**6)) if SECONDS else "check")
 KEEP = pathlib.Path(os.environ.get("DIFFERENTIAL_KEEP") or ROOT / "build/differential")
 TORCH = pathlib.Path(os.environ.get("TORCH_PYTHON") or ROOT / "build/venv-torch/bin/python")
-FILES = 1200  # of each family, without DIFFERENTIAL_SECONDS
+FILES = 600  # of each family, without DIFFERENTIAL_SECONDS
 BATCH = 120
 
 
