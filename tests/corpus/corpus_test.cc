@@ -142,7 +142,8 @@ TEST(Corpus, RulesAreWellFormed) {
   };
   for (const FormatInfo& format : formats())
     for (const Rule& rule : format.rules) check(rule, std::string(format.name) + "/");
-  for (const Rule& rule : common_rules()) check(rule, rule.id.starts_with("limit/") ? "limit/" : rule.id.starts_with("claim/") ? "claim/" : "file/");
+  for (const Rule& rule : common_rules())
+    check(rule, rule.id.starts_with("limit/") ? "limit/" : rule.id.starts_with("claim/") ? "claim/" : "file/");
 }
 
 TEST(Corpus, VerifyFindsExactlyWhatTheCaseNames) {
