@@ -36,7 +36,7 @@ def run(block, folder, monkeypatch, capsys):
 def test_the_readme(tmp_path, monkeypatch, capsys):
     wb.save(tmp_path / "model.safetensors", {"w": np.arange(100, dtype=np.float32)})
     _, said = run(README, tmp_path, monkeypatch, capsys)
-    assert said.splitlines() == ["<weighbridge.Model 'model.safetensors' (safetensors, 1 tensor, 472 B)>", r"w f32 (100,) b'\x00\x00\x00\x00'"]
+    assert said.splitlines() == ["<weighbridge.Model 'model.safetensors' (safetensors, 1 tensor, 472 B)>", "w f32 (100,)"]
 
 
 def test_looking_into_a_file(tmp_path, monkeypatch, capsys):

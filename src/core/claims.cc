@@ -486,7 +486,7 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
       }
       case About::quantization_version:
         count();
-        if (!is->quantized) drop(key, "no tensor is quantized");
+        if (was->quantized && !is->quantized) drop(key, "no tensor is quantized");
         break;
       case About::config:
         if (value.kind() != Value::Kind::text || !value.as_text()->starts_with('{')) break;

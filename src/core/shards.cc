@@ -16,6 +16,7 @@
 #include "core/plan_text.h"
 #include "core/state.h"
 #include "core/words.h"
+#include "io/temporary.h"
 
 namespace weighbridge::core {
 namespace {
@@ -121,6 +122,7 @@ std::optional<Incomplete> lacks_by_index(const Place& place, const Limits& limit
 std::optional<Incomplete> one_of_several(const Place& place, const Limits& limits, std::string_view extension,
                                          std::span<const std::string> indexes) {
   const std::string file = last_component(place.name());
+  if (io::is_temporary(file)) return std::nullopt;  // an output that is read back, beside the index that it replaces
   for (const std::string& index : indexes)
     if (auto lacks = lacks_by_index(place, limits, file, index)) return lacks;
   const auto name = parse_shard_name(file, extension);

@@ -24,6 +24,7 @@ using Way = RecoveryStep::Way;
 struct There {
   std::uint64_t inode = 0, size = 0, time = 0;
   mode_t mode = 0;
+  int error = 0;  // errno if the system could not say, in which case `inode` is 0 too
   bool is_new_of(const JournalEntry& entry) const noexcept {
     return inode != 0 && inode == entry.inode && size == entry.size.value_or(size) && time == entry.time.value_or(time);
   }
@@ -31,12 +32,13 @@ struct There {
 There look(int folder, const std::string& name) noexcept try {
   const Beneath at = look_beneath(folder, name);
   struct stat there {};
-  if (at.folder < 0 || ::fstatat(at.folder, at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  if (at.folder < 0 || ::fstatat(at.folder, at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
+    return {.error = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : errno};
   const auto time = static_cast<std::uint64_t>(there.st_mtim.tv_sec) * 1'000'000'000 +
                     static_cast<std::uint64_t>(there.st_mtim.tv_nsec);
   return {there.st_ino, static_cast<std::uint64_t>(there.st_size), time, there.st_mode};
 } catch (...) {
-  return {};
+  return {.error = ENOMEM};
 }
 
 // The calls of fd.h on names beneath one folder. Each returns 0, or -1 with errno.
@@ -170,16 +172,21 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
     base::io_error_of(path_, "publish",
                       "more than " + std::to_string(kMostChanges) + " files cannot be published together");
   const Recovered left = recover(folder);
+  const auto look_at = [&](const std::string& name) {
+    There there = look(folder_.get(), name);
+    if (there.error != 0) base::io_error_of(join_path(path_, name), "publish", "it cannot be looked up", there.error);
+    return there;
+  };
   for (Change& change : changes) {
     left.require_free(folder, change.name);
     JournalEntry entry;
-    const There old = look(folder_.get(), change.name);
+    const There old = look_at(change.name);
     if (old.inode != 0 && change.replace) {
       entry.aside = aside_name(change.name);
       entry.old_inode = old.inode;
     }
     if (!change.fresh.empty()) {
-      const There fresh = look(folder_.get(), change.fresh);
+      const There fresh = look_at(change.fresh);
       entry.inode = fresh.inode;
       entry.size = fresh.size;
       entry.time = fresh.time;

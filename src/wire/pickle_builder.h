@@ -74,21 +74,32 @@ class PickleBuilder {
     at_ += sizeof(Number);
     return true;
   }
-  // Up to the line feed, which is skipped. Valid until the next read.
+  // Up to the line feed, which is skipped. Valid until the next read. Memory is taken for a line once its end is found.
   bool line(std::string_view& out) {
-    for (std::uint64_t n = 256;; n *= 2) {
-      const std::uint64_t there = std::min(n, input_.size - at_);
-      const char* const from = need(there);
-      if (from == nullptr) return false;
-      const std::string_view text(from, base::to_size(there));
-      if (const std::size_t end = text.find('\n'); end != text.npos) {
-        out = text.substr(0, end);
-        at_ += end + 1;
+    const std::uint64_t there = std::min<std::uint64_t>(256, input_.size - at_);
+    const char* const from = need(there);
+    if (from == nullptr) return false;
+    std::size_t end = std::string_view(from, base::to_size(there)).find('\n');
+    if (end == std::string_view::npos && !find_line_end(there, end)) return false;
+    const char* const whole = need(end + 1);
+    if (whole == nullptr) return false;
+    out = {whole, end};
+    at_ += end + 1;
+    return true;
+  }
+  // The same for a line of at least `from` bytes, read in pieces.
+  bool find_line_end(std::uint64_t from, std::size_t& end) {
+    std::string piece;
+    for (std::uint64_t n = from; n < input_.size - at_; n += piece.size()) {
+      if (n > memory_) return stop(PickleFault::memory, "a line longer than the limit allows");
+      piece.resize(base::to_size(std::min(kWindow, input_.size - at_ - n)));
+      input_.read(at_ + n, std::as_writable_bytes(std::span(piece)));
+      if (const std::size_t found = piece.find('\n'); found != piece.npos) {
+        end = base::to_size(n) + found;
         return true;
       }
-      if (there < n) return stop(PickleFault::end, "the pickle ends inside a line");
-      if (there > memory_) return stop(PickleFault::memory, "a line longer than the limit allows");
     }
+    return stop(PickleFault::end, "the pickle ends inside a line");
   }
 
   // Values.

@@ -218,6 +218,12 @@ class PickleMachine final : PickleBuilder {
 
   void text_string(unsigned char op) {
     std::string_view text;
+    // Whoever reads pickles stops at a text without quotes, however long it is.
+    const char* const first = op == kUnicode || at_ == input_.size ? nullptr : need(1);
+    if (first != nullptr && *first != '\'' && *first != '"') {
+      stop(PickleFault::text, "a text of protocol 0 is not quoted");
+      return;
+    }
     if (!line(text)) return;
     std::optional<std::string> value;
     if (op == kUnicode) {

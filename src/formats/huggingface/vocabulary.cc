@@ -154,7 +154,11 @@ class TokenizerReader {
       return std::nullopt;
     }
     const std::size_t own = entries.size();
-    add_added(reading_, file, entries);
+    std::vector<std::string_view> unknown;
+    add_added(reading_, file, entries, &unknown);
+    for (const std::string_view key : unknown)
+      judge.refuse(kTokenizerJson, "added_tokens." + std::string(key), "null",
+                   "it is not a known setting of an added token");
     words_ = read_word_rules(reading_, file, *model, entries, own, table_length(), judge);
     return by_id(file, std::move(entries), own);
   }

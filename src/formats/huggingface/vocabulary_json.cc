@@ -43,7 +43,8 @@ bool read_entries(Reading& reading, const TextFile& file, std::string_view raw, 
   return in.ok();
 }
 
-void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyEntry>& entries) {
+void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyEntry>& entries,
+               std::vector<std::string_view>* unknown) {
   const Member* const list = file.find("added_tokens");
   if (list == nullptr) return;
   JsonReader in(list->raw, reading.limits.depth);
@@ -62,8 +63,8 @@ void add_added(Reading& reading, const JsonObject& file, std::vector<VocabularyE
           read_flag(in, key.raw == "special" ? entry.special : entry.normalized);
         else if (key.raw == "single_word" || key.raw == "lstrip" || key.raw == "rstrip")
           read_flag(in, key.raw == "lstrip" ? entry.lstrip : key.raw == "rstrip" ? entry.rstrip : entry.single_word);
-        else if (in.skip_value())
-          entry.unknown = key.raw;
+        else if (in.skip_value() && unknown != nullptr)
+          unknown->push_back(key.raw);
       }
     }
     in.unwind(depth);

@@ -17,7 +17,6 @@ struct VocabularyEntry {
   // are a match, and whether texts are normalized before they are searched for it.
   bool special = false, strict = false, normalized = false;
   bool single_word = false, lstrip = false, rstrip = false;  // one of which makes it strict
-  std::string_view unknown{};                                // a key that is not known, as written
 };
 
 // Whether this many tokens, or merges, take more than Limits::memory, which is then reported.
@@ -25,7 +24,8 @@ bool over_memory(Reading&, std::uint64_t tokens, const TextFile&);
 // Reads `raw`, an object in the file that maps tokens to ids. False if it is something else or too large, which has
 // been reported.
 bool read_entries(Reading&, const TextFile&, std::string_view raw, std::vector<VocabularyEntry>&);
-// Appends the entries of "added_tokens".
-void add_added(Reading&, const JsonObject& file, std::vector<VocabularyEntry>&);
+// Appends the entries of "added_tokens"; and to `unknown` their keys that are not known, as written.
+void add_added(Reading&, const JsonObject& file, std::vector<VocabularyEntry>&,
+               std::vector<std::string_view>* unknown = nullptr);
 
 }  // namespace weighbridge::huggingface

@@ -3,6 +3,8 @@
 #include "formats/huggingface/word_rules.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -130,11 +132,14 @@ class Reader {
   // In the reference, the id of an added token is the one that the model's vocabulary has for its text, else the next
   // one. A file that says something else is read differently by different programs.
   void read_added() {
-    std::vector<std::pair<std::string, std::uint64_t>> of_model;
+    std::map<std::string, std::optional<std::uint64_t>, std::less<>> of_model;  // the model's id for each added text
     std::string scratch;
-    for (std::size_t i = 0; i < own_; ++i)
-      of_model.emplace_back(wire::json_text(entries_[i].text, scratch), entries_[i].id);
-    std::ranges::sort(of_model);
+    for (std::size_t i = own_; i < entries_.size(); ++i)
+      of_model.try_emplace(std::string(wire::json_text(entries_[i].text, scratch)));
+    for (std::size_t i = 0; i < own_ && !of_model.empty(); ++i) {
+      const auto found = of_model.find(wire::json_text(entries_[i].text, scratch));
+      if (found != of_model.end()) found->second = std::min(found->second.value_or(UINT64_MAX), entries_[i].id);
+    }
     std::uint64_t next = own_;
     std::unordered_map<std::string, std::pair<std::uint64_t, std::size_t>> known;  // by text: id, place in out_.added
     for (std::size_t i = own_; i < entries_.size(); ++i) {
@@ -146,15 +151,10 @@ class Reader {
                        .single_word = listed.single_word,
                        .lstrip = listed.lstrip,
                        .rstrip = listed.rstrip};
-      if (!listed.unknown.empty()) {
-        refuse("added_tokens." + std::string(listed.unknown), "null", "it is not a known setting of an added token");
-        continue;
-      }
       if (entry.text.empty()) continue;
-      const auto at = std::ranges::lower_bound(of_model, std::pair(entry.text, std::uint64_t{0}));
-      entry.of_vocabulary = at != of_model.end() && at->first == entry.text;
-      const auto [place, first] =
-          known.try_emplace(entry.text, entry.of_vocabulary ? at->second : next, out_.added.size());
+      const std::optional<std::uint64_t> own = of_model.find(entry.text)->second;
+      entry.of_vocabulary = own.has_value();
+      const auto [place, first] = known.try_emplace(entry.text, own.value_or(next), out_.added.size());
       const std::uint64_t expected = place->second.first;
       if (entry.id != expected)
         refuse("added_tokens.id", quoted_json(entry.text),
