@@ -29,6 +29,7 @@ const LOSSES: Record<LossKind, string> = {
   unsupported: "tensors that this build does not support",
   overflow: "values too large for the dtype that they are cast to",
   file: "files beside the model, which the target has no place for",
+  part: "files of the model that are missing",
 };
 
 export class ConvertPanel extends HTMLElement {
