@@ -101,8 +101,8 @@ TEST(GgufWrite, ALargeAlignmentTakesNoMemoryAndIsNotWritten) {
     EXPECT_EQ(back["a"].main().extent()->offset, used ? kMostAlignment : 96U);
     Options small;
     small.shards.max_size = 1;
-    for (const core::OutFile& file : layout_files(model, small).folder->payloads)
-      EXPECT_LT(file.layout.head.size(), 1024U);
+    const core::WriteLayout shards = layout_files(model, small);
+    for (const core::OutFile& file : shards.folder->payloads) EXPECT_LT(file.layout.head.size(), 1024U);
   }
 }
 
