@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -78,13 +79,13 @@ void judge_codes(core::WriteLayout& layout, const Model& model, std::string_view
         ((item.kind == LossKind::dtype || item.kind == LossKind::layout) && changed.contains(item.subject));
     return !changes || mark_of(item.subject) == nullptr;
   };
-  const auto others = std::ranges::stable_partition(layout.losses, is_kept);
-  for (Item& item : others) {
+  const auto others = std::stable_partition(layout.losses.begin(), layout.losses.end(), is_kept);
+  for (Item& item : std::span(others, layout.losses.end())) {
     changed.erase(item.subject);
     layout.blockers.push_back({LossKind::unsupported, item.subject, mark_of(item.subject)->name,
                                kept(": it would become " + std::move(item.to))});
   }
-  layout.losses.erase(others.begin(), others.end());
+  layout.losses.erase(others, layout.losses.end());
   for (const std::string& subject : changed)
     layout.blockers.push_back(
         {LossKind::unsupported, subject, mark_of(subject)->name, kept(": it would get another dtype or layout")});

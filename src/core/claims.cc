@@ -93,7 +93,8 @@ struct Types {
     all[std::move(type)] += count;
   }
   static std::string_view most(const Census& census) {
-    const auto at = std::ranges::max_element(census, {}, [](const auto& each) { return each.second; });
+    const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const auto at = std::max_element(census.begin(), census.end(), fewer);
     return at == census.end() ? std::string_view{} : std::string_view(at->first);
   }
   std::string_view most() const { return most(matrices.empty() ? all : matrices); }

@@ -169,7 +169,7 @@ class Reader {
       else
         out_.added.push_back(std::move(entry));
     }
-    std::ranges::stable_partition(out_.added, &AddedEntry::special);
+    std::stable_partition(out_.added.begin(), out_.added.end(), [](const AddedEntry& each) { return each.special; });
   }
 
   void read_lengths() {

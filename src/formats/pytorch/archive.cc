@@ -40,7 +40,9 @@ class Names {
     std::vector<std::uint32_t> order(members_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
-      return std::ranges::lexicographical_compare(members_[a].name, members_[b].name, {}, folded, folded);
+      const std::string_view one = members_[a].name, other = members_[b].name;
+      return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(),
+                                          [](char x, char y) { return folded(x) < folded(y); });
     });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (!check_pair(members_[order[i - 1]], members_[order[i]])) return false;
