@@ -28,7 +28,9 @@ bool is_bert(const Model& model) {
 }
 
 bool has_tensors(const Model& model, const std::string& begin) {
-  return std::ranges::any_of(model, [&](const Tensor& tensor) { return tensor.name().starts_with(begin); });
+  for (const Tensor& tensor : model)
+    if (tensor.name().starts_with(begin)) return true;
+  return false;
 }
 
 std::string new_name(std::string_view name) {
@@ -82,9 +84,14 @@ WithModules with_modules(const Model& model, const Context& context) {
 Renamed with_norm_names(const Model& model) {
   Renamed out{.model = model};
   const auto is_old = [](const Tensor& tensor) { return new_name(tensor.name()) != tensor.name(); };
-  if (!is_bert(model) || std::ranges::none_of(model, is_old)) return out;
-  for (const Tensor& tensor : model)
-    if (is_old(tensor) && model.find(new_name(tensor.name()))) return out;
+  if (!is_bert(model)) return out;
+  bool any = false;
+  for (const Tensor& tensor : model) {
+    if (!is_old(tensor)) continue;
+    if (model.find(new_name(tensor.name()))) return out;
+    any = true;
+  }
+  if (!any) return out;
   core::Draft draft;
   draft.begin_view(model);
   for (const Tensor& tensor : model) {

@@ -124,6 +124,30 @@ std::uint64_t parameters_of(const Coded& coded) {
   return coded.parameters;
 }
 
+namespace {
+
+// FP8 in one file of several may have its scales in another one.
+void mark_lone_codes(State& state) {
+  for (TensorRecord& record : state.tensors) {
+    const DType dtype = record.dtype;
+    const bool fp8 = dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2 || dtype == DType::f8_e4m3fnuz ||
+                     dtype == DType::f8_e5m2fnuz;
+    if (!fp8 || (record.side != kNone && state.tensor_sides[record.side].coded)) continue;
+    if (record.side == kNone) {
+      record.side = static_cast<std::uint32_t>(state.tensor_sides.size());
+      state.tensor_sides.emplace_back();
+    }
+    const auto count = base::element_count(std::span(state.dims).subspan(record.dims, record.rank));
+    state.tensor_sides[record.side].coded =
+        std::make_shared<const Coded>(Coded{.id = "fp8-part",
+                                            .name = "FP8 whose scales may be in another file",
+                                            .codes = true,
+                                            .parameters = count.value_or(0)});
+  }
+}
+
+}  // namespace
+
 void mark_codes(State& state) {
   const schemes::Recognized found = recognize(state);
   std::vector<std::shared_ptr<const Coded>> companions;  // one for each scheme
@@ -164,6 +188,7 @@ void mark_codes(State& state) {
     }
     state.tensor_sides[record.side].coded = mark_of(each);
   }
+  if (state.incomplete) mark_lone_codes(state);
 }
 
 std::vector<CodedUse> uses_of_codes(const Model& model) {

@@ -111,6 +111,7 @@ constexpr auto kDangerous = std::to_array<Pair>({
     {"compileall", "*"},
     {"concurrent.futures", "*"},
     {"ctypes", "*"},
+    {"dataclasses", "_create_fn"},
     {"dill", "load"},
     {"dill", "loads"},
     {"dill._dill", "_create_code"},
@@ -379,7 +380,8 @@ bool could_be_global(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
 bool does_something(const wire::Pickle& pickle) {
   return std::ranges::any_of(pickle.globals(), [&](const wire::Pickle::Global& each) {
     return could_be_global(pickle, each.ref) &&
-           (pickle.ok() || (each.called && is_dangerous_global(pickle.module(each.ref), pickle.name(each.ref))));
+           (pickle.ok() ||
+            (each.called && (pickle.ended() || is_dangerous_global(pickle.module(each.ref), pickle.name(each.ref)))));
   });
 }
 
@@ -391,8 +393,9 @@ namespace {
 // What makes a tensor of the bytes of a file, whose pickles are looked into.
 constexpr Pair kLoadFromBytes{"torch.storage", "_load_from_bytes"}, kEncode{"_codecs", "encode"};
 
-// Whether each call of the global has the bytes themselves as its argument, or the text of which protocol 2 makes them.
-bool gets_only_bytes(const wire::Pickle& pickle, wire::Pickle::Ref global) {
+// Whether each call of kLoadFromBytes has the bytes themselves as its argument, or the text of which protocol 2 makes
+// them.
+bool gets_only_bytes(const wire::Pickle& pickle) {
   using wire::PickleKind;
   const auto argument = [&](wire::Pickle::Ref call) -> std::optional<wire::Pickle::Ref> {
     const wire::Pickle::Ref all = pickle.arguments(call);
@@ -400,7 +403,11 @@ bool gets_only_bytes(const wire::Pickle& pickle, wire::Pickle::Ref global) {
     return pickle.tuple(all)[0];
   };
   for (wire::Pickle::Ref r = 0; r < pickle.count(); ++r) {
-    if (pickle.kind(r) != PickleKind::object || pickle.callee(r) != global) continue;
+    if (pickle.kind(r) != PickleKind::object) continue;
+    const wire::Pickle::Ref callee = pickle.callee(r);
+    if (pickle.kind(callee) != PickleKind::global || pickle.computed(callee) ||
+        Pair{pickle.module(callee), pickle.name(callee)} != kLoadFromBytes)
+      continue;
     const auto given = argument(r);
     if (!given || pickle.tuple(pickle.arguments(r)).size() != 1) return false;
     if (pickle.kind(*given) == PickleKind::bytes) continue;
@@ -416,9 +423,14 @@ bool gets_only_bytes(const wire::Pickle& pickle, wire::Pickle::Ref global) {
   return true;
 }
 
-bool is_known(const wire::Pickle& pickle, const PickleRules& rules, wire::Pickle::Ref ref, bool run) {
+// `loads_bytes` is gets_only_bytes(), once it is known.
+bool is_known(const wire::Pickle& pickle, const PickleRules& rules, wire::Pickle::Ref ref, bool run,
+              std::optional<bool>& loads_bytes) {
   const std::string_view module = pickle.module(ref), name = pickle.name(ref);
-  if (Pair{module, name} == kLoadFromBytes) return pickle.ok() && gets_only_bytes(pickle, ref);
+  if (Pair{module, name} == kLoadFromBytes) {
+    if (!loads_bytes) loads_bytes = pickle.ok() && gets_only_bytes(pickle);
+    return *loads_bytes;
+  }
   if (!rules.known(module, name)) return false;
   const Harmless* const listed = run ? find_harmless(module, name) : nullptr;
   return listed == nullptr || !listed->object_only;
@@ -431,6 +443,7 @@ std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, 
   std::size_t plausible = 0;
   std::set<std::pair<std::string_view, std::string_view>> seen;
   std::set<std::uint32_t> extensions;
+  std::optional<bool> loads_bytes;
   // A small pickle can name so many that their findings would take hundreds of times its bytes.
   struct Count {
     std::size_t named = 0, more = 0;
@@ -442,7 +455,9 @@ std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, 
     const std::string_view module = extension ? "" : pickle.module(ref), name = extension ? "" : pickle.name(ref);
     if (!pickle.ok() && !could_be_global(pickle, ref)) continue;
     ++plausible;
-    if (!extension && !computed && (is_known(pickle, rules, ref, run) || !seen.emplace(module, name).second)) continue;
+    if (!extension && !computed &&
+        (is_known(pickle, rules, ref, run, loads_bytes) || !seen.emplace(module, name).second))
+      continue;
     if (extension && !extensions.insert(pickle.extension(ref)).second) continue;
     const bool bad = computed || is_dangerous_global(module, name);
     const std::uint64_t offset = base ? *base + pickle.at(ref) : at;

@@ -94,9 +94,10 @@ std::string first_of(const wire::PickleInput& input, std::size_t most) {
   return out;
 }
 
-// A text without a number that is a pickle by what it does.
+// A text without a number that is a pickle by what it does, or too large to know.
 bool is_text_pickle(const wire::PickleInput& input, std::uint64_t memory) {
-  return does_something(Pickle::read(input, 0, memory));
+  const Pickle pickle = Pickle::read(input, 0, memory);
+  return does_something(pickle) || pickle.error().fault == wire::PickleFault::memory;
 }
 
 }  // namespace
@@ -130,7 +131,7 @@ void PickleScan::string(const wire::PickleInput& input, std::uint64_t at, std::s
   const bool decoded =
       first.starts_with(kZipMember) || !packing_of(first).name.empty() || first.starts_with("\xC2\x80");
   if (!decoded && !begins_like_pickle(first)) {
-    if (is_text_pickle(input, memory_)) row(input, 0, std::nullopt, at, where);
+    if (is_text_pickle(input, memory_)) numbered(input, at, where);
     return;
   }
   if (!decoded && depth_ <= kDeepest) return numbered(input, at, where);
@@ -172,7 +173,8 @@ void PickleScan::bytes(std::string_view bytes, std::uint64_t at, std::string_vie
 // What begins like a pickle, as other data may: of a malformed one, only globals count whose names could be Python's.
 void PickleScan::numbered(const wire::PickleInput& input, std::uint64_t at, std::string_view where) {
   const wire::PickleError error = row(input, 0, std::nullopt, at, where);
-  if (error.fault == wire::PickleFault::frame) unread(at, where, "a pickle in which " + std::string(error.sentence));
+  if (error.fault == wire::PickleFault::frame || error.fault == wire::PickleFault::memory)
+    unread(at, where, "a pickle in which " + std::string(error.sentence));
 }
 
 void PickleScan::unread(std::uint64_t at, std::string_view where, std::string what) {
@@ -228,8 +230,10 @@ void PickleScan::file(const Source& source) {
   if (source.size() == 0) return;
   std::string first(base::to_size(std::min<std::uint64_t>(source.size(), 8)), '\0');
   source.read_at(0, std::as_writable_bytes(std::span(first)));
-  if (!first.starts_with(kZipMember)) {
-    row(input_of(source, 0, source.size()), 0, 0, 0, {});
+  if (!first.starts_with(kZipMember) && !first.starts_with(kZipEmpty)) {
+    const wire::PickleError error = row(input_of(source, 0, source.size()), 0, 0, 0, {});
+    if (error.fault == wire::PickleFault::memory)
+      unread(error.offset, {}, "a pickle in which " + std::string(error.sentence));
     return;
   }
   Report report;

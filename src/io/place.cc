@@ -176,6 +176,9 @@ class FolderPlace final : public Place {
         } else if (type == fs::file_type::regular ||
                    (type == fs::file_type::symlink && is_blob(fs::read_symlink(at->path(), unknown).string()))) {
           out.names.push_back(std::move(name));
+        } else if (type == fs::file_type::symlink && out.links.size() < kMostLinks && leads_out(at->path())) {
+          if (fs::is_directory(at->path(), unknown)) name += '/';
+          out.links.push_back(std::move(name));
         }
       }
       if (error && out.left_out.empty()) out.left_out = folder.empty() ? path_ : folder;
@@ -185,6 +188,14 @@ class FolderPlace final : public Place {
   }
 
  private:
+  static constexpr std::size_t kMostLinks = 1000;
+
+  bool leads_out(const fs::path& link) const {
+    std::error_code error;
+    const std::string top = fs::canonical(path_, error).string() + "/",
+                      target = fs::canonical(link, error).string() + "/";
+    return !error && !target.starts_with(top);
+  }
   static bool is_blob(std::string_view link) { return link.starts_with("../") && link.find("/blobs/") != link.npos; }
 
   const std::string path_;

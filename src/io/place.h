@@ -30,6 +30,7 @@ std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, st
 struct FilesBelow {
   std::vector<std::string> names;
   std::string left_out;  // a folder that cannot be listed, or the first name past a limit; empty: the list is whole
+  std::vector<std::string> links{};  // some of those that lead out of the folder; of a folder, with a slash
 };
 FilesBelow files_below(const Place&, std::size_t most, std::size_t deepest);
 

@@ -47,8 +47,7 @@ void report_also_pickle(const Source& source, const Context& context, core::Find
             : core::excerpt(std::string(pickle.module(ref)) + "." + std::string(pickle.name(ref)), 200);
     return findings.report(core::rules::kFileAlsoPickle, {.offset = pickle.at(ref)}, {}, name);
   }
-  // A text of protocol 0 is the only value with a line that may begin with zeros, as a length does.
-  if (pickle.error().fault == wire::PickleFault::memory && head[0] == 'V')
+  if (pickle.error().fault == wire::PickleFault::memory)
     findings.report(core::rules::kLimitMemory, {.offset = 0}, {}, {},
                     "whether the file is also a pickle was not checked");
 }

@@ -12,6 +12,7 @@
 #include "base/doubt.h"
 #include "core/common_rules.h"
 #include "core/packed.h"
+#include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
 #include "core/words.h"
 #include "core/zip.h"
@@ -19,9 +20,11 @@
 #include "formats/numpy/format.h"
 #include "formats/pytorch/format.h"
 #include "io/place.h"
+#include "registry/also_pickle.h"
 #include "registry/detect.h"
 #include "registry/load.h"
 #include "weighbridge/error.h"
+#include "wire/pickle.h"
 
 namespace weighbridge::registry {
 namespace {
@@ -29,11 +32,10 @@ namespace {
 // A folder with more is reported.
 constexpr std::size_t kMostFiles = 100'000, kDeepest = 64;
 
-bool is_zip(const Source& source) {
-  std::string head(core::kZipMember.size(), '\0');
-  if (source.size() < head.size()) return false;
-  source.read_at(0, std::as_writable_bytes(std::span(head)));
-  return head == core::kZipMember;
+std::string head_of(const Source& source, std::size_t most) {
+  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), most)), '\0');
+  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
+  return head;
 }
 
 // Not what is wrong with one of its tensors: those are not the folder's.
@@ -44,9 +46,7 @@ bool is_about_pickles(const Finding& finding) {
 
 // Whether it is packed in a way that can be looked into, or has the name of a pickle that is packed in another way.
 bool may_be_packed_pickle(const Source& source) {
-  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), core::kPackingHead)), '\0');
-  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
-  const core::Packing packing = core::packing_of(head);
+  const core::Packing packing = core::packing_of(head_of(source, core::kPackingHead));
   if (packing.name.empty() || packing.name == core::kBase64) return false;
   std::string_view name = source.name();
   for (const std::string_view end : {".gz", ".z", ".bz2", ".xz", ".lzma", ".zst", ".lz4"})
@@ -62,8 +62,21 @@ void tell(const Report& report, core::Findings& findings) {
   if (report.full() && !report.valid()) findings.report(*report.first_error());
 }
 
+// Of a file of no format: whether it is a pickle of the protocols without a number, by what it does.
+bool acts_as_pickle(const Source& source, const Context& context) {
+  const auto pickle = wire::Pickle::read(core::input_of(source, 0, source.size()), 0, context.limits.memory);
+  const bool named = core::may_be_pickle(source.name(), {}) &&
+                     std::ranges::any_of(pickle.globals(), [&](const wire::Pickle::Global& each) {
+                       return core::could_be_global(pickle, each.ref);
+                     });
+  return named || core::does_something(pickle) || pickle.error().fault == wire::PickleFault::memory;
+}
+
 void judge(const std::shared_ptr<const Source>& source, const Context& context, core::Findings& findings) {
-  const core::Format* const format = format_of_content(*source);
+  const std::string head = head_of(*source, core::kZipMember.size());
+  if (head.empty()) return;
+  // numpy.load takes what begins like an empty archive for an archive, too.
+  const core::Format* const format = head == core::kZipEmpty ? &numpy::kNpz : format_of_content(*source);
   const bool torch = format == &pytorch::kFormat, numpy = format == &numpy::kNpy || format == &numpy::kNpz;
   Report structure, content;
   core::Findings of_structure(structure, core::Findings::Mode::all), of_content(content, core::Findings::Mode::all);
@@ -73,8 +86,11 @@ void judge(const std::shared_ptr<const Source>& source, const Context& context, 
     if (numpy && structure.unsupported() > 0) format->check_content(model, context, of_content);
   }
   // PyTorch reads an archive whatever else is in it, and joblib unpacks what it loads.
-  if (torch || is_zip(*source) || (format == nullptr && may_be_packed_pickle(*source)))
+  if (torch || head == core::kZipMember || head == core::kZipEmpty ||
+      (format == nullptr && (may_be_packed_pickle(*source) || acts_as_pickle(*source, context))))
     pytorch::check_pickles(*source, context, of_content);
+  else if (!numpy && format != nullptr)
+    report_also_pickle(*source, context, of_content);
   tell(structure, findings);
   tell(content, findings);
 }
@@ -98,6 +114,10 @@ void judge_pickles(const Place& place, const Model& model, const Context& contex
     core::Findings to = findings.in(*source);
     judge(source, context, to);
   }
+  for (const std::string& link : files.links)
+    if (link.ends_with('/') || core::may_be_pickle(link, {}))
+      findings.report(core::rules::kFileUnsearched, {}, {}, core::quoted(core::excerpt(link, 200)),
+                      "the link is not followed");
   if (!files.left_out.empty())
     findings.report(core::rules::kFileUnsearched, {}, {}, core::quoted(core::excerpt(files.left_out, 200)));
 }

@@ -60,7 +60,9 @@ template <class Line> void decompose(Line& line) {
     const auto combines = [](const auto& each) { return character(each.code).combining_class != 0; };
     begin = std::find_if(begin, out.end(), combines);
     const auto end = std::find_if_not(begin, out.end(), combines);
-    std::ranges::stable_sort(begin, end, {}, [](const auto& each) { return character(each.code).combining_class; });
+    std::stable_sort(begin, end, [](const auto& a, const auto& b) {
+      return character(a.code).combining_class < character(b.code).combining_class;
+    });
     begin = end;
   }
   line = std::move(out);
@@ -133,15 +135,31 @@ std::u32string code_points(std::string_view text) {
   return out;
 }
 
+template <class Line> bool stands_at(const Line& line, std::size_t i, const std::u32string& text) {
+  return line.size() - i >= text.size() &&
+         std::equal(text.begin(), text.end(), line.begin() + static_cast<std::ptrdiff_t>(i),
+                    [](char32_t c, const auto& each) { return c == each.code; });
+}
+
+// How long the line would become, before anything is made.
+template <class Line> std::uint64_t length_after(const Line& line, const TextStep& step) {
+  if (step.kind != TextStep::Kind::replace) return line.size();
+  const std::u32string from = code_points(step.from), to = code_points(step.to);
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < line.size();) {
+    const bool found = stands_at(line, i, from);
+    out += found ? to.size() : 1;
+    i += found ? from.size() : 1;
+  }
+  return out;
+}
+
 template <class Line> void replace(Line& line, const TextStep& step) {
   const std::u32string from = code_points(step.from), to = code_points(step.to);
   Line out;
   out.reserve(line.size());
   for (std::size_t i = 0; i < line.size();) {
-    const bool found = line.size() - i >= from.size() &&
-                       std::equal(from.begin(), from.end(), line.begin() + static_cast<std::ptrdiff_t>(i),
-                                  [](char32_t c, const auto& each) { return c == each.code; });
-    if (!found) {
+    if (!stands_at(line, i, from)) {
       out.push_back(line[i++]);
       continue;
     }
@@ -326,13 +344,16 @@ void Stepwise::divide(const Line& line, const Finder& finder, const Text& text, 
 }
 
 Stepwise::Line Stepwise::normalize(Line line, std::uint64_t& room) const {
-  for (const TextStep& step : settings_.normalizer) {
-    apply(line, step);
-    if (line.size() > room)
+  const auto check = [&](std::uint64_t length) {
+    if (length > room)
       base::over_limit(
           "memory",
-          "the steps of the tokenizer make a text more than " + std::to_string(kMostGrowth) + " times as long",
-          line.size());
+          "the steps of the tokenizer make a text more than " + std::to_string(kMostGrowth) + " times as long", length);
+  };
+  for (const TextStep& step : settings_.normalizer) {
+    check(length_after(line, step));
+    apply(line, step);
+    check(line.size());
   }
   room -= std::min<std::uint64_t>(room, line.size());
   return line;

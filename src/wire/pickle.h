@@ -88,6 +88,8 @@ class Pickle {
 
   const PickleError& error() const noexcept { return error_; }
   bool ok() const noexcept { return error_.fault == PickleFault::none; }
+  // Whether it was read to its STOP, malformed or not.
+  bool ended() const noexcept { return ended_; }
   std::uint64_t begin() const noexcept { return begin_; }
   std::uint64_t end() const noexcept { return end_; }  // of the last opcode that was read
   unsigned protocol() const noexcept { return protocol_; }
@@ -179,6 +181,7 @@ class Pickle {
   std::uint64_t begin_ = 0, end_ = 0;
   unsigned protocol_ = 0;
   Ref root_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace weighbridge::wire

@@ -272,9 +272,16 @@ class PickleBuilder {
   bool memo_line(std::uint64_t& index) {
     std::string_view text;
     if (!line(text)) return false;
-    const auto value = as_u64(text);
-    if (!value) return stop(PickleFault::number, "a number of the memo is malformed");
-    index = *value;
+    if (const auto value = as_u64(text)) {
+      index = *value;
+      return true;
+    }
+    // Python takes blanks, a sign, zeros and underscores too, and goes on.
+    doubt(PickleFault::number, "a number of the memo is malformed");
+    std::string digits;
+    for (const char c : text)
+      if (c >= '0' && c <= '9' ? !digits.empty() || c != '0' : false) digits += c;
+    index = as_u64(digits.empty() ? "0" : digits).value_or(UINT64_MAX);
     return true;
   }
 

@@ -115,6 +115,7 @@ class PickleMachine final : PickleBuilder {
   void finish() {
     if (!has(1)) return;
     out_.root_ = pop();
+    out_.ended_ = true;
     stopped_ = true;
     if (at_ < frame_end_) doubt(PickleFault::frame, "the pickle ends inside a frame");
   }

@@ -224,7 +224,42 @@ def test_links_are_not_followed(folder, tmp_path):
     (outside / "evil.bin").write_bytes(EVIL)
     os.symlink(outside, folder / "a/link")
     os.symlink(outside / "evil.bin", folder / "a/evil.bin")
+    said = verified(folder, 3)
+    assert 'not known to be safe: "a/link/", "a/evil.bin"' in said and "found os.system" not in said
+    for name in ("link", "evil.bin"):
+        (folder / "a" / name).unlink()
+    os.symlink(folder, folder / "a/here")  # what is there is looked into where it is
     assert ": ok (hf, 1 tensor" in verified(folder, 0)
+
+
+@pytest.mark.parametrize("number", [b"p+1\n0", b"p1_0\n0", b"p 1\n0", b"p01\n0g+1\n0"])
+def test_a_memo_number_in_python_spelling_hides_nothing(folder, tmp_path, number):
+    """CPython reads it and goes on, where this reader stopped."""
+    (folder / "notes.txt").write_bytes(b"N" + number + b"cos\nsystem\n(S'true'\ntR.")
+    assert "found os.system" in verified(folder, 1)
+
+
+def test_a_text_pickle_longer_than_what_is_read_of_a_file_first(folder):
+    (folder / "m.txt").write_bytes(b"V" + b"a" * 100_000 + b"\n0cos\nsystem\n(S'true'\ntR.")
+    assert "found os.system" in verified(folder, 1)
+
+
+def test_a_file_of_another_format_in_a_folder_is_also_a_pickle(folder):
+    code = b"cos\nsystem\n(S'true'\ntR."
+    head = b'{"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}' % (len(code), len(code))
+    head += b" " * (84 - len(head)) + b"\n}"
+    (folder / "other.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + code)
+    assert "file/also-pickle" in verified(folder, 1)
+
+
+def test_a_pickle_too_large_to_read_is_not_known_to_be_safe(folder):
+    (folder / "m.txt").write_bytes(b")" * 17_000_000 + b"cos\nsystem\n.")
+    assert "file/unread-pickle" in verified(folder, 3) or "unread-pickle" in verified(folder, 3)
+
+
+def test_an_unlisted_function_after_a_doubtful_number_is_judged(folder):
+    (folder / "m.txt").write_bytes(b"I+1\n0cmine\nmake\n(Vx\ntR.")
+    assert "mine.make" in verified(folder, 1)
 
 
 def test_weights_that_are_a_pickle_of_protocol_0(folder):

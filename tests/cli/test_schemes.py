@@ -333,3 +333,18 @@ def test_parameters_of_folders_that_libraries_wrote_are_the_numbers_of_their_lay
         listed = sum(each["codes"] for each in out["schemes"])
         if listed == len(expected):
             assert layers == counted, path
+
+
+def test_fp8_in_one_shard_of_several_is_not_taken_for_numbers(tmp_path):
+    """Its scales may be in another shard, as --max-shard-size itself divides them."""
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    weight, scale = tensor("F8_E4M3", [64, 32]), tensor("F32", [])
+    (tmp_path / names[0]).write_bytes(safetensors({f"{L}.weight": weight}))
+    (tmp_path / names[1]).write_bytes(safetensors({f"{L}.weight_scale": scale}))
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {f"{L}.weight": names[0], f"{L}.weight_scale": names[1]}}))
+    alone, out = tmp_path / names[0], tmp_path / "out.safetensors"
+    assert "FP8 whose scales may be in another file" in weighbridge("inspect", alone).stdout
+    weighbridge("convert", alone, out, "--cast", "f32", "--allow", "part", status=3)
+    weighbridge("extract", alone, f"{L}.weight", "--dense", "f32", "-o", tmp_path / "x.npy", status=3)
+    weighbridge("convert", alone, out, "--allow", "part", "--allow", "layout")
+    assert "FP8 with scales" in weighbridge("inspect", tmp_path / "model.safetensors.index.json").stdout

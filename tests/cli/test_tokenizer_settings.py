@@ -127,3 +127,22 @@ def test_the_lists_of_added_tokens_of_the_config_are_compared_with_those_of_the_
     assert ids(folder(tmp_path / "m", tokens=tokens, config=said), "a [ENT]") == [2, 13, 20, 3]
     said["added_tokens_decoder"][str(ID["x"])]["lstrip"] = False
     assert "added_tokens_decoder" in weighbridge("tokenize", folder(tmp_path / "n", tokens=tokens, config=said), "a", status=3).stderr
+
+
+def test_special_tokens_that_another_file_names_are_refused_by_name(tmp_path):
+    """transformers reads special_tokens_map.json too, and gives other ids."""
+    made = folder(tmp_path / "model")
+    (made / "special_tokens_map.json").write_text(json.dumps({"cls_token": {"content": "[CLS]"}, "sep_token": "[SEP]", "mask_token": "[PAD]"}))
+    assert ids(made, "the") == [2, 14, 3]
+    (made / "special_tokens_map.json").write_text(json.dumps({"cls_token": "[MASK]"}))
+    for verb in ("tokenize", "embed"):
+        said = weighbridge(verb, made, "the", status=3).stderr
+        assert "special_tokens_map.json" in said and "--ignore-setting cls_token" in said
+    assert ids(made, "the", "--ignore-setting", "cls_token") == [2, 14, 3]
+
+
+def test_the_case_of_a_folder_without_a_vocabulary_stays(tmp_path):
+    """What was written did not read back: a BERT through a .gguf, which keeps no vocabulary without --naming llama."""
+    weighbridge("convert", folder(tmp_path / "model"), tmp_path / "x.gguf", "--allow", "tokenizer")
+    weighbridge("convert", tmp_path / "x.gguf", tmp_path / "back", "--to", "hf")
+    assert json.loads((tmp_path / "back/tokenizer_config.json").read_text())["do_lower_case"] is True

@@ -13,7 +13,7 @@ inline constexpr std::string_view kConfig = "config.json", kVocabTxt = "vocab.tx
                                   kPooling = "1_Pooling/config.json", kWeights = "model.safetensors",
                                   kIndex = "model.safetensors.index.json", kPickle = "pytorch_model.bin",
                                   kPickleIndex = "pytorch_model.bin.index.json", kAddedTokens = "added_tokens.json",
-                                  kGenerationConfig = "generation_config.json";
+                                  kGenerationConfig = "generation_config.json", kSpecialMap = "special_tokens_map.json";
 // Where sentence-transformers puts a table of word vectors if it is the first of several modules.
 inline constexpr std::string_view kWordTableFolder = "0_StaticEmbedding/";
 // Shards are named "model-00001-of-00002.safetensors".
@@ -30,7 +30,7 @@ inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
                                                        kTokenizerJson,
                                                        kTokenizerConfig,
                                                        kGenerationConfig,
-                                                       "special_tokens_map.json",
+                                                       kSpecialMap,
                                                        kAddedTokens,
                                                        "vocab.json",
                                                        "merges.txt",

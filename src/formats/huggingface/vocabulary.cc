@@ -52,15 +52,23 @@ class TokenizerReader {
     out.config_held = bert_ && config && std::ranges::all_of(config->members, is_held);
     if (json && lines) compare(*lines, *json);
     if (json || lines) {
-      out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special_texts(config));
+      const SpecialTexts special = special_texts(config);
+      out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special);
+      if (bert_) judge_special_map(special, out.judged);
       settle_word_rules(reading_, words_, config, *out.tokenizer, bert_, json.has_value(), out.judged);
       out.lower_case = words_.lower_case;
       out.strip_accents = words_.strip_accents;
       if (words_.space_chinese == false) out.space_chinese = false;
       if (!json) judge_added_file(*out.tokenizer, out.judged);
       out.rules = core::text_of(words_.rules);
-    } else if (bert_ && !other_kind_ && !reported_) {
-      findings_.report(rules::kVocabMissing, {});
+    } else {
+      if (bert_ && !other_kind_ && !reported_) findings_.report(rules::kVocabMissing, {});
+      // Without a vocabulary too, as a folder made of a container without one.
+      if (config) {
+        out.lower_case = config->boolean("do_lower_case");
+        out.strip_accents = config->boolean("strip_accents");
+        out.space_chinese = config->boolean("tokenize_chinese_chars");
+      }
     }
     return out;
   }
@@ -198,19 +206,23 @@ class TokenizerReader {
   }
 
   // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`.
+  // The text of a token, which is stated alone or with its flags; of null the empty one.
+  std::optional<std::string> text_of(const JsonObject& file, const Member& member) {
+    if (member.kind == JsonKind::null) return std::string();
+    if (member.kind == JsonKind::string) return unquote(member.raw);
+    const auto inner = member.kind == JsonKind::object ? object_in(reading_, file.file, member.raw) : std::nullopt;
+    return inner ? inner->text("content") : std::nullopt;
+  }
+
   SpecialTexts special_texts(const std::optional<JsonObject>& config) {
     SpecialTexts out;
     for (std::size_t i = 0; i < kSpecialTokens.size(); ++i) {
       out[i] = kSpecialTokens[i].usual;
       const Member* const member = config ? config->find(kSpecialTokens[i].key) : nullptr;
       if (member == nullptr) continue;
-      std::optional<std::string> text;
-      if (member->kind == JsonKind::null) text.emplace();
-      if (member->kind == JsonKind::string) text = unquote(member->raw);
-      if (member->kind == JsonKind::object)
-        if (const auto inner = object_in(reading_, config->file, member->raw)) text = inner->text("content");
+      const auto text = text_of(*config, *member);
       if (text)
-        out[i] = *std::move(text);
+        out[i] = *text;
       else
         reading_.in(config->file)
             .report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
@@ -218,6 +230,19 @@ class TokenizerReader {
     }
     if (words_.unknown) out[kUnknownToken] = *words_.unknown;
     return out;
+  }
+
+  // A file of earlier versions of transformers, which reads it after tokenizer_config.json.
+  void judge_special_map(const SpecialTexts& special, SettingJudge& judge) {
+    const auto file = read_object(reading_, kSpecialMap);
+    for (std::size_t i = 0; file && i < kSpecialTokens.size(); ++i) {
+      const Member* const member = file->find(kSpecialTokens[i].key);
+      if (member == nullptr || kSpecialTokens[i].role == "pad" || kSpecialTokens[i].role == "mask") continue;
+      const auto text = text_of(*file, *member);
+      if (text && *text != special[i])
+        judge.refuse(kSpecialMap, member->key, member->raw,
+                     "the other files of the tokenizer say \"" + special[i] + '"');
+    }
   }
 
   Tokenizer finish(Texts tokens, const SpecialTexts& special) {

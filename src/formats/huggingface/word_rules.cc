@@ -226,7 +226,8 @@ class Settler {
   const Member* member(std::string_view key) const { return config_ ? config_->find(key) : nullptr; }
   void differ(std::string_view key, std::string counts, std::string other) {
     auto sink = config_ ? reading_.in(config_->file) : reading_.findings;
-    judge_.warn(kTokenizerConfig, key, quoted_json(counts), "in conflict, as other programs take " + other);
+    judge_.warn(kTokenizerConfig, key, quoted_json(counts),
+                "the two files of the tokenizer differ; this counts here, and other programs take " + other);
     sink.report(rules::kTokenizerConflict, {}, std::move(counts), std::move(other), core::quoted(key));
   }
 
@@ -378,7 +379,12 @@ class Settler {
   // Version 5 of transformers makes a BertTokenizer of the vocabulary and its own settings, whatever the file says.
   void name_rebuilt() {
     const auto name = [&](std::string_view key, bool is) {
-      if (is) differ(key, "as tokenizer.json says", "a BertTokenizer's own in transformers 5");
+      if (!is) return;
+      judge_.warn(kTokenizerJson, key, quoted_json("not a BERT's"),
+                  "this build follows it, and transformers 5 takes a BERT's own, so that vectors may differ");
+      auto sink = config_ ? reading_.in(config_->file) : reading_.findings;
+      sink.report(rules::kTokenizerConflict, {}, "as tokenizer.json says", "a BertTokenizer's own in transformers 5",
+                  core::quoted(key));
     };
     const core::TokenizerRules& rules = out_.rules;
     name("normalizer", !rules.normalizer.empty());
