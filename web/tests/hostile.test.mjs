@@ -83,8 +83,14 @@ pageTest("the whole corpus is judged as by the command, in one page", { skip: wi
   const seconds = (performance.now() - began) / 1000;
   const expected = nativeVerdicts(cases.map(({ path }) => path));
   let rules = 0;
+  const companions = new Set(cases.flatMap(({ beside }) => beside));
   for (const [at, { path }] of cases.entries()) {
     const { valid, findings } = expected[at];
+    // The page has a later part without the first, which the command finds in the folder.
+    if (companions.has(path) && shown[at].said.some(([rule]) => rule === "gguf/part-missing")) {
+      assert.equal(shown[at].valid, false, path);
+      continue;
+    }
     // The page has a shard without the index, or the first file, that lies beside it in the folder.
     const here = findings.filter(({ rule }) => !rule.endsWith("/shard-alone"));
     assert.deepEqual(shown[at].said, here.map(({ rule, offset }) => [rule, offset]), path);

@@ -175,7 +175,7 @@ test("options that cannot be are misuse, and the sentence names what can", { ski
       assert.match(error.message, said);
       return true;
     });
-  await refused(model.embedder({ pooling: "median" }), /pooling cannot be "median": it is one of mean cls max$/);
+  await refused(model.embedder({ pooling: "median" }), /pooling cannot be "median": it is one of mean cls max mean_sqrt_len weightedmean lasttoken$/);
   await refused(model.embedder({ precision: "f64" }), /precision cannot be "f64": it is one of f32 f16 bf16 int8$/);
   await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd deflate zstd-seekable$/);
   await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c xxh3$/);
