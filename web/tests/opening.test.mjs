@@ -45,8 +45,8 @@ pageTest("real files of every format, as the command sees them", { skip: without
     const expected = verdicts[at];
     assert.equal(await verdict(page), expected.valid ? "valid" : "broken", path);
     // The page has a shard without the index that lies beside it in the folder.
-    const rules = expected.findings.map(({ rule }) => rule).filter((rule) => !rule.endsWith("/shard-alone"));
-    assert.deepEqual((await findings(page)).map(({ rule }) => rule), rules, path);
+    const rules = (all) => all.map(({ rule }) => rule).filter((rule) => !rule.endsWith("/shard-alone"));
+    assert.deepEqual(rules(await findings(page)), rules(expected.findings), path);
     if (state !== "open") {
       assert.equal(expected.valid, false, path);
       continue;
