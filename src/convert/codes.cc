@@ -80,8 +80,8 @@ void judge_codes(core::WriteLayout& layout, const Model& model, std::string_view
     return !changes || mark_of(item.subject) == nullptr;
   };
   const auto others = std::stable_partition(layout.losses.begin(), layout.losses.end(), is_kept);
-  for (Item& item : std::span(&*layout.losses.begin(), layout.losses.size())
-                        .subspan(static_cast<std::size_t>(others - layout.losses.begin()))) {
+  const auto kept_items = static_cast<std::size_t>(others - layout.losses.begin());
+  for (Item& item : std::span(layout.losses).subspan(kept_items)) {
     changed.erase(item.subject);
     layout.blockers.push_back({LossKind::unsupported, item.subject, mark_of(item.subject)->name,
                                kept(": it would become " + std::move(item.to))});
