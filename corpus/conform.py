@@ -275,10 +275,8 @@ class Process:
 
     def stop(self):
         if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdin.close()
-            self.process.stdout.close()
+            with self.process:  # closes its pipes and waits for it
+                self.process.kill()
         self.process = None
 
     def read(self, path):

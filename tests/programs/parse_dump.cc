@@ -37,6 +37,19 @@ std::string scalar(char type, std::string_view content) {
   return std::string("[\"") + type + "\",\"" + std::string(content) + "\"]";
 }
 
+std::string dump(JsonReader& in);
+std::string dump(CborReader& in);
+
+template <class Reader> std::string array(Reader& in) {
+  std::string out = "[\"a\",[";
+  if (in.enter_array())
+    while (in.next_element()) {
+      if (out.back() != '[') out += ',';
+      out += dump(in);
+    }
+  return out + "]]";
+}
+
 // Containers are written in the order of their items, duplicate keys included.
 std::string dump(JsonReader& in) {
   std::string out, scratch;
@@ -53,14 +66,7 @@ std::string dump(JsonReader& in) {
           out += dump(in) + "]";
         }
       return out + "]]";
-    case JsonKind::array:
-      out = "[\"a\",[";
-      if (in.enter_array())
-        while (in.next_element()) {
-          if (out.back() != '[') out += ',';
-          out += dump(in);
-        }
-      return out + "]]";
+    case JsonKind::array: return array(in);
     case JsonKind::string: return in.read_string(text) ? scalar('t', hex(json_text(text, scratch))) : out;
     case JsonKind::number: {
       if (!in.read_number(number)) return out;
@@ -88,14 +94,7 @@ std::string dump(CborReader& in) {
       return in.read_integer(integer) ? scalar(integer.negative ? '-' : '+', std::to_string(integer.argument)) : out;
     case CborKind::bytes: return in.read_bytes(string) ? scalar('b', hex(cbor_text(string, scratch))) : out;
     case CborKind::text: return in.read_text(string) ? scalar('t', hex(cbor_text(string, scratch))) : out;
-    case CborKind::array:
-      out = "[\"a\",[";
-      if (in.enter_array())
-        while (in.next_element()) {
-          if (out.back() != '[') out += ',';
-          out += dump(in);
-        }
-      return out + "]]";
+    case CborKind::array: return array(in);
     case CborKind::map:
       out = "[\"m\",[";
       if (in.enter_map())
