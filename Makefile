@@ -122,11 +122,13 @@ stage-command: # the Python tests that need no foreign packages
 stage-core: # the Python package where no other is
 	@tools/test-python-core.sh build/release
 
-stage-compile: # everything that there is: tests, benchmarks, fuzz targets
+stage-compile: # everything that there is: tests, benchmarks, fuzz targets; and each source alone, which must include what it uses
 	cmake --preset release -DWEIGHBRIDGE_BENCH=ON
 	cmake --build build/release -j $(JOBS)
 	cmake --preset fuzz
 	cmake --build build/fuzz -j $(JOBS)
+	cmake --preset quick
+	cmake --build build/quick -j $(JOBS) --target weighbridge
 
 stage-reference:
 	python3 tests/repository/reference.py
@@ -279,8 +281,8 @@ format: ## lay out the sources with clang-format 16; CHECK=1: say which it would
 
 tidy: ## run clang-tidy 16 over the sources
 	@tools/install-packages.sh tidy
-	cmake --preset asan
-	run-clang-tidy-16 -quiet -p build/asan "$(CURDIR)/(src|cli)/.*\.cc"
+	cmake --preset quick
+	run-clang-tidy-16 -quiet -p build/quick "$(CURDIR)/(src|cli)/.*\.cc"
 
 generate: ## write anew what comes from code or data: the corpus, the tables of Unicode, the generated pages
 	@tools/install-packages.sh test

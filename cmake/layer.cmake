@@ -4,6 +4,10 @@
 
 include(cmake/precompiled.cmake)
 
+# Set after the bundled libraries, whose sources do not go together. Sources with options of their own stay alone.
+set(CMAKE_UNITY_BUILD ${WEIGHBRIDGE_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+
 # Test code is compiled with less optimization (with the sanitizers none, which takes clang a quarter of the time), and fuzzers do not
 # count which of its lines run. What is tested is compiled as the preset says; but of a template that both use, the program has the
 # copy of the test.

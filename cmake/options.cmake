@@ -11,6 +11,7 @@ option(BUILD_SHARED_LIBS "make a shared library in place of the archive" OFF)
 option(WEIGHBRIDGE_STATIC "link the command statically: it starts in well under half the time" ON)
 option(WEIGHBRIDGE_HARDENED "compile in the checks that make faults in memory safety hard to exploit" ON)
 option(WEIGHBRIDGE_PCH "compile the standard headers once for all sources" OFF)
+option(WEIGHBRIDGE_UNITY "compile the sources of a target together, in half the processor time" OFF)
 option(WEIGHBRIDGE_COVERAGE "count which lines and branches run (clang only; tools/coverage.sh)" OFF)
 set(WEIGHBRIDGE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
