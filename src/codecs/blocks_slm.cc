@@ -12,13 +12,14 @@
 namespace weighbridge::codecs {
 namespace {
 
-enum Role : std::size_t { kData, kScales };
+enum SlmRole : std::size_t { kSlmCodes, kSlmScales };
 
 std::string wrong_dtypes(const BlockForm& form, DType codes) {
   if (form.rank == 0) return "a scalar has no rows that could share a scale";
-  if (form.dtypes[kData] != codes)
-    return fmt::format("its codes are {}, not {}", name(form.dtypes[kData]), name(codes));
-  if (form.dtypes[kScales] != DType::f32) return fmt::format("its scales are {}, not f32", name(form.dtypes[kScales]));
+  if (form.dtypes[kSlmCodes] != codes)
+    return fmt::format("its codes are {}, not {}", name(form.dtypes[kSlmCodes]), name(codes));
+  if (form.dtypes[kSlmScales] != DType::f32)
+    return fmt::format("its scales are {}, not f32", name(form.dtypes[kSlmScales]));
   return {};
 }
 
@@ -41,7 +42,7 @@ template <std::uint64_t kPerByte> std::uint64_t step(const BlockForm&) noexcept 
 template <std::uint64_t kPerByte>
 ByteRange range(const BlockForm& form, std::size_t role, std::uint64_t first, std::uint64_t count) noexcept {
   if (count == 0) return {};
-  if (role == kData) return {first / kPerByte, count / kPerByte};
+  if (role == kSlmCodes) return {first / kPerByte, count / kPerByte};
   const std::uint64_t group = first / form.group, last = (first + count - 1) / form.group;
   return {group * sizeof(float), (last - group + 1) * sizeof(float)};
 }
@@ -53,9 +54,9 @@ void decode(const BlockForm& form, std::uint64_t first, std::uint64_t count,
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t at = first + done, n = std::min(form.group - at % form.group, count - done);
     float scale;
-    std::memcpy(&scale, parts[kScales].data() + (at / form.group - first_group) * sizeof scale, sizeof scale);
+    std::memcpy(&scale, parts[kSlmScales].data() + (at / form.group - first_group) * sizeof scale, sizeof scale);
     // The caller has both the codes and the elements in memory.
-    kDecode(parts[kData].subspan(static_cast<std::size_t>(done / kPerByte), static_cast<std::size_t>(n / kPerByte)),
+    kDecode(parts[kSlmCodes].subspan(static_cast<std::size_t>(done / kPerByte), static_cast<std::size_t>(n / kPerByte)),
             scale, out + done);
     done += n;
   }

@@ -35,7 +35,7 @@ QuantizedGroup group_of(const BlockForm& form) noexcept {
           .zeros = form.dtypes[kZeros]};
 }
 
-std::string problem(const BlockForm& form) {
+std::string group_problem(const BlockForm& form) {
   if (form.rank != 2) return "the shape does not have two dimensions";
   std::string found = group_of(form).problem();
   if (found.empty() && form.dtypes[kPacked] != form.packing.word)
@@ -43,9 +43,9 @@ std::string problem(const BlockForm& form) {
   return found;
 }
 
-std::uint64_t step(const BlockForm& form) noexcept { return form.packing.codes_per_word * form.columns; }
+std::uint64_t group_step(const BlockForm& form) noexcept { return form.packing.codes_per_word * form.columns; }
 
-ByteRange range(const BlockForm& form, std::size_t role, std::uint64_t first, std::uint64_t count) noexcept {
+ByteRange group_range(const BlockForm& form, std::size_t role, std::uint64_t first, std::uint64_t count) noexcept {
   if (count == 0) return {};
   const std::uint64_t unit = role == kPacked ? form.packing.codes_per_word : form.group;  // rows
   const std::uint64_t width = form.columns * (info(form.dtypes[role]).bits / 8);
@@ -53,8 +53,8 @@ ByteRange range(const BlockForm& form, std::size_t role, std::uint64_t first, st
   return {begin * width, (last - begin + 1) * width};
 }
 
-void decode(const BlockForm& form, std::uint64_t first, std::uint64_t count,
-            std::span<const std::span<const std::byte>> parts, float* out) noexcept {
+void group_decode(const BlockForm& form, std::uint64_t first, std::uint64_t count,
+                  std::span<const std::span<const std::byte>> parts, float* out) noexcept {
   dequantize_rows(group_of(form), first / form.columns, count / form.columns, parts[kPacked], parts[kScales],
                   parts[kZeros], {out, static_cast<std::size_t>(count)});  // the caller has them in memory
 }
@@ -169,6 +169,6 @@ constinit const BlockCodec kZtQuant{quant_problem<false>, quant_step, quant_rang
 constinit const BlockCodec kZtQuantZeros{quant_problem<true>, quant_step, quant_range,
                                          quant_decode<true>,  1 << 16,    nullptr};
 constinit const BlockCodec kZtMx{mx_problem, mx_step, mx_range, mx_decode, 1 << 16, nullptr};
-constinit const BlockCodec kZtGroup{problem, step, range, decode, 1 << 20, nullptr};
+constinit const BlockCodec kZtGroup{group_problem, group_step, group_range, group_decode, 1 << 20, nullptr};
 
 }  // namespace weighbridge::codecs

@@ -95,14 +95,14 @@ std::uint32_t fold_table(CrcKind kind, std::uint32_t state, const std::byte* dat
 // The polynomial divides some sums of six powers of x^128. Such a sum says that a block of 16 bytes may be added to
 // five later ones instead of being divided, and adding is XOR. These are the distances in blocks, of the sums with the
 // smallest largest distance; is_divided() proves them.
-using Block = std::uint64_t __attribute__((vector_size(16)));
+using TwoWords = std::uint64_t __attribute__((vector_size(16)));
 using Moves = std::array<std::size_t, 5>;
 constexpr Moves kMoves[2] = {{17, 80, 118, 124, 203}, {65, 155, 170, 195, 209}};
 
 constexpr bool is_divided(CrcKind kind) noexcept {
   const Moves& moves = kMoves[static_cast<std::size_t>(kind)];
-  std::uint32_t sum = x_past(kind, sizeof(Block) * moves.back());
-  for (const std::size_t blocks : moves) sum ^= x_past(kind, sizeof(Block) * (moves.back() - blocks));
+  std::uint32_t sum = x_past(kind, sizeof(TwoWords) * moves.back());
+  for (const std::size_t blocks : moves) sum ^= x_past(kind, sizeof(TwoWords) * (moves.back() - blocks));
   return sum == 0;
 }
 static_assert(is_divided(CrcKind::crc32) && is_divided(CrcKind::crc32c));
@@ -113,30 +113,30 @@ std::uint32_t move_blocks(std::uint32_t state, const std::byte* data, std::size_
   constexpr Moves kBy = kMoves[static_cast<std::size_t>(kind)];
   constexpr std::size_t kWindow = kBy.back(), kRun = 1024;
   const auto load = [](const std::byte* from) {
-    Block block;
+    TwoWords block;
     std::memcpy(&block, from, sizeof block);
     return block;
   };
-  if (size < 2 * kWindow * sizeof(Block)) return fold_table(kind, state, data, size);
+  if (size < 2 * kWindow * sizeof(TwoWords)) return fold_table(kind, state, data, size);
   // The blocks before now[0], as they were when they were moved. The first ones are zeros, but for the register, which
   // now[0] gets from the farthest.
-  Block held[kWindow + kRun];
-  Block* const now = held + kWindow;
-  std::memset(held, 0, kWindow * sizeof(Block));
+  TwoWords held[kWindow + kRun];
+  TwoWords* const now = held + kWindow;
+  std::memset(held, 0, kWindow * sizeof(TwoWords));
   base::store_le(reinterpret_cast<std::byte*>(held), state);
-  for (std::size_t left = size / sizeof(Block) - kWindow; left > 0;) {
+  for (std::size_t left = size / sizeof(TwoWords) - kWindow; left > 0;) {
     const std::size_t run = std::min(left, kRun);
-    for (std::size_t i = 0; i < run; ++i, data += sizeof(Block))
+    for (std::size_t i = 0; i < run; ++i, data += sizeof(TwoWords))
       now[i] = load(data) ^ held[kWindow - kBy[0] + i] ^ held[kWindow - kBy[1] + i] ^ held[kWindow - kBy[2] + i] ^
                held[kWindow - kBy[3] + i] ^ held[kWindow - kBy[4] + i];
-    std::memmove(held, held + run, kWindow * sizeof(Block));
+    std::memmove(held, held + run, kWindow * sizeof(TwoWords));
     left -= run;
   }
-  std::memcpy(now, data, kWindow * sizeof(Block));
+  std::memcpy(now, data, kWindow * sizeof(TwoWords));
   for (const std::size_t blocks : kBy)
     for (std::size_t i = 0; i < blocks; ++i) now[i] ^= held[kWindow - blocks + i];
-  state = fold_table(kind, 0, reinterpret_cast<const std::byte*>(now), kWindow * sizeof(Block));
-  return fold_table(kind, state, data + kWindow * sizeof(Block), size % sizeof(Block));
+  state = fold_table(kind, 0, reinterpret_cast<const std::byte*>(now), kWindow * sizeof(TwoWords));
+  return fold_table(kind, state, data + kWindow * sizeof(TwoWords), size % sizeof(TwoWords));
 }
 
 std::uint32_t fold_blocks(CrcKind kind, std::uint32_t state, const std::byte* data, std::size_t size) noexcept {

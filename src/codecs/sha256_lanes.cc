@@ -19,7 +19,6 @@
 namespace weighbridge::codecs {
 namespace {
 
-constexpr std::size_t kBlock = kSha256Block;
 // A batch takes about as long as class Sha256 for this many messages as long as its longest.
 constexpr std::uint64_t kWorth = 8;
 
@@ -170,7 +169,7 @@ void compress_vectors(State& state, const Blocks& from, std::size_t blocks) {
     for (std::size_t i = 0; i < 8; ++i) std::memcpy(&sum[i], &state.words[i][lane], sizeof sum[i]);
     for (std::size_t block = 0; block < blocks; ++block) {
       Words v[8], w[16];
-      load_words(w, from, lane, block * kBlock);
+      load_words(w, from, lane, block * kSha256Block);
       std::memcpy(&v, &sum, sizeof v);
       all_rounds(v, w, std::make_index_sequence<64>{});
       for (std::size_t i = 0; i < 8; ++i) sum[i] += v[i];
@@ -214,7 +213,7 @@ class Lane {
   std::size_t blocks() const noexcept { return blocks_; }
   bool is_done() const noexcept { return padded_ && blocks_ == 0; }
   void advance(std::size_t blocks) noexcept {
-    from_ += blocks * kBlock;
+    from_ += blocks * kSha256Block;
     blocks_ -= blocks;
   }
 
@@ -224,9 +223,9 @@ class Lane {
       if (piece_.empty() && left_ > 0) {
         piece_ = next(message_);
         left_ -= piece_.size();
-      } else if (used_ == 0 && piece_.size() >= kBlock) {
-        offer(piece_.data(), piece_.size() / kBlock);
-        piece_ = piece_.subspan(blocks_ * kBlock);
+      } else if (used_ == 0 && piece_.size() >= kSha256Block) {
+        offer(piece_.data(), piece_.size() / kSha256Block);
+        piece_ = piece_.subspan(blocks_ * kSha256Block);
       } else if (piece_.empty()) {
         pad();
       } else {
@@ -241,21 +240,21 @@ class Lane {
     blocks_ = blocks;
   }
   void hold() noexcept {
-    const std::size_t take = std::min(piece_.size(), kBlock - used_);
+    const std::size_t take = std::min(piece_.size(), kSha256Block - used_);
     std::memcpy(held_.data() + used_, piece_.data(), take);
     piece_ = piece_.subspan(take);
     used_ += take;
-    if (used_ < kBlock) return;
+    if (used_ < kSha256Block) return;
     offer(held_.data(), 1);
     used_ = 0;
   }
   // One bit, zeros, and the length in bits as the last eight bytes of a block.
   void pad() noexcept {
-    const std::size_t size = used_ < kBlock - 8 ? kBlock : 2 * kBlock;
+    const std::size_t size = used_ < kSha256Block - 8 ? kSha256Block : 2 * kSha256Block;
     held_[used_] = std::byte{0x80};
     std::fill(held_.begin() + static_cast<std::ptrdiff_t>(used_ + 1), held_.end(), std::byte{0});
     base::store_be(held_.data() + size - 8, bits_);
-    offer(held_.data(), size / kBlock);
+    offer(held_.data(), size / kSha256Block);
     padded_ = true;
   }
 
@@ -264,7 +263,7 @@ class Lane {
   std::uint64_t left_ = 0, bits_ = 0;  // left_: not yet requested
   const std::byte* from_ = nullptr;
   bool padded_ = false;
-  std::array<std::byte, 2 * kBlock> held_;
+  std::array<std::byte, 2 * kSha256Block> held_;
 };
 
 struct Job {
@@ -323,7 +322,9 @@ void hash_one(const Job& job, std::size_t message, Sha256& hash) {
 
 // Whether the first and longest of these is short enough compared with the others.
 bool is_worth(const Job& job, std::span<const std::size_t> messages) {
-  const auto blocks = [&](std::size_t message) { return (job.prefix.size() + job.lengths[message] + 8) / kBlock + 1; };
+  const auto blocks = [&](std::size_t message) {
+    return (job.prefix.size() + job.lengths[message] + 8) / kSha256Block + 1;
+  };
   std::uint64_t sum = 0;
   for (const std::size_t message : messages) sum += blocks(message);
   return sum / kWorth >= blocks(messages.front());

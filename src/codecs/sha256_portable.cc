@@ -12,36 +12,36 @@
 namespace weighbridge::codecs {
 namespace {
 
-using Words = std::uint32_t __attribute__((vector_size(16)));
-using Octets = std::uint8_t __attribute__((vector_size(16)));
+using FourWords = std::uint32_t __attribute__((vector_size(16)));
+using SixteenOctets = std::uint8_t __attribute__((vector_size(16)));
 
-template <int N> inline Words rotated(const Words& x) noexcept { return x >> N | x << (32 - N); }
-inline Words late(const Words& y) noexcept { return rotated<17>(y) ^ rotated<19>(y) ^ y >> 10; }
+template <int N> inline FourWords rotated(const FourWords& x) noexcept { return x >> N | x << (32 - N); }
+inline FourWords late(const FourWords& y) noexcept { return rotated<17>(y) ^ rotated<19>(y) ^ y >> 10; }
 
 // The words of one block, and of its message schedule, four at a time, each plus its round's constant.
 struct Schedule {
-  Words last[4];  // of sixteen words; [i % 4] begins with word 4 i
+  FourWords last[4];  // of sixteen words; [i % 4] begins with word 4 i
   alignas(16) std::uint32_t plus[64];
 
   void keep(std::size_t i) noexcept {
-    Words sum;
+    FourWords sum;
     std::memcpy(&sum, &kSha256Round[4 * i], sizeof sum);
     sum += last[i % 4];
     std::memcpy(plus + 4 * i, &sum, sizeof sum);
   }
   void load(std::size_t i, const std::byte* data) noexcept {
-    Octets raw;
+    SixteenOctets raw;
     std::memcpy(&raw, data + 16 * i, sizeof raw);
     if constexpr (std::endian::native == std::endian::little)
       raw = __builtin_shufflevector(raw, raw, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
     std::memcpy(&last[i], &raw, sizeof raw);
     keep(i);
   }
-  // Words 4 i to 4 i + 3, from 4 on. The last two of them follow from the first two.
+  // FourWords 4 i to 4 i + 3, from 4 on. The last two of them follow from the first two.
   void extend(std::size_t i) noexcept {
-    Words &w = last[i % 4], none{};
-    const Words &w7 = last[(i + 2) % 4], &w3 = last[(i + 3) % 4];
-    const Words x = __builtin_shufflevector(w, last[(i + 1) % 4], 1, 2, 3, 4);
+    FourWords &w = last[i % 4], none{};
+    const FourWords &w7 = last[(i + 2) % 4], &w3 = last[(i + 3) % 4];
+    const FourWords x = __builtin_shufflevector(w, last[(i + 1) % 4], 1, 2, 3, 4);
     w += (rotated<7>(x) ^ rotated<18>(x) ^ x >> 3) + __builtin_shufflevector(w7, w3, 1, 2, 3, 4);
     w += late(__builtin_shufflevector(w3, none, 2, 3, 4, 4));
     w += late(__builtin_shufflevector(w, none, 4, 4, 0, 1));

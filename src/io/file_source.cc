@@ -97,7 +97,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     for (const ReadRange& range : ranges) require_range(range.offset, range.out.size());
 #ifdef __linux__
     if (access_ == Access::mapped) return Source::read(ranges);
-    constexpr std::size_t kMost = 512;  // half the limit of a call: each range may have a gap before it
+    constexpr std::size_t kMostRanges = 512;  // half the limit of a call: each range may have a gap before it
     std::array<std::byte, 4096> between;
     std::vector<struct iovec> pieces;
     const auto file = file_.use();
@@ -105,7 +105,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       pieces.clear();
       std::uint64_t end = ranges[first].offset;
       std::size_t last = first;
-      for (; last < ranges.size() && last - first < kMost; ++last) {
+      for (; last < ranges.size() && last - first < kMostRanges; ++last) {
         const ReadRange& next = ranges[last];
         if (next.offset < end || next.offset - end > between.size()) break;
         if (next.offset > end) pieces.push_back({between.data(), base::to_size(next.offset - end)});

@@ -17,9 +17,9 @@
 namespace weighbridge::wire {
 namespace {
 
+using namespace cbor_detail;
 using Kind = DeterministicFault::Kind;
 
-constexpr unsigned kText = 3, kArray = 4, kMap = 5, kTag = 6, kOther = 7;
 constexpr std::uint16_t kNan = 0x7E00;
 
 // Whether a half has this value, which is not NaN.

@@ -13,12 +13,9 @@
 namespace weighbridge::wire {
 namespace {
 
-using cbor_detail::info_of;
-using cbor_detail::kBreak;
-using cbor_detail::major_of;
+using namespace cbor_detail;
 
-// Major types (RFC 8949, section 3.1) and values of major type 7 (section 3.3).
-constexpr unsigned kNegative = 1, kBytes = 2, kText = 3, kArray = 4, kMap = 5, kTag = 6, kOther = 7;
+// Values of major type 7 (RFC 8949, section 3.3).
 constexpr unsigned kFalse = 20, kTrue = 21, kNull = 22, kUndefined = 23, kSimpleByte = 24, kHalf = 25, kDouble = 27;
 constexpr unsigned kIndefinite = 31;
 

@@ -208,6 +208,8 @@ class CborReader {
 
 namespace cbor_detail {
 
+// Major types (RFC 8949, section 3.1).
+constexpr unsigned kNegative = 1, kBytes = 2, kText = 3, kArray = 4, kMap = 5, kTag = 6, kOther = 7;
 constexpr char kBreak = '\xFF';
 constexpr unsigned major_of(char byte) noexcept { return static_cast<unsigned char>(byte) >> 5; }
 constexpr unsigned info_of(char byte) noexcept { return static_cast<unsigned char>(byte) & 31u; }

@@ -16,8 +16,8 @@ namespace weighbridge::wire {
 namespace {
 
 // First bytes of major type 7 (RFC 8949, section 3.3).
-constexpr unsigned kFalse = 0xF4, kTrue = 0xF5, kNull = 0xF6, kUndefined = 0xF7, kHalf = 0xF9, kSingle = 0xFA,
-                   kDouble = 0xFB;
+constexpr unsigned kFalseByte = 0xF4, kTrueByte = 0xF5, kNullByte = 0xF6, kUndefinedByte = 0xF7, kHalfByte = 0xF9,
+                   kSingleByte = 0xFA, kDoubleByte = 0xFB;
 
 // The single with exactly this value, NaN payload included.
 std::optional<std::uint32_t> as_single(double value) noexcept {
@@ -85,9 +85,9 @@ void CborWriter::text(std::string_view text) {
   out_ += text;
 }
 
-void CborWriter::boolean(bool value) { out_.push_back(static_cast<char>(value ? kTrue : kFalse)); }
-void CborWriter::null() { out_.push_back(static_cast<char>(kNull)); }
-void CborWriter::undefined() { out_.push_back(static_cast<char>(kUndefined)); }
+void CborWriter::boolean(bool value) { out_.push_back(static_cast<char>(value ? kTrueByte : kFalseByte)); }
+void CborWriter::null() { out_.push_back(static_cast<char>(kNullByte)); }
+void CborWriter::undefined() { out_.push_back(static_cast<char>(kUndefinedByte)); }
 
 void CborWriter::simple(std::uint8_t value) {
   if (value >= 24 && value < 32) base::misuse("cbor-simple", "the CBOR simple values 24 to 31 do not exist");
@@ -98,13 +98,13 @@ void CborWriter::floating(double value) {
   if (const auto half = as_half(value))
     float16(*half);
   else if (const auto single = as_single(value))
-    fixed(kSingle, *single);
+    fixed(kSingleByte, *single);
   else
     float64(value);
 }
 
-void CborWriter::float16(std::uint16_t bits) { fixed(kHalf, bits); }
-void CborWriter::float32(float value) { fixed(kSingle, std::bit_cast<std::uint32_t>(value)); }
-void CborWriter::float64(double value) { fixed(kDouble, std::bit_cast<std::uint64_t>(value)); }
+void CborWriter::float16(std::uint16_t bits) { fixed(kHalfByte, bits); }
+void CborWriter::float32(float value) { fixed(kSingleByte, std::bit_cast<std::uint32_t>(value)); }
+void CborWriter::float64(double value) { fixed(kDoubleByte, std::bit_cast<std::uint64_t>(value)); }
 
 }  // namespace weighbridge::wire
