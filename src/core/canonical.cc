@@ -84,9 +84,9 @@ void sort_json(Value::Entry& entry) {
   if (in.ok() && in.finish()) entry.second = Value::text(std::move(out));
 }
 
-class Maker {
+class CanonicalMaker {
  public:
-  explicit Maker(const Model& model) : model_(model) {}
+  explicit CanonicalMaker(const Model& model) : model_(model) {}
 
   Canonical run() {
     draft_.begin_view(model_);
@@ -160,7 +160,7 @@ Tokenizer canonical(Tokenizer from) {
 
 Canonical canonical(const Model& model) {
   if (Access::state(model) == nullptr) return {model, {}, {}};
-  return Maker(model).run();
+  return CanonicalMaker(model).run();
 }
 
 void stream_widened(const Part& part, const Context& context,

@@ -15,11 +15,11 @@ namespace weighbridge::core {
 namespace {
 
 // Caps the caller's limit, because values are read by recursion as deep as the index nests.
-constexpr std::uint32_t kDeepest = 1000;
+constexpr std::uint32_t kDeepestCbor = 1000;
 
 }  // namespace
 
-std::uint32_t CborWalk::depth() const noexcept { return std::min(context_.limits.depth, kDeepest); }
+std::uint32_t CborWalk::depth() const noexcept { return std::min(context_.limits.depth, kDeepestCbor); }
 
 void CborWalk::enter(HeaderMemory index, std::uint64_t begin, std::size_t shortest, std::string_view what) {
   begin_ = begin;

@@ -32,7 +32,7 @@ namespace {
 // kernel reads ahead anyway.
 constexpr std::uint64_t kChunk = std::uint64_t{256} << 10;
 // Any thread checks pieces of this size of long raw parts with a CRC.
-constexpr std::uint64_t kPiece = std::uint64_t{8} << 20;
+constexpr std::uint64_t kCrcPiece = std::uint64_t{8} << 20;
 // Parts up to this size are read together with their neighbors, up to kGather at once, including the gaps between them.
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
 constexpr std::uint64_t kGather = std::uint64_t{1} << 20;
@@ -86,7 +86,7 @@ std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) no
   return static_cast<std::uint64_t>(at - bytes.begin());
 }
 
-std::string lower(std::string_view digits) {
+std::string lower_hex(std::string_view digits) {
   std::string out(digits);
   for (char& c : out)
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
@@ -236,16 +236,16 @@ class Pass {
       abreast_.push_back(i);
       return;
     }
-    if (run.sha256 || run.xxh3 || run.codec || run.range.length <= 2 * kPiece) {
+    if (run.sha256 || run.xxh3 || run.codec || run.range.length <= 2 * kCrcPiece) {
       tasks_.push_back({run.range.length, i, 1, nullptr, 0});
       return;
     }
-    const auto pieces = static_cast<std::uint32_t>((run.range.length + kPiece - 1) / kPiece);
+    const auto pieces = static_cast<std::uint32_t>((run.range.length + kCrcPiece - 1) / kCrcPiece);
     Split& split = *splits_.emplace_back(std::make_unique<Split>());
     split.run = i;
     split.pieces.resize(pieces);
     split.left = pieces;
-    for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kPiece, i, 1, &split, p});
+    for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kCrcPiece, i, 1, &split, p});
   }
 
   // Long runs of similar length share a task, as long as every thread gets its share. A small group would gain nothing.
@@ -306,9 +306,9 @@ class Pass {
 
   void check_piece(Split& split, std::uint32_t index) {
     const Run& run = runs_[split.run];
-    const std::uint64_t begin = index * kPiece;
+    const std::uint64_t begin = index * kCrcPiece;
     Outcome& outcome = split.pieces[index];
-    read(run, run.range.offset + begin, std::min(kPiece, run.range.length - begin),
+    read(run, run.range.offset + begin, std::min(kCrcPiece, run.range.length - begin),
          [&](std::uint64_t done, std::span<const std::byte> chunk) {
            if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
            if (run.boolean) note_bool(outcome, begin + done, chunk);
@@ -316,7 +316,7 @@ class Pass {
     if (split.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Outcome whole = split.pieces.front();
     for (std::uint32_t p = 1; p < split.pieces.size(); ++p) {
-      const std::uint64_t length = std::min(kPiece, run.range.length - p * kPiece);
+      const std::uint64_t length = std::min(kCrcPiece, run.range.length - p * kCrcPiece);
       whole.crc32c = codecs::combine(codecs::CrcKind::crc32c, whole.crc32c, split.pieces[p].crc32c, length);
       if (!whole.bad_bool) {
         whole.bad_bool = split.pieces[p].bad_bool;
@@ -480,7 +480,7 @@ class Pass {
     // Bytes that do not decode to the part's size have no digest; the rule about the encoding reports them.
     const bool has_digest = job.digest < PartDigest::crc32 || !coded || (outcome.held && *outcome.held == size);
     if (job.digest != PartDigest::none && has_digest) {
-      const std::string expected = lower(job.expected);
+      const std::string expected = lower_hex(job.expected);
       const std::string found = job.digest == PartDigest::sha256 || (job.digest == PartDigest::decoded_sha256 && !coded)
                                     ? codecs::to_hex(outcome.sha256)
                                 : job.digest == PartDigest::decoded_sha256 ? codecs::to_hex(outcome.decoded_sha256)

@@ -90,15 +90,15 @@ template <class Name, class Same>
 bool merge_runs(std::span<const std::uint32_t> all, std::span<const std::size_t> ends, Name name,
                 std::vector<std::uint32_t>& merged, Same same) {
   constexpr std::size_t kWorthwhile = 8;  // tensors in a piece
-  struct Run {
+  struct SortedRun {
     std::span<const std::uint32_t> rest;
     std::string_view first;
   };
-  const auto after = [](const Run& a, const Run& b) {
+  const auto after = [](const SortedRun& a, const SortedRun& b) {
     const int order = a.first.compare(b.first);
     return order != 0 ? order > 0 : a.rest[0] > b.rest[0];
   };
-  std::vector<Run> heap;
+  std::vector<SortedRun> heap;
   for (std::size_t begin = 0; const std::size_t end : ends) {
     if (end > begin) heap.push_back({all.subspan(begin, end - begin), name(all[begin])});
     begin = end;
@@ -110,11 +110,11 @@ bool merge_runs(std::span<const std::uint32_t> all, std::span<const std::size_t>
   while (!heap.empty()) {
     if (pieces_left-- == 0) return false;
     std::pop_heap(heap.begin(), heap.end(), after);
-    Run run = heap.back();
+    SortedRun run = heap.back();
     heap.pop_back();
     std::size_t taken = run.rest.size();
     if (!heap.empty()) {
-      const Run& next = heap.front();
+      const SortedRun& next = heap.front();
       const auto precedes = [&](std::uint32_t i) {
         const int order = name(i).compare(next.first);
         return order != 0 ? order < 0 : i < next.rest[0];

@@ -13,7 +13,7 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::size_t kMostSteps = 1000, kDeepest = 50, kUnset = SIZE_MAX;
+constexpr std::size_t kMostPatternSteps = 1000, kDeepestGroup = 50, kUnset = SIZE_MAX;
 constexpr std::uint32_t kMostRepeats = 1000;
 
 // "s/a/b/" with a backslash before a slash that belongs to a or b.
@@ -81,7 +81,7 @@ class PatternParser {
   }
   std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(out_.steps_.size()); }
   void add(Kind kind, std::uint32_t a = 0, std::uint32_t b = 0) {
-    if (out_.steps_.size() >= kMostSteps) fail("is too long, with its repetitions written out");
+    if (out_.steps_.size() >= kMostPatternSteps) fail("is too long, with its repetitions written out");
     out_.steps_.push_back({kind, a, b});
   }
   void save(std::size_t slot) { add(Kind::save, static_cast<std::uint32_t>(slot)); }
@@ -103,7 +103,7 @@ class PatternParser {
   }
 
   void alternatives(std::size_t depth) {
-    if (depth > kDeepest) fail("nests too deeply");
+    if (depth > kDeepestGroup) fail("nests too deeply");
     const std::uint32_t begin = here();
     sequence(depth);
     if (!accept("|")) return;

@@ -16,10 +16,10 @@
 namespace weighbridge::core {
 namespace {
 
-using Pair = std::pair<std::string_view, std::string_view>;
+using GlobalName = std::pair<std::string_view, std::string_view>;
 
 // "*" is every name of the module and of the modules beneath it.
-constexpr auto kDangerous = std::to_array<Pair>({
+constexpr auto kDangerous = std::to_array<GlobalName>({
     {"IPython", "*"},
     {"__builtin__", "__import__"},
     {"__builtin__", "apply"},
@@ -278,7 +278,7 @@ static_assert(std::ranges::is_sorted(kDangerous));
 struct Harmless {
   std::string_view module, name;
   bool object_only;
-  auto key() const noexcept { return Pair{module, name}; }
+  auto key() const noexcept { return GlobalName{module, name}; }
 };
 // core/harmless_globals.def, sorted.
 const std::vector<Harmless>& harmless() {
@@ -296,12 +296,12 @@ const std::vector<Harmless>& harmless() {
   return all;
 }
 const Harmless* find_harmless(std::string_view module, std::string_view name) {
-  const auto found = std::ranges::lower_bound(harmless(), Pair{module, name}, {}, &Harmless::key);
-  return found != harmless().end() && found->key() == Pair{module, name} ? &*found : nullptr;
+  const auto found = std::ranges::lower_bound(harmless(), GlobalName{module, name}, {}, &Harmless::key);
+  return found != harmless().end() && found->key() == GlobalName{module, name} ? &*found : nullptr;
 }
 
 bool lists(std::string_view module, std::string_view name) noexcept {
-  return std::ranges::binary_search(kDangerous, Pair{module, name});
+  return std::ranges::binary_search(kDangerous, GlobalName{module, name});
 }
 
 // The module itself, and the modules that it is in.
@@ -391,7 +391,7 @@ constexpr std::size_t kMostNamed = 1000;
 namespace {
 
 // What makes a tensor of the bytes of a file, whose pickles are looked into.
-constexpr Pair kLoadFromBytes{"torch.storage", "_load_from_bytes"}, kEncode{"_codecs", "encode"};
+constexpr GlobalName kLoadFromBytes{"torch.storage", "_load_from_bytes"}, kEncode{"_codecs", "encode"};
 
 // Whether each call of kLoadFromBytes has the bytes themselves as its argument, or the text of which protocol 2 makes
 // them.
@@ -406,7 +406,7 @@ bool gets_only_bytes(const wire::Pickle& pickle) {
     if (pickle.kind(r) != PickleKind::object) continue;
     const wire::Pickle::Ref callee = pickle.callee(r);
     if (pickle.kind(callee) != PickleKind::global || pickle.computed(callee) ||
-        Pair{pickle.module(callee), pickle.name(callee)} != kLoadFromBytes)
+        GlobalName{pickle.module(callee), pickle.name(callee)} != kLoadFromBytes)
       continue;
     const auto given = argument(r);
     if (!given || pickle.tuple(pickle.arguments(r)).size() != 1) return false;
@@ -414,7 +414,7 @@ bool gets_only_bytes(const wire::Pickle& pickle) {
     if (pickle.kind(*given) != PickleKind::object) return false;
     const wire::Pickle::Ref by = pickle.callee(*given);
     const auto text = argument(*given);
-    if (pickle.kind(by) != PickleKind::global || Pair{pickle.module(by), pickle.name(by)} != kEncode || !text ||
+    if (pickle.kind(by) != PickleKind::global || GlobalName{pickle.module(by), pickle.name(by)} != kEncode || !text ||
         pickle.kind(*text) != PickleKind::text || pickle.tuple(pickle.arguments(*given)).size() != 2)
       return false;
     const wire::Pickle::Ref encoding = pickle.tuple(pickle.arguments(*given))[1];
@@ -427,7 +427,7 @@ bool gets_only_bytes(const wire::Pickle& pickle) {
 bool is_known(const wire::Pickle& pickle, const PickleRules& rules, wire::Pickle::Ref ref, bool run,
               std::optional<bool>& loads_bytes) {
   const std::string_view module = pickle.module(ref), name = pickle.name(ref);
-  if (Pair{module, name} == kLoadFromBytes) {
+  if (GlobalName{module, name} == kLoadFromBytes) {
     if (!loads_bytes) loads_bytes = pickle.ok() && gets_only_bytes(pickle);
     return *loads_bytes;
   }

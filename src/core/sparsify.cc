@@ -274,9 +274,9 @@ std::uint64_t coo_bytes(std::size_t rank, std::uint64_t count, std::uint64_t wid
   return base::checked_mul(count, kIndex * rank + width).value_or(UINT64_MAX);
 }
 
-class Maker {
+class SparseMaker {
  public:
-  Maker(const Model& model, Layout layout, double density, std::string_view no_digest, const Context& context)
+  SparseMaker(const Model& model, Layout layout, double density, std::string_view no_digest, const Context& context)
       : model_(model), layout_(layout), density_(density), no_digest_(no_digest), context_(context) {}
 
   Sparsified run() {
@@ -416,7 +416,7 @@ class Maker {
 
 Sparsified sparsified(const Model& model, Layout layout, double density, std::string_view no_digest,
                       const Context& context) {
-  return Maker(model, layout, density, no_digest, context).run();
+  return SparseMaker(model, layout, density, no_digest, context).run();
 }
 
 }  // namespace weighbridge::core

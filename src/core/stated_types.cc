@@ -77,8 +77,8 @@ std::optional<Value> from_json(wire::JsonReader& in, std::string& scratch) {
 
 std::optional<Value> parse_json(std::string_view text) {
   // The text comes from a file, so the size of the parsed value is bounded.
-  constexpr std::size_t kLongest = std::size_t{1} << 20;
-  if (text.size() > kLongest) return std::nullopt;
+  constexpr std::size_t kLongestJson = std::size_t{1} << 20;
+  if (text.size() > kLongestJson) return std::nullopt;
   wire::JsonReader in(text, 64);
   std::string scratch;
   auto value = from_json(in, scratch);

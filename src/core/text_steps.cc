@@ -83,7 +83,7 @@ template <class Step> struct Setting {
   bool (*set)(std::string_view raw, Step&);
 };
 
-template <class Step> struct Row {
+template <class Step> struct StepRow {
   std::string_view type;
   Step step;
   std::vector<Setting<Step>> settings;
@@ -91,7 +91,7 @@ template <class Step> struct Row {
 
 template <class Step> class StepReader {
  public:
-  StepReader(std::string part, std::string list, const std::vector<Row<Step>>& rows,
+  StepReader(std::string part, std::string list, const std::vector<StepRow<Step>>& rows,
              std::vector<RefusedSetting>& refused)
       : part_(std::move(part)), list_(std::move(list)), rows_(rows), refused_(refused) {}
 
@@ -113,7 +113,7 @@ template <class Step> class StepReader {
     const auto name = members && type != members->end() ? json_string(type->raw) : std::nullopt;
     if (!name) return refuse({}, raw, "it is not a step with a type");
     if (*name == "Sequence") return read_list(*members, depth);
-    const auto row = std::ranges::find(rows_, *name, &Row<Step>::type);
+    const auto row = std::ranges::find(rows_, *name, &StepRow<Step>::type);
     if (row == rows_.end()) return refuse("type", type->raw, "this step is not supported");
     Step step = row->step;
     for (const Entry& member : *members) {
@@ -142,7 +142,7 @@ template <class Step> class StepReader {
   }
 
   const std::string part_, list_;
-  const std::vector<Row<Step>>& rows_;
+  const std::vector<StepRow<Step>>& rows_;
   std::vector<RefusedSetting>& refused_;
   std::vector<Step> out_;
 };
@@ -165,9 +165,9 @@ bool set_content(std::string_view raw, TextStep& step) {
   return true;
 }
 
-const std::vector<Row<TextStep>>& text_rows() {
+const std::vector<StepRow<TextStep>>& text_rows() {
   using Kind = TextStep::Kind;
-  static const std::vector<Row<TextStep>> rows = {
+  static const std::vector<StepRow<TextStep>> rows = {
       {"BertNormalizer",
        {.kind = Kind::bert},
        {{"clean_text", [](std::string_view raw, TextStep& step) { return set_flag(raw, step.clean); }},
@@ -207,9 +207,9 @@ bool set_delimiter(std::string_view raw, SplitStep& step) {
   return first.valid && first.length == text->size();
 }
 
-const std::vector<Row<SplitStep>>& split_rows() {
+const std::vector<StepRow<SplitStep>>& split_rows() {
   using Kind = SplitStep::Kind;
-  static const std::vector<Row<SplitStep>> rows = {
+  static const std::vector<StepRow<SplitStep>> rows = {
       {"BertPreTokenizer", {.kind = Kind::bert}, {}},
       {"Whitespace", {.kind = Kind::words}, {}},
       {"WhitespaceSplit", {.kind = Kind::spaces}, {}},

@@ -34,9 +34,9 @@ struct Place {
   std::uint32_t tensor = 0;  // of the draft
 };
 
-class Walk {
+class IndexWalk {
  public:
-  Walk(std::string_view index, const Header& header, core::Findings& findings, core::Draft& draft)
+  IndexWalk(std::string_view index, const Header& header, core::Findings& findings, core::Draft& draft)
       : index_(index), header_(header), findings_(findings), draft_(draft) {}
 
   void run(const std::optional<Numbers>& numbers) {
@@ -235,7 +235,7 @@ std::uint64_t names_size(const char* descriptors, std::uint64_t count) noexcept 
 
 void read_index(std::string_view index, const Header& header, const std::optional<Numbers>& numbers,
                 core::Findings& findings, core::Draft& draft) {
-  Walk(index, header, findings, draft).run(numbers);
+  IndexWalk(index, header, findings, draft).run(numbers);
 }
 
 }  // namespace weighbridge::embd

@@ -30,9 +30,9 @@ struct RawEntry {
   std::uint64_t value_at() const { return at + kMetadataEntrySize + key.size(); }
 };
 
-class Walk {
+class MetadataWalk {
  public:
-  Walk(std::string_view section, std::uint64_t offset, const Limits& limits, core::Findings& findings)
+  MetadataWalk(std::string_view section, std::uint64_t offset, const Limits& limits, core::Findings& findings)
       : section_(section), offset_(offset), limits_(limits), findings_(findings) {}
 
   std::optional<Metadata> run() {
@@ -159,7 +159,7 @@ std::size_t Metadata::find(std::string_view key) const noexcept {
 
 std::optional<Metadata> read_metadata(std::string_view section, std::uint64_t offset, const Limits& limits,
                                       core::Findings& findings) {
-  return Walk(section, offset, limits, findings).run();
+  return MetadataWalk(section, offset, limits, findings).run();
 }
 
 std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t offset, core::Findings& findings) {

@@ -62,9 +62,9 @@ bool has_old_layout(std::string_view head, std::string_view tail) {
          names(base::load_le<std::uint16_t>(head.data() + 12), 14);
 }
 
-class Walk {
+class FileWalk {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+  FileWalk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
       : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
 
   void run() {
@@ -322,7 +322,7 @@ class Walk {
 }  // namespace
 
 void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
-  Walk(source, context, findings, draft).run();
+  FileWalk(source, context, findings, draft).run();
 }
 
 }  // namespace weighbridge::embd

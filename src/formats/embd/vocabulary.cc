@@ -19,11 +19,11 @@ namespace {
 // Memory that a token takes besides its text: the offset of its end. An empty token takes two bytes in the file.
 constexpr std::uint64_t kTokenCost = 8;
 
-constexpr core::FieldRow kHeaderRows[] = {{"vocab_size", 4}, {"total_bytes", 4}, {"special_tokens", 4}};
+constexpr core::FieldRow kVocabularyRows[] = {{"vocab_size", 4}, {"total_bytes", 4}, {"special_tokens", 4}};
 
-class Walk {
+class VocabularyWalk {
  public:
-  Walk(std::string_view section, std::uint64_t offset, const Limits& limits, core::Findings& findings)
+  VocabularyWalk(std::string_view section, std::uint64_t offset, const Limits& limits, core::Findings& findings)
       : section_(section), offset_(offset), limits_(limits), findings_(findings) {}
 
   std::optional<Tokenizer> run() {
@@ -42,7 +42,7 @@ class Walk {
       total_ = base::load_le<std::uint32_t>(section_.data() + 4);
       special_ = base::load_le<std::uint32_t>(section_.data() + 8);
       findings_.fields(Span::Kind::entry, offset_, std::as_bytes(std::span(section_)).first(kVocabHeaderSize),
-                       "vocabulary header", kHeaderRows);
+                       "vocabulary header", kVocabularyRows);
     }
     if (base::fits(kVocabHeaderSize, total_, section_.size())) return true;
     findings_.report(rules::kVocabSize, {.offset = offset_}, "at least " + bytes_text(kVocabHeaderSize + total_),
@@ -159,7 +159,7 @@ std::string obstacle_of(const Tokenizer& tokenizer) {
 
 std::optional<Tokenizer> read_vocabulary(std::string_view section, std::uint64_t offset, const Limits& limits,
                                          core::Findings& findings) {
-  return Walk(section, offset, limits, findings).run();
+  return VocabularyWalk(section, offset, limits, findings).run();
 }
 
 VocabularyPlan plan_vocabulary(const Tokenizer& tokenizer) {

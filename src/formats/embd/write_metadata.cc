@@ -20,9 +20,9 @@ void check_option(std::string_view key, std::string_view text) {
     base::misuse("metadata", std::string(key) + " is to be UTF-8 text of at most " + bytes_text(kMaxText));
 }
 
-class Planner {
+class MetadataPlanner {
  public:
-  Planner(const Model& model, const Options& options, core::Ledger ledger)
+  MetadataPlanner(const Model& model, const Options& options, core::Ledger ledger)
       : model_(model), options_(options), ledger_(ledger), told_(derive(model)) {}
 
   MetadataPlan run() {
@@ -154,7 +154,7 @@ class Planner {
 }  // namespace
 
 MetadataPlan plan_metadata(const Model& model, const Options& options, core::Ledger ledger) {
-  return Planner(model, options, ledger).run();
+  return MetadataPlanner(model, options, ledger).run();
 }
 
 }  // namespace weighbridge::embd

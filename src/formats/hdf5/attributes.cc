@@ -21,9 +21,9 @@ namespace {
 constexpr std::uint64_t kCost = 160;     // of an entry, besides its bytes
 constexpr std::uint64_t kTextCost = 16;  // of a text in an array
 
-class Reader {
+class AttributeReader {
  public:
-  Reader(File& file, Cursor in) : file_(file), in_(in) {}
+  AttributeReader(File& file, Cursor in) : file_(file), in_(in) {}
 
   Attribute run() {
     Attribute out;
@@ -144,7 +144,7 @@ void read_attributes(File& file, const ObjectHeader& header, const std::function
                      const std::function<void(const Broken&)>& broken) {
   const auto add = [&](Cursor in, const std::function<void(Attribute)>& use) {
     try {
-      use(Reader(file, in).run());
+      use(AttributeReader(file, in).run());
     } catch (const Broken& fault) {
       if (fault.whole) throw;
       broken(fault);

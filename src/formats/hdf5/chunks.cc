@@ -33,9 +33,9 @@ std::string filter_name(std::uint16_t id) {
   }
 }
 
-class Reader {
+class ChunkReader {
  public:
-  Reader(File& file, const ChunkIndex& index, std::span<const std::uint64_t> most, Chunked& out)
+  ChunkReader(File& file, const ChunkIndex& index, std::span<const std::uint64_t> most, Chunked& out)
       : file_(file), index_(index), most_(most), out_(out), rule_(file.rules.kChunkIndex) {}
 
   void run() {
@@ -380,7 +380,7 @@ std::vector<Filter> read_filters(Cursor in, std::string& unknown) {
 }
 
 void read_chunks(File& file, const ChunkIndex& index, std::span<const std::uint64_t> most, Chunked& out) {
-  Reader(file, index, most, out).run();
+  ChunkReader(file, index, most, out).run();
 }
 
 }  // namespace weighbridge::hdf5

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 63;
 
-class Reader {
+class DatasetReader {
  public:
-  Reader(File& file, const ObjectHeader& header, std::uint64_t at) : file_(file), header_(header), at_(at) {}
+  DatasetReader(File& file, const ObjectHeader& header, std::uint64_t at) : file_(file), header_(header), at_(at) {}
 
   Dataset run() {
     out_.space = read_dataspace(content(Message::dataspace, file_.rules.kDataspace));
@@ -243,7 +243,7 @@ bool is_dataset(const ObjectHeader& header) noexcept {
 }
 
 Dataset read_dataset(File& file, const ObjectHeader& header, std::uint64_t at) {
-  return Reader(file, header, at).run();
+  return DatasetReader(file, header, at).run();
 }
 
 }  // namespace weighbridge::hdf5

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint64_t kLinkCost = sizeof(Link) + 32;  // besides the texts
 
-class Reader {
+class LinkReader {
  public:
-  Reader(File& file, const ObjectHeader& header) : file_(file), header_(header) {}
+  LinkReader(File& file, const ObjectHeader& header) : file_(file), header_(header) {}
 
   std::vector<Link> run() {
     if (const HeaderMessage* const table = header_.find(Message::symbol_table)) read_table(*table);
@@ -121,6 +121,6 @@ bool is_group(const ObjectHeader& header) noexcept {
          header.has(Message::group_info);
 }
 
-std::vector<Link> read_links(File& file, const ObjectHeader& header) { return Reader(file, header).run(); }
+std::vector<Link> read_links(File& file, const ObjectHeader& header) { return LinkReader(file, header).run(); }
 
 }  // namespace weighbridge::hdf5

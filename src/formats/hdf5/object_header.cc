@@ -13,9 +13,9 @@ struct Continuation {
   std::uint64_t address = 0, length = 0;
 };
 
-class Reader {
+class ObjectHeaderReader {
  public:
-  Reader(File& file, std::uint64_t address) : file_(file), address_(address) {}
+  ObjectHeaderReader(File& file, std::uint64_t address) : file_(file), address_(address) {}
 
   ObjectHeader run() {
     const std::string head = file_.read(address_, 4);
@@ -135,7 +135,7 @@ const HeaderMessage* ObjectHeader::find(Message type) const noexcept {
   return found == messages.end() ? nullptr : &*found;
 }
 
-ObjectHeader read_object_header(File& file, std::uint64_t address) { return Reader(file, address).run(); }
+ObjectHeader read_object_header(File& file, std::uint64_t address) { return ObjectHeaderReader(file, address).run(); }
 
 Cursor content_of(File& file, Message type, Cursor bytes, bool shared, ObjectHeader& keep) {
   if (!shared) return bytes;

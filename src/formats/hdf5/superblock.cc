@@ -11,9 +11,9 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-class Reader {
+class SuperblockReader {
  public:
-  Reader(File& file, core::Findings& findings) : file_(file), findings_(findings) {}
+  SuperblockReader(File& file, core::Findings& findings) : file_(file), findings_(findings) {}
 
   Superblock run() {
     const std::uint64_t at = find();
@@ -114,7 +114,7 @@ class Reader {
 
 }  // namespace
 
-Superblock read_superblock(File& file, core::Findings& findings) { return Reader(file, findings).run(); }
+Superblock read_superblock(File& file, core::Findings& findings) { return SuperblockReader(file, findings).run(); }
 
 bool has_superblock(std::span<const std::byte> head) noexcept {
   const std::string_view text{reinterpret_cast<const char*>(head.data()), head.size()};

@@ -76,4 +76,10 @@ void copy_json(wire::JsonWriter& out, std::string_view json) {
   copy(in, out);
 }
 
+std::string compact(std::string_view json) {
+  wire::JsonWriter out;
+  copy_json(out, json);
+  return out.take();
+}
+
 }  // namespace weighbridge::huggingface

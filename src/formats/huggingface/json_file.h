@@ -29,5 +29,7 @@ std::string attribute_text(const Member&);
 std::string attribute_json(std::string_view text);
 // Writes the value of a text that must be valid JSON.
 void copy_json(wire::JsonWriter&, std::string_view json);
+// The same by itself, without spaces.
+std::string compact(std::string_view json);
 
 }  // namespace weighbridge::huggingface

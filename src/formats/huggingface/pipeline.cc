@@ -18,9 +18,9 @@ constexpr std::string_view kWordsOfGpt2 =
                                R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
                            kDigit = R"(\p{N})", kDigits = R"(\p{N}+)";
 
-class Reader {
+class PipelineReader {
  public:
-  Reader(Reading& reading, const JsonObject& file) : reading_(reading), file_(file) {}
+  PipelineReader(Reading& reading, const JsonObject& file) : reading_(reading), file_(file) {}
 
   Pipeline run() {
     walk("normalizer", "normalizers", [&](const std::string& type, const JsonObject& step) { normalize(type, step); });
@@ -118,6 +118,8 @@ class Reader {
 
 }  // namespace
 
-Pipeline read_pipeline(Reading& reading, const JsonObject& tokenizer) { return Reader(reading, tokenizer).run(); }
+Pipeline read_pipeline(Reading& reading, const JsonObject& tokenizer) {
+  return PipelineReader(reading, tokenizer).run();
+}
 
 }  // namespace weighbridge::huggingface

@@ -22,12 +22,6 @@ constexpr SettingRow kRows[] = {
 constexpr std::size_t kMostShown = 80;
 constexpr std::size_t kMostOdd = 1000;  // of a kind: a hostile file must not fill the metadata
 
-std::string compact(std::string_view json) {
-  wire::JsonWriter out;
-  copy_json(out, json);
-  return out.take();
-}
-
 bool is_accepted(std::string_view accepted, const std::string& json) {
   if (json == "null") return true;
   for (std::string_view rest = accepted; !rest.empty();) {

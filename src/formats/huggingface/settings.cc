@@ -45,9 +45,9 @@ constexpr std::string_view kPackage = "sentence_transformers.", kTorch = "torch.
 void append_mode(std::string& to, std::string_view mode) { (to += to.empty() ? "" : "+") += mode; }
 
 // Reads the files in the order in which the package does.
-class Reader {
+class SettingsReader {
  public:
-  Reader(Reading& reading, bool shows_layers) : reading_(reading), shows_layers_(shows_layers) {}
+  SettingsReader(Reading& reading, bool shows_layers) : reading_(reading), shows_layers_(shows_layers) {}
 
   SettingsFiles run() {
     read_encoder();
@@ -352,7 +352,7 @@ std::vector<std::size_t> modes_of(std::string_view text) {
 
 }  // namespace
 
-SettingsFiles read_settings(Reading& reading, bool shows_layers) { return Reader(reading, shows_layers).run(); }
+SettingsFiles read_settings(Reading& reading, bool shows_layers) { return SettingsReader(reading, shows_layers).run(); }
 
 std::vector<std::string> module_folders(Reading& reading, const TextFile& modules) {
   std::vector<std::string> out;

@@ -26,12 +26,6 @@ constexpr std::size_t kLongestAdded = 256;               // bytes
 constexpr std::uint64_t kLongestLength = 1'000'000'000;  // "very large" in transformers is 10^30
 constexpr std::string_view kUsualPrefix = "##", kUsualUnknown = "[UNK]";
 
-std::string compact(std::string_view json) {
-  wire::JsonWriter out;
-  copy_json(out, json);
-  return out.take();
-}
-
 std::string quoted_json(std::string_view text) {
   wire::JsonWriter out;
   out.string(text);
@@ -45,10 +39,11 @@ std::optional<std::string> token_text(Reading& reading, const TextFile& file, st
   return object ? object->text("content") : std::nullopt;
 }
 
-class Reader {
+class WordRulesReader {
  public:
-  Reader(Reading& reading, const JsonObject& file, const JsonObject& model, const std::vector<VocabularyEntry>& entries,
-         std::size_t own, std::optional<std::uint64_t> table_length, SettingJudge& judge)
+  WordRulesReader(Reading& reading, const JsonObject& file, const JsonObject& model,
+                  const std::vector<VocabularyEntry>& entries, std::size_t own,
+                  std::optional<std::uint64_t> table_length, SettingJudge& judge)
       : reading_(reading),
         file_(file),
         model_(model),
@@ -411,7 +406,7 @@ class Settler {
 WordRules read_word_rules(Reading& reading, const JsonObject& file, const JsonObject& model,
                           const std::vector<VocabularyEntry>& entries, std::size_t own,
                           std::optional<std::uint64_t> table_length, SettingJudge& judge) {
-  return Reader(reading, file, model, entries, own, table_length, judge).run();
+  return WordRulesReader(reading, file, model, entries, own, table_length, judge).run();
 }
 
 void settle_word_rules(Reading& reading, WordRules& rules, const std::optional<JsonObject>& config,

@@ -32,12 +32,12 @@ constexpr core::PickleRules kScriptRules{rules::kDangerousGlobal, rules::kUnknow
                                          }};
 
 // How much of a file is checked.
-enum class Content : bool { pickles, all };
+enum class Coverage : bool { pickles, all };
 
 // Checks the members of an archive, several at once, then looks into those that may be pickles.
 class Pass {
  public:
-  Pass(const Source& source, Content content, const Context& context, std::vector<Finding>& out)
+  Pass(const Source& source, Coverage content, const Context& context, std::vector<Finding>& out)
       : source_(source), content_(content), context_(context), out_(out) {}
 
   // The bytes to be read.
@@ -72,7 +72,7 @@ class Pass {
     const core::ZipMember& member = zip_.members[i];
     std::string first;
     std::optional<Finding> wrong;
-    if (content_ == Content::pickles) {
+    if (content_ == Coverage::pickles) {
       if (member.offset > 0 && member.encoding != Encoding::unknown && !member.broken && member.unreadable == nullptr) {
         std::string ignored;
         first = core::zip_front(source_, member, kFirst, context_, ignored);
@@ -100,7 +100,7 @@ class Pass {
   static constexpr std::size_t kFirst = 8;  // bytes by which a pickle is known
 
   const Source& source_;
-  const Content content_;
+  const Coverage content_;
   const Context& context_;
   std::vector<Finding>& out_;
   core::Zip zip_;
@@ -173,7 +173,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     const std::string head = head_of(*sources[i]);
     if (!may_be_checkpoint(*sources[i], head, sources.size() == 1)) continue;
     if (form_of(head) == Form::archive) {
-      passes[i] = std::make_unique<Pass>(*sources[i], Content::all, context, found[i]);
+      passes[i] = std::make_unique<Pass>(*sources[i], Coverage::all, context, found[i]);
       total += passes[i]->plan();
     } else {
       core::PickleScan(context, kPickleRules, found[i]).file(*sources[i]);
@@ -200,7 +200,7 @@ void check_pickles(const Source& source, const Context& context, core::Findings&
   std::vector<Finding> found;
   const std::string head = head_of(source);
   if (form_of(head) == Form::archive) {
-    Pass pass(source, Content::pickles, context, found);
+    Pass pass(source, Coverage::pickles, context, found);
     pass.plan();
     core::Progress progress(context, 0);
     pass.run(progress);

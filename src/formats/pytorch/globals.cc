@@ -13,11 +13,11 @@ namespace weighbridge::pytorch {
 namespace {
 
 // How the content of an object is found.
-struct Content {
+struct ContentRow {
   std::string_view module, name;
   Holds holds;
 };
-constexpr Content kContents[] = {
+constexpr ContentRow kContents[] = {
     {"_codecs", "encode", Holds::encoded},
     {"argparse", "Namespace", Holds::state},
     {"builtins", "bytearray", Holds::encoded},
@@ -201,7 +201,7 @@ bool is_known(std::string_view module, std::string_view name) noexcept {
 
 Holds holds_of(std::string_view module, std::string_view name) noexcept {
   if (module == "__torch__" || module.starts_with("__torch__.")) return Holds::script;
-  const Content* const content = find(kContents, module, name);
+  const ContentRow* const content = find(kContents, module, name);
   return content == nullptr ? Holds::nothing : content->holds;
 }
 

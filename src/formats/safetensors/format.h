@@ -23,6 +23,9 @@ core::WriteLayout layout_files(const Model&, const Options&);
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 
+// Appends a number of a header, in decimal.
+void append_number(std::string& to, std::uint64_t value);
+
 // Warns about a shard that is opened by itself although its index lies beside it.
 void remark(const Place&, const Context&, core::Findings&, core::Draft&);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A header for tensors that stay where they are: entries keep the file's order, dtypes, offsets and unknown keys, and
 // spaces fill the room (T5).
-#include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,11 +13,6 @@
 
 namespace weighbridge::safetensors {
 namespace {
-
-void append_number(std::string& to, std::uint64_t value) {
-  char digits[20];
-  to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
 
 // False if a value is not text.
 bool append_metadata(std::string& json, const Model& model) {

@@ -18,15 +18,16 @@
 #include "wire/json_writer.h"
 
 namespace weighbridge::safetensors {
-namespace {
-
-using core::indexed;
-using core::subject;
 
 void append_number(std::string& to, std::uint64_t value) {
   char digits[20];
   to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
+
+namespace {
+
+using core::indexed;
+using core::subject;
 
 void refuse_options(const Options& options) {
   if (!options.encoding.empty() && options.encoding != "raw")

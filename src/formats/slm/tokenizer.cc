@@ -193,16 +193,16 @@ class Parser {
   std::vector<std::uint32_t> sorted_;  // the sorted ids of the token records
 };
 
-class Section {
+class SectionWriter {
  public:
-  explicit Section(std::string_view magic) : out_(magic) {}
-  Section& add(std::uint32_t value) {
+  explicit SectionWriter(std::string_view magic) : out_(magic) {}
+  SectionWriter& add(std::uint32_t value) {
     char bytes[4];
     base::store_le(bytes, value);
     out_.append(bytes, sizeof bytes);
     return *this;
   }
-  Section& add(std::string_view text) {
+  SectionWriter& add(std::string_view text) {
     out_.append(text);
     return *this;
   }
@@ -226,7 +226,7 @@ std::optional<Tokenizer> parse_tokenizer(std::string_view section, std::uint64_t
 }
 
 std::string encode_btok() {
-  Section out(kBtok);
+  SectionWriter out(kBtok);
   out.add(kTokenizerVersion).add(kBtokVocab);
   for (std::uint32_t i = 0; i < 4; ++i) out.add(kBtokFirstSpecial + i);
   return out.take();
@@ -241,7 +241,7 @@ Tokenizer byte_tokenizer() {
 }
 
 std::string encode_bpe1(const Tokenizer& tokenizer) {
-  Section out(kBpe1);
+  SectionWriter out(kBpe1);
   out.add(kTokenizerVersion).add(tokenizer.vocab_size);
   for (const std::string_view name : kSpecialNames) {
     const std::uint32_t* const id = special_id(tokenizer, name);

@@ -99,13 +99,13 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
   const auto written = std::make_shared<Written>();
   written->root = manifest;
   written->stored.resize(whole.payloads.size());
-  struct Shard {
+  struct ShardFile {
     std::shared_ptr<Manifest> manifest = std::make_shared<Manifest>();
     std::vector<std::uint32_t> payloads{};  // by their numbers in `whole`
     core::WriteLayout layout{};
     std::string file{}, name{};  // "model-00001-of-00003.zt", and "00001-of-00003" in the table
   };
-  std::vector<Shard> shards(count);
+  std::vector<ShardFile> shards(count);
   for (std::uint32_t k = 0; k < count; ++k) {
     shards[k].file = core::spell_shard_name({kStem, k + 1, count}, kSuffix);
     shards[k].name = shards[k].file.substr(kStem.size() + 1);
@@ -116,7 +116,7 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
   root.layout.head = kMagic;
   root.layout.repeats = true;
   for (std::uint32_t i = 0; i < manifest.objects.size(); ++i) {
-    Shard& shard = shards[shard_of[i]];
+    ShardFile& shard = shards[shard_of[i]];
     own[i] = static_cast<std::uint32_t>(shard.layout.tensors.size());
     root.layout.tensors.push_back(whole.tensors[i]);
     root.layout.tensors.back().shared_parts = static_cast<std::uint32_t>(manifest.objects[i].parts.size());
@@ -125,7 +125,7 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
   }
   for (std::uint32_t j = 0; j < whole.payloads.size(); ++j) {
     core::Payload& p = whole.payloads[j];
-    Shard& shard = shards[shard_of[p.out_tensor]];
+    ShardFile& shard = shards[shard_of[p.out_tensor]];
     place[j] = static_cast<std::uint32_t>(shard.payloads.size());
     shard.payloads.push_back(j);
     p.out_tensor = own[p.out_tensor];
@@ -150,7 +150,7 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
     return name && name->stem == kStem;
   };
   for (std::uint32_t k = 0; k < count; ++k) {
-    Shard& shard = shards[k];
+    ShardFile& shard = shards[k];
     core::WriteLayout& layout = shard.layout;
     layout.head = kMagic;
     layout.size_exact = whole.size_exact;

@@ -34,11 +34,11 @@ bool is_unsigned_word(DType dtype) noexcept {
 
 constexpr std::string_view kBlockSizes[] = {kElemsPerBlock, kBlockBytes};
 
-Value text(std::string_view value) { return Value::text(std::string(value)); }
+Value text_of(std::string_view value) { return Value::text(std::string(value)); }
 
 Value packing_of(DType word, bool msb_first, std::uint64_t per_word) {
-  return Value::map({{std::string(kWord), text(name(word))},
-                     {std::string(kOrder), text(msb_first ? "msb_first" : "lsb_first")},
+  return Value::map({{std::string(kWord), text_of(name(word))},
+                     {std::string(kOrder), text_of(msb_first ? "msb_first" : "lsb_first")},
                      {std::string(kPerWord), Value::integer(per_word)}});
 }
 
@@ -65,9 +65,9 @@ std::optional<AsObject> group_to_object(const Tensor& tensor) {
                         {std::string(kBits), Value::integer(std::uint64_t{form.bits})},
                         {std::string(kGroupSize), Value::integer(form.group)},
                         {std::string(kPacking), packing_of(unsigned_word, false, form.packing.codes_per_word)},
-                        {std::string(kScaleForm), text(factors)},
-                        {std::string(kZeroPoint),
-                         Value::map({{std::string(kForm), text("tensor")}, {std::string(kPacking), text("plain")}})}},
+                        {std::string(kScaleForm), text_of(factors)},
+                        {std::string(kZeroPoint), Value::map({{std::string(kForm), text_of("tensor")},
+                                                              {std::string(kPacking), text_of("plain")}})}},
                        tensor.attributes(), {kBits, kGroupSize, kPacking, kAxis, kScaleForm, kZeroPoint})};
 }
 
@@ -80,8 +80,8 @@ std::optional<AsObject> rows_to_object(const Tensor& tensor) {
             {std::string(kBits), Value::integer(std::uint64_t{8})},
             {std::string(kGroupSize), Value::integer(form.columns)},
             {std::string(kPacking), packing_of(DType::u8, false, 1)},
-            {std::string(kScaleForm), text(kF32Factors)},
-            {std::string(kZeroPoint), Value::map({{std::string(kForm), text("none")}})}},
+            {std::string(kScaleForm), text_of(kF32Factors)},
+            {std::string(kZeroPoint), Value::map({{std::string(kForm), text_of("none")}})}},
            tensor.attributes(), {kType, kBlockSize, kAxis, kBits, kGroupSize, kPacking, kScaleForm, kZeroPoint})};
 }
 
@@ -112,20 +112,20 @@ AsBlocks from_quant_group(const QuantGroup& q, const QuantParts& parts, Shape sh
       !q.msb_first && takes_key(attributes, kType) && takes_key(attributes, kBlockSize)) {
     drop(attributes, kOwn);
     attributes.insert(attributes.begin(),
-                      {{std::string(kType), text("q8_0")}, {std::string(kBlockSize), Value::integer(q.group)}});
+                      {{std::string(kType), text_of("q8_0")}, {std::string(kBlockSize), Value::integer(q.group)}});
     return {find_block_type(kRowsId), std::move(attributes)};
   }
   const bool plain_zeros = q.zero_form != "tensor" || q.zero_packing == "plain";
   if (q.axis + 1 != shape.size() || !plain_zeros || !takes_key(attributes, kType))
     return {nullptr, std::move(attributes)};
   const BlockTypeInfo* const type = find_block_type(q.zero_form == "tensor" ? kQuantZerosId : kQuantId);
-  attributes.emplace(attributes.begin(), std::string(kType), text(type->type_attribute));
+  attributes.emplace(attributes.begin(), std::string(kType), text_of(type->type_attribute));
   return {type, std::move(attributes)};
 }
 
 AsBlocks from_mx(std::vector<Value::Entry> attributes) {
   if (!takes_key(attributes, kType)) return {nullptr, std::move(attributes)};
-  attributes.emplace(attributes.begin(), std::string(kType), text(kMxId));
+  attributes.emplace(attributes.begin(), std::string(kType), text_of(kMxId));
   return {find_block_type(kMxId), std::move(attributes)};
 }
 
@@ -137,7 +137,7 @@ AsBlocks from_gguf(std::string_view type, std::vector<Value::Entry> attributes) 
   if (elements->as_u64() != row->block_elements || bytes->as_u64() != row->block_bytes)
     return {nullptr, std::move(attributes)};
   drop(attributes, kBlockSizes);
-  attributes.emplace(attributes.begin(), std::string(kType), text(row->type_attribute));
+  attributes.emplace(attributes.begin(), std::string(kType), text_of(row->type_attribute));
   return {row, std::move(attributes)};
 }
 
@@ -151,7 +151,7 @@ AsBlocks from_own(std::vector<Value::Entry> attributes) {
   if (row->type_attribute.empty())
     attributes.erase(own);
   else
-    own->second = text(row->type_attribute);
+    own->second = text_of(row->type_attribute);
   return {row, std::move(attributes)};
 }
 
@@ -180,7 +180,7 @@ AsObject to_object(const Tensor& tensor) {
   if (type->id.starts_with(kGgml) && is_listed(type->id.substr(kGgml.size())))
     return {std::string(kGgufPrefix) + std::string(type->id.substr(kGgml.size())) + std::string(kFirstVersion),
             with(std::move(sizes), all, {kType, kElemsPerBlock, kBlockBytes})};
-  sizes.insert(sizes.begin(), {std::string(kType), text(type->id)});
+  sizes.insert(sizes.begin(), {std::string(kType), text_of(type->id)});
   return {std::string(kOwnBlocks), with(std::move(sizes), all, {kType, kElemsPerBlock, kBlockBytes})};
 }
 
