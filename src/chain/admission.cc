@@ -8,7 +8,7 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-constexpr Key kKeys[] = {
+constexpr Key kAdmissionKeys[] = {
     {.name = "admission_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "path", .about = "file name of the artifact"},
     {.name = "bytes", .type = Type::number, .about = "its size"},
@@ -27,11 +27,11 @@ constexpr Key kKeys[] = {
     {.name = "admission", .type = Type::choice, .choices = "admitted", .about = "no record is written of another"},
     kSealKey,
 };
-constexpr Schema kSchema{.name = "slm.admission", .keys = kKeys};
+constexpr Schema kAdmissionSchema{.name = "slm.admission", .keys = kAdmissionKeys};
 
 Record make_admission(const QualityEvidence& evidence) {
   const Artifact& artifact = evidence.smoke.provenance.artifact;
-  Record out(kSchema);
+  Record out(kAdmissionSchema);
   out.set("admission_version", "1").set("path", artifact.name).set("bytes", artifact.bytes);
   out.set("artifact_sha256", artifact.sha256).set("checksum", artifact.checksum("file"));
   out.set("quantization", artifact.model.dtype_label()).set("structure", "accepted").set("source_kind", kTrainedKind);
@@ -46,7 +46,7 @@ Record make_admission(const QualityEvidence& evidence) {
 
 }  // namespace
 
-const Schema& internal::admission_schema() { return kSchema; }
+const Schema& internal::admission_schema() { return kAdmissionSchema; }
 
 Evidence evidence_beside(const std::string& artifact) {
   return {.artifact = artifact,
@@ -61,7 +61,7 @@ Evidence evidence_beside(const std::string& artifact) {
 }
 
 Admitted internal::read_admission(const Evidence& at, const Context& context) {
-  ReadRecord record = read_evidence(kSchema, at.admission, "slm admission-record");
+  ReadRecord record = read_evidence(kAdmissionSchema, at.admission, "slm admission-record");
   QualityEvidence evidence = read_quality_gate(at, context);
   compare(record, make_admission(evidence));
   return {std::move(evidence), std::move(record)};

@@ -35,7 +35,7 @@ constexpr Key kCaseKeys[] = {
 };
 constexpr Schema kCases{.name = "slm.cases", .keys = kCaseKeys, .comments = true};
 
-constexpr Key kKeys[] = {
+constexpr Key kEvaluationKeys[] = {
     {.name = "evaluation_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that ran"},
     {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
@@ -57,7 +57,7 @@ constexpr Key kKeys[] = {
      .about = "whether it is at most the bound"},
     kSealKey,
 };
-constexpr Schema kEvaluation{.name = "slm.evaluation", .keys = kKeys};
+constexpr Schema kEvaluation{.name = "slm.evaluation", .keys = kEvaluationKeys};
 
 std::string row(std::uint64_t i) { return "case." + std::to_string(i) + "."; }
 

@@ -10,7 +10,7 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-constexpr Key kSmokeKeys[] = {
+constexpr Key kSmokeGateKeys[] = {
     {.name = "gate_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "gate", .type = Type::choice, .choices = "runtime-smoke", .about = "which one was passed"},
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model"},
@@ -27,7 +27,7 @@ constexpr Key kSmokeKeys[] = {
     {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
     kSealKey,
 };
-constexpr Schema kSmokeGate{.name = "slm.smoke-gate", .keys = kSmokeKeys};
+constexpr Schema kSmokeGate{.name = "slm.smoke-gate", .keys = kSmokeGateKeys};
 
 constexpr Key kQualityKeys[] = {
     {.name = "gate_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},

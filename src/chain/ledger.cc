@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Key kKeys[] = {
+constexpr Key kLedgerKeys[] = {
     {.name = "ledger_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "entries", .type = Type::number, .about = "how many there are"},
     {.name = "head", .type = Type::digest, .about = "digest of the last entry; zeros where there is none"},
@@ -46,7 +46,7 @@ constexpr Key kKeys[] = {
     {.name = "entry.N.promoted_at", .type = Type::time, .required = false, .about = "as given, or SOURCE_DATE_EPOCH"},
     {.name = "entry.N.digest", .type = Type::digest, .about = "SHA-256 of the entry's lines above, as they stand"},
 };
-constexpr Schema kSchema{.name = "promotion.ledger", .keys = kKeys};
+constexpr Schema kLedgerSchema{.name = "promotion.ledger", .keys = kLedgerKeys};
 
 const std::string kNoDigest(64, '0');
 
@@ -163,19 +163,19 @@ class Appender {
 Record ledger_to_append_to(const std::string& path) {
   std::error_code unknown;
   if (fs::exists(path, unknown)) return read_ledger(path).record;
-  Record out(kSchema);
+  Record out(kLedgerSchema);
   out.set("ledger_version", "1").set("entries", std::uint64_t{0}).set("head", kNoDigest);
   return out;
 }
 
 }  // namespace
 
-const Schema& internal::ledger_schema() { return kSchema; }
+const Schema& internal::ledger_schema() { return kLedgerSchema; }
 fs::path internal::folder_of_record(const std::string& path) { return real_path(path).parent_path(); }
 std::string internal::entry_row(std::uint64_t entry) { return "entry." + std::to_string(entry) + "."; }
 
 ReadRecord internal::read_ledger(const std::string& path) {
-  ReadRecord out = read_evidence(kSchema, path, "slm promotion-ledger append");
+  ReadRecord out = read_evidence(kLedgerSchema, path, "slm promotion-ledger append");
   about_record(path, [&] { check_links(out.record); });
   return out;
 }

@@ -11,12 +11,12 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-using core::quoted, core::excerpt;
+using core::excerpt;
 
 constexpr std::string_view kSignature = "signature.", kSchemaId = "minimodel.manifest.v0";
 
 // Sorted like the signed form.
-constexpr Key kKeys[] = {
+constexpr Key kMiniModelKeys[] = {
     {.name = "artifact.acquisition",
      .type = Type::choice,
      .choices = "user-local-file|user-external-download|consent-peer-transfer",
@@ -64,13 +64,13 @@ constexpr Key kKeys[] = {
      .about = "the container's own (ours)"},
     {.name = "slm.vocab_size", .type = Type::number, .required = false, .about = "header (ours)"},
 };
-static_assert(std::ranges::is_sorted(kKeys, {}, &Key::name), "the signed form is what lines() gives");
-constexpr Schema kSchema{.name = "MiniModel manifest", .keys = kKeys, .comments = true, .crlf = true};
+static_assert(std::ranges::is_sorted(kMiniModelKeys, {}, &Key::name), "the signed form is what lines() gives");
+constexpr Schema kMiniModelSchema{.name = "MiniModel manifest", .keys = kMiniModelKeys, .comments = true, .crlf = true};
 
 // The checksum of this table, which our manifests state as manifest.schema_checksum.
 std::string schema_checksum() {
   std::string text = std::string(kSchemaId) + "\n";
-  for (const Key& key : kKeys)
+  for (const Key& key : kMiniModelKeys)
     text += std::string(key.name) + " " + std::string(name(key.type)) + (key.required ? " required " : " optional ") +
             std::string(key.choices) + "\n";
   return tagged(sha256_hex(text));
@@ -127,13 +127,14 @@ void check_lines(std::string_view bytes) {
     const std::string_view key = line.text.substr(0, split);
     const std::string_view value = split < line.text.size() ? line.text.substr(split + 1) : std::string_view{};
     if (!std::ranges::all_of(key, is_key_character))
-      refuse("key", {}, "a key has lower-case letters, digits, dots and underscores, unlike " + quoted(excerpt(key)),
+      refuse("key", {},
+             "a key has lower-case letters, digits, dots and underscores, unlike " + core::quoted(excerpt(key)),
              line.offset, {}, excerpt(key));
     if (is_active(key))
       refuse("active-content", key, "a manifest holds no commands, scripts, callbacks or addresses", line.offset);
     const bool is_encoded = key.ends_with("sha256") || key.ends_with("checksum") || key.starts_with(kSignature);
     if (!is_encoded && is_address(value))
-      refuse("active-content", key, "is an address, which a manifest has none of: " + quoted(excerpt(value)),
+      refuse("active-content", key, "is an address, which a manifest has none of: " + core::quoted(excerpt(value)),
              line.offset + split + 1, {}, excerpt(value));
   }
 }
@@ -152,7 +153,7 @@ std::string signed_form_of(const Record& manifest) {
 }
 
 Record make_manifest(const Artifact& artifact, const std::string& created) {
-  Record out(kSchema);
+  Record out(kMiniModelSchema);
   out.set("artifact.acquisition", "user-local-file").set("artifact.byte_count", artifact.bytes);
   out.set("artifact.kind", "slm").set("artifact.project_server_url", "none");
   out.set("artifact.sha256", tagged(artifact.sha256));
@@ -173,7 +174,7 @@ Record make_manifest(const Artifact& artifact, const std::string& created) {
 
 }  // namespace
 
-const Schema& internal::minimodel_schema() { return kSchema; }
+const Schema& internal::minimodel_schema() { return kMiniModelSchema; }
 
 std::string internal::tagged(std::string_view lower_hex) {
   std::string out = "sha256:";
@@ -186,7 +187,7 @@ namespace {
 MiniModel parse_minimodel(const std::string& path) {
   const std::string bytes = read_bytes(path);
   check_lines(bytes);
-  MiniModel out{{parse_record(kSchema, bytes), bytes, sha256_hex(bytes)}, {}, false};
+  MiniModel out{{parse_record(kMiniModelSchema, bytes), bytes, sha256_hex(bytes)}, {}, false};
   const Record& manifest = out.manifest.record;
   out.has_signature = manifest.has("signature.algorithm") || manifest.has("signature.value");
   if (out.has_signature) {
@@ -195,7 +196,7 @@ MiniModel parse_minimodel(const std::string& path) {
     check_comments(bytes);
   }
   for (const auto& [key, value] : manifest.lines())
-    if (is_placeholder(value)) refuse("placeholder", key, "was not filled in: " + quoted(value));
+    if (is_placeholder(value)) refuse("placeholder", key, "was not filled in: " + core::quoted(value));
   out.signed_form = signed_form_of(manifest);
   return out;
 }

@@ -9,7 +9,7 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-constexpr Key kKeys[] = {
+constexpr Key kReceiptKeys[] = {
     {.name = "receipt_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "path", .about = "file name of the artifact"},
     {.name = "bytes", .type = Type::number, .about = "its size"},
@@ -29,11 +29,11 @@ constexpr Key kKeys[] = {
     {.name = "received_at", .type = Type::time, .required = false, .about = "as given, or SOURCE_DATE_EPOCH"},
     kSealKey,
 };
-constexpr Schema kSchema{.name = "minimodel-receipt", .keys = kKeys};
+constexpr Schema kReceiptSchema{.name = "minimodel-receipt", .keys = kReceiptKeys};
 
 Record make_receipt(const Artifact& artifact, const MiniModel& minimodel, const std::string& at) {
   const Record& manifest = minimodel.manifest.record;
-  Record out(kSchema);
+  Record out(kReceiptSchema);
   out.set("receipt_version", "1").set("path", artifact.name).set("bytes", artifact.bytes);
   out.set("artifact_sha256", artifact.sha256);
   set_checksums(out, {}, artifact);
@@ -60,11 +60,13 @@ void check(const ReadRecord& receipt, const MiniModel& minimodel, const Artifact
   check_artifact(artifact, minimodel);
 }
 
-ReadRecord read_receipt(const std::string& path) { return read_evidence(kSchema, path, "slm write-import-receipt"); }
+ReadRecord read_receipt(const std::string& path) {
+  return read_evidence(kReceiptSchema, path, "slm write-import-receipt");
+}
 
 }  // namespace
 
-const Schema& internal::receipt_schema() { return kSchema; }
+const Schema& internal::receipt_schema() { return kReceiptSchema; }
 
 void internal::check_receipt(const Artifact& artifact, const MiniModel& minimodel, const std::string& receipt) {
   check(read_receipt(receipt), minimodel, artifact);

@@ -21,7 +21,7 @@
 namespace weighbridge::chain::internal {
 namespace {
 
-using core::quoted, core::excerpt;
+using core::excerpt;
 
 // The position of the row in a table key: 7 in "tensor.N.dims"; npos if the key has no row.
 std::size_t row_at(std::string_view name) noexcept {
@@ -199,15 +199,15 @@ class RecordParser {
   void take_pair(std::size_t begin, std::string_view line) {
     const std::size_t split = line.find('=');
     if (split == std::string_view::npos)
-      refuse("line", {}, "a line is key=value, not " + quoted(excerpt(line)), begin, "key=value",
+      refuse("line", {}, "a line is key=value, not " + core::quoted(excerpt(line)), begin, "key=value",
              std::string(excerpt(line)));
     const std::string_view key = line.substr(0, split), value = line.substr(split + 1);
     const auto place = record_.place(key);
-    if (!place) refuse("key", {}, article() + " has no key " + quoted(excerpt(key)), begin, {}, excerpt(key));
+    if (!place) refuse("key", {}, article() + " has no key " + core::quoted(excerpt(key)), begin, {}, excerpt(key));
     const Key& described = schema_.keys[place->key];
     auto meaning = parse_value(described, value);
     if (!meaning)
-      refuse("value", key, "is " + expectation(described) + ", not " + quoted(excerpt(value)), begin + split + 1,
+      refuse("value", key, "is " + expectation(described) + ", not " + core::quoted(excerpt(value)), begin + split + 1,
              expectation(described), excerpt(value));
     if (!record_.values_.emplace(*place, std::move(*meaning)).second) refuse("duplicate", key, "appears twice", begin);
   }
@@ -300,7 +300,7 @@ std::string sha256_hex(std::string_view bytes) {
 
 std::optional<std::string> stated_time(std::string_view given) {
   if (!given.empty()) {
-    if (!is_time(given)) base::misuse("time", quoted(given) + " is not a time like 2026-01-31T12:00:00Z");
+    if (!is_time(given)) base::misuse("time", core::quoted(given) + " is not a time like 2026-01-31T12:00:00Z");
     return std::string(given);
   }
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
@@ -308,7 +308,7 @@ std::optional<std::string> stated_time(std::string_view given) {
   constexpr std::uint64_t kLast = 253402300799;  // 9999-12-31T23:59:59Z
   const auto seconds = parse_number(epoch);
   if (!seconds || *seconds > kLast)
-    base::misuse("time", "SOURCE_DATE_EPOCH is seconds since 1970, not " + quoted(epoch));
+    base::misuse("time", "SOURCE_DATE_EPOCH is seconds since 1970, not " + core::quoted(epoch));
   const std::chrono::sys_seconds time{std::chrono::seconds(*seconds)};
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Key kKeys[] = {
+constexpr Key kSelectorKeys[] = {
     {.name = "registry_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "selector_model_byte_budget", .type = Type::number, .about = "no file listed is larger"},
     {.name = "ledger_sha256", .type = Type::digest, .about = "of the promotion ledger"},
@@ -43,7 +43,7 @@ constexpr Key kKeys[] = {
     {.name = "adapter.N.entry", .type = Type::number, .about = "in the ledger, from 0"},
     kSealKey,
 };
-constexpr Schema kSchema{.name = "selector.registry", .keys = kKeys};
+constexpr Schema kSelectorSchema{.name = "selector.registry", .keys = kSelectorKeys};
 
 class Selection {
  public:
@@ -117,7 +117,7 @@ class Selection {
   std::uint64_t budget_, adapters_ = 0;
   const Context& context_;
   std::map<std::string, Artifact> bases_{};  // by digest
-  Record out_{kSchema};
+  Record out_{kSelectorSchema};
 };
 
 // The registry uses the ledger's paths, so both must be in one folder.
@@ -128,7 +128,7 @@ void check_folder(const std::string& ledger, const std::string& registry) {
 
 }  // namespace
 
-const Schema& internal::selector_schema() { return kSchema; }
+const Schema& internal::selector_schema() { return kSelectorSchema; }
 
 Outcome write_selector_registry(const std::string& ledger, const std::string& registry, const RegistryOptions& options,
                                 const Context& context) {
@@ -140,7 +140,7 @@ Outcome write_selector_registry(const std::string& ledger, const std::string& re
 
 Outcome check_selector_registry(const std::string& ledger, const std::string& registry, const Context& context) {
   check_folder(ledger, registry);
-  const ReadRecord given = read_evidence(kSchema, registry, "slm selector-registry");
+  const ReadRecord given = read_evidence(kSelectorSchema, registry, "slm selector-registry");
   compare(given, Selection(ledger, given.record.number("selector_model_byte_budget"), context).make());
   return report_on("selector-registry", given.record, given.sha256, {}, {});
 }

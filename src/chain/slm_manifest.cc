@@ -18,7 +18,7 @@ constexpr std::string_view kNumbers[] = {"vocab_size", "special_token_count", "h
                                          "head_count", "kv_head_count",       "head_dim",    "ffn_size",
                                          "max_context"};
 
-constexpr Key kKeys[] = {
+constexpr Key kSlmManifestKeys[] = {
     {.name = "manifest_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
     {.name = "path", .about = "file name of the artifact, which lies beside the manifest"},
     {.name = "bytes", .type = Type::number, .about = "its size"},
@@ -69,7 +69,7 @@ constexpr Key kKeys[] = {
      .about = "the gate that the artifact's kind has to pass last"},
     kSealKey,
 };
-constexpr Schema kSchema{.name = "slm.manifest", .keys = kKeys};
+constexpr Schema kSlmManifestSchema{.name = "slm.manifest", .keys = kSlmManifestKeys};
 
 void set_claims(Record& out, bool trained) {
   out.set("quality_claim", trained ? "quality-pending" : kSmokeClaim);
@@ -81,7 +81,7 @@ void set_claims(Record& out, bool trained) {
 // Refuses a smoke model that claims more than that it runs, before any other fault is reported.
 void check_claims(const Record& manifest) {
   if (manifest.get("source_kind") != kSmokeKind) return;
-  Record modest(kSchema);
+  Record modest(kSlmManifestSchema);
   set_claims(modest, false);
   for (const std::string_view key :
        {"quality_claim", "trained_quality_claim", "admission_status", "required_next_gate"})
@@ -96,11 +96,11 @@ SourceOf source_of(const Artifact& artifact, const std::string& kind, const Evid
 
 }  // namespace
 
-const Schema& internal::slm_manifest_schema() { return kSchema; }
+const Schema& internal::slm_manifest_schema() { return kSlmManifestSchema; }
 
 Record internal::make_slm_manifest(const Artifact& artifact, const SourceOf& source) {
   const bool trained = source.kind == kTrainedKind;
-  Record out(kSchema);
+  Record out(kSlmManifestSchema);
   out.set("manifest_version", "1");
   out.set("path", artifact.name).set("bytes", artifact.bytes).set("sha256", artifact.sha256);
   out.set("slm_version", artifact.model.version());
@@ -135,7 +135,7 @@ std::string internal::check_conversion(const Artifact& artifact, const std::stri
 
 Provenance internal::read_provenance(const Evidence& at, const Context& context) {
   Artifact artifact = read_artifact(at.artifact, context);  // report a missing or invalid model before its record
-  ReadRecord manifest = read_evidence(kSchema, at.manifest, "slm manifest");
+  ReadRecord manifest = read_evidence(kSlmManifestSchema, at.manifest, "slm manifest");
   check_claims(manifest.record);
   const std::string kind(manifest.record.get("source_kind"));
   compare(manifest, make_slm_manifest(artifact, source_of(artifact, kind, at)));

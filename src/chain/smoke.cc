@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPrompts[] = {"", "Once upon a time", "The", "1, 2, 3"};
 constexpr std::uint64_t kTokens = 16;
 
-constexpr Key kKeys[] = {
+constexpr Key kSmokeKeys[] = {
     {.name = "smoke_version", .type = Type::choice, .choices = "1", .about = "of this grammar and its prompts"},
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that ran"},
     {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
@@ -31,7 +31,7 @@ constexpr Key kKeys[] = {
     {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
     kSealKey,
 };
-constexpr Schema kSchema{.name = "slm.smoke", .keys = kKeys};
+constexpr Schema kSmokeSchema{.name = "slm.smoke", .keys = kSmokeKeys};
 
 std::string ids_text(std::span<const std::uint32_t> ids) {
   std::string out;
@@ -53,7 +53,7 @@ Generated run(const Generator& generator, std::string_view prompt) {
 
 }  // namespace
 
-const Schema& internal::smoke_schema() { return kSchema; }
+const Schema& internal::smoke_schema() { return kSmokeSchema; }
 
 void internal::check_runs(const Model& model) {
   const Generator generator(model);
@@ -62,7 +62,7 @@ void internal::check_runs(const Model& model) {
 
 Record internal::make_smoke(const Provenance& of) {
   const Generator generator(of.artifact.model);
-  Record out(kSchema);
+  Record out(kSmokeSchema);
   out.set("smoke_version", "1").set("artifact_sha256", of.artifact.sha256).set("manifest_sha256", of.manifest.sha256);
   out.set("quality_claim", "runtime-execution-smoke-only").set("max_tokens", kTokens);
   std::uint64_t tokens = 0;
@@ -83,7 +83,7 @@ Record internal::make_smoke(const Provenance& of) {
 }
 
 ReadRecord internal::read_smoke(const Provenance& of, const std::string& path) {
-  ReadRecord out = read_evidence(kSchema, path, "slm runtime-smoke");
+  ReadRecord out = read_evidence(kSmokeSchema, path, "slm runtime-smoke");
   compare(out, make_smoke(of));
   return out;
 }

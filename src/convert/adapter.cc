@@ -18,6 +18,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "convert/adapter_identity.h"
+#include "convert/llama_cpp.h"
 #include "core/view.h"
 #include "core/words.h"
 #include "formats/slm_adapter/format.h"
@@ -28,7 +29,7 @@ namespace {
 
 using core::quoted;
 
-constexpr std::string_view kWeight = ".weight", kPrefix = "base_model.model.", kTokens = "token_embd.weight";
+constexpr std::string_view kPrefix = "base_model.model.", kTokens = "token_embd.weight";
 constexpr std::size_t kMostNamed = 3;
 
 [[noreturn]] void refuse(const Lora& lora, std::string_view what, std::string message) {
@@ -36,7 +37,7 @@ constexpr std::size_t kMostNamed = 3;
 }
 
 // peft's adapter_config.json, as far as it says what the numbers are.
-struct Config {
+struct AdapterConfig {
   struct Pattern {
     std::string key;
     double value = 0;
@@ -50,7 +51,7 @@ class ConfigReader {
  public:
   explicit ConfigReader(const Lora& lora) : lora_(lora), in_(lora.config) {}
 
-  Config run() {
+  AdapterConfig run() {
     std::string scratch;
     if (!in_.enter_object()) fail("is not a JSON object");
     for (wire::JsonString key; in_.next_key(key);) {
@@ -94,8 +95,8 @@ class ConfigReader {
     return *value;
   }
 
-  std::vector<Config::Pattern> patterns(const std::string& name, std::string_view raw) const {
-    std::vector<Config::Pattern> out;
+  std::vector<AdapterConfig::Pattern> patterns(const std::string& name, std::string_view raw) const {
+    std::vector<AdapterConfig::Pattern> out;
     wire::JsonReader in(raw);
     std::string scratch;
     if (!in.enter_object()) fail("says " + name + " " + core::excerpt(raw) + ", which is not an object");
@@ -113,7 +114,7 @@ class ConfigReader {
 
   const Lora& lora_;
   wire::JsonReader in_;
-  Config out_;
+  AdapterConfig out_;
 };
 
 // As peft matches a key: at the end of the name, after a dot or from its beginning. A dot of the key is any character.
@@ -134,7 +135,7 @@ bool matches(std::string_view key, std::string_view module) {
     if (!any[i] && plain[i] != end[i]) return false;
   return plain.size() == module.size() || module[module.size() - plain.size() - 1] == '.';
 }
-double by_pattern(std::span<const Config::Pattern> patterns, std::string_view module, double otherwise) {
+double by_pattern(std::span<const AdapterConfig::Pattern> patterns, std::string_view module, double otherwise) {
   for (const auto& [key, value] : patterns)
     if (matches(key, module)) return value;
   return otherwise;
@@ -516,7 +517,7 @@ class Reader {
   const Lora& lora_;
   const Context& context_;
   Targets targets_;
-  std::optional<Config> config_;
+  std::optional<AdapterConfig> config_;
   std::vector<Pair> pairs_;
   std::vector<Tensor> whole_;
   std::vector<std::string> missing_;

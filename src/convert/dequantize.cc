@@ -19,11 +19,11 @@ namespace weighbridge::convert {
 std::string dense_text(DType dtype) { return "dense " + std::string(name(dtype)); }
 
 std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
-  constexpr std::string_view kWeight = "weight", kFactor = "scale";
+  constexpr std::string_view kWeightWord = "weight", kFactor = "scale";
   const BlockTypeInfo* const type = tensor.block_type();
-  if (!type || type->id != "ggml.nvfp4" || !tensor.name().ends_with(kWeight)) return std::nullopt;
+  if (!type || type->id != "ggml.nvfp4" || !tensor.name().ends_with(kWeightWord)) return std::nullopt;
   std::string factor(tensor.name());
-  factor.replace(factor.size() - kWeight.size(), kWeight.size(), kFactor);
+  factor.replace(factor.size() - kWeightWord.size(), kWeightWord.size(), kFactor);
   if (!model.find(factor)) return std::nullopt;
   return Item{LossKind::layout, core::subject(tensor), std::string(type->name),
               "the values of its blocks; what multiplies them stays the tensor " + core::quoted(factor)};

@@ -37,7 +37,7 @@ namespace weighbridge::convert {
 namespace {
 
 using core::subject;
-using Sink = std::function<bool(std::span<const std::byte>)>;
+using PartSink = std::function<bool(std::span<const std::byte>)>;
 
 constexpr std::string_view kQweight = ".qweight", kQzeros = ".qzeros", kScales = ".scales", kGroups = ".g_idx";
 // Attributes of the quantized_group: what its parts do not show.
@@ -103,7 +103,7 @@ std::string_view format_of(std::string_view asked, std::string_view said) {
 // Passes what is added to the sink, many elements at once.
 template <class T> class Batch {
  public:
-  explicit Batch(const Sink& sink) : sink_(sink) {}
+  explicit Batch(const PartSink& sink) : sink_(sink) {}
   bool add(T value) {
     base::store_le<T>(bytes_.data() + used_, value);
     used_ += sizeof(T);
@@ -115,13 +115,14 @@ template <class T> class Batch {
   }
 
  private:
-  const Sink& sink_;
+  const PartSink& sink_;
   std::array<std::byte, kBatch * sizeof(T)> bytes_{};
   std::size_t used_ = 0;
 };
 
 // qzeros as f16.
-void make_zeros(const Part& qzeros, std::uint32_t bits, std::uint32_t added, const Context& context, const Sink& sink) {
+void make_zeros(const Part& qzeros, std::uint32_t bits, std::uint32_t added, const Context& context,
+                const PartSink& sink) {
   const std::uint32_t mask = (1U << bits) - 1;
   std::array<float, 256> values{};
   std::array<std::uint16_t, 256> halves{};
@@ -151,7 +152,7 @@ void make_zeros(const Part& qzeros, std::uint32_t bits, std::uint32_t added, con
 }
 
 // The part `zeros` as qzeros.
-void make_qzeros(const Tensor& tensor, std::uint32_t bits, bool v1, const Context& context, const Sink& sink) {
+void make_qzeros(const Tensor& tensor, std::uint32_t bits, bool v1, const Context& context, const PartSink& sink) {
   const Part zeros = *tensor.part("zeros");
   const std::size_t width = info(zeros.dtype()).bits / 8;
   const double added = v1 ? 1 : 0, most = static_cast<double>((1U << bits) - 1) + added;
@@ -180,7 +181,7 @@ void make_qzeros(const Tensor& tensor, std::uint32_t bits, bool v1, const Contex
   if (going) out.flush();
 }
 
-void make_groups(std::uint64_t rows, std::uint64_t group, const Sink& sink) {
+void make_groups(std::uint64_t rows, std::uint64_t group, const PartSink& sink) {
   Batch<std::uint32_t> out(sink);
   for (std::uint64_t row = 0; row < rows; ++row)
     if (!out.add(static_cast<std::uint32_t>(row / group))) return;
@@ -340,7 +341,7 @@ class Grouping {
                                      *packed_size(DType::f16, *base::element_count(groups)));
     draft.part(part).make(
         [qzeros = layer.qzeros.main(), bits = layer.bits, added = format == kV1 ? 1U : 0U](
-            const Context& context, const Sink& sink) { make_zeros(qzeros, bits, added, context, sink); });
+            const Context& context, const PartSink& sink) { make_zeros(qzeros, bits, added, context, sink); });
     out_.changes.push_back({LossKind::layout, core::indexed("tensors", layer.name),
                             fmt::format("GPTQ, {} bits", layer.bits),
                             fmt::format("a quantized_group, with zeros that were stored {}",
@@ -421,14 +422,14 @@ class Splitting {
     add_shared(draft, name + std::string(kQweight), *tensor.part("packed_weight"));
     const std::uint64_t shape[] = {form.rows / form.group, form.columns / form.packing.codes_per_word};
     add_made(draft, name + std::string(kQzeros), shape)
-        .make([tensor, bits = form.bits, v1](const Context& context, const Sink& sink) {
+        .make([tensor, bits = form.bits, v1](const Context& context, const PartSink& sink) {
           make_qzeros(tensor, bits, v1, context, sink);
         });
     add_shared(draft, name + std::string(kScales), *tensor.part("scales"));
     if (!groups || groups->as_bool().value_or(true)) {
       const std::uint64_t rows[] = {form.rows};
       add_made(draft, name + std::string(kGroups), rows)
-          .make([rows = form.rows, group = form.group](const Context&, const Sink& sink) {
+          .make([rows = form.rows, group = form.group](const Context&, const PartSink& sink) {
             make_groups(rows, group, sink);
           });
     }

@@ -17,10 +17,10 @@
 namespace weighbridge::convert {
 namespace {
 
-using Sink = std::function<bool(std::span<const std::byte>)>;
+using PartSink = std::function<bool(std::span<const std::byte>)>;
 
 void pair_rows(const Part& part, std::size_t head_rows, std::size_t row_bytes, const Context& context,
-               const Sink& sink) {
+               const PartSink& sink) {
   std::vector<std::byte> head, paired(head_rows * row_bytes);
   head.reserve(paired.size());
   bool going = true;
@@ -120,7 +120,7 @@ void add_rope_factors(core::Draft& draft, const std::vector<float>& factors) {
   const std::uint64_t shape[] = {factors.size()};
   draft.add_tensor(kRopeFactors, Layout::dense, DType::f32, shape);
   draft.part(draft.add_part("data", DType::f32, shape, Encoding::computed, {}, factors.size() * sizeof(float)))
-      .make([factors](const Context&, const Sink& sink) { sink(std::as_bytes(std::span(factors))); });
+      .make([factors](const Context&, const PartSink& sink) { sink(std::as_bytes(std::span(factors))); });
 }
 
 bool has_rows_to_pair(const Tensor& tensor, std::uint64_t head) {
@@ -133,7 +133,7 @@ void add_paired_rows(core::Draft& draft, const std::string& name, const Tensor& 
   const std::uint64_t row = tensor.shape()[1] * (info(tensor.dtype()).bits / 8);
   draft.add_tensor(name, Layout::dense, tensor.dtype(), tensor.shape());
   draft.part(draft.add_part("data", tensor.dtype(), tensor.shape(), Encoding::computed, {}, tensor.main().size()))
-      .make([tensor, head, row](const Context& context, const Sink& sink) {
+      .make([tensor, head, row](const Context& context, const PartSink& sink) {
         if (head * row > context.limits.memory / 2)
           base::over_limit("memory", "one head of tensor " + core::quoted(tensor.name()) +
                                          " does not fit in the limit of " + std::to_string(context.limits.memory) +

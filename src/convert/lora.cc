@@ -34,7 +34,6 @@ namespace {
 
 using convert::Change;
 using convert::Factor;
-using core::quoted;
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
 
@@ -72,7 +71,7 @@ std::vector<double> matrix(const Factor& factor, std::uint64_t first, std::uint6
   if (filled != stored.size()) base::malformed("part/size", "a factor of an adapter has fewer numbers than its shape");
   if (!is_finite(stored))
     base::misuse("lora-values",
-                 "the tensor " + quoted(factor.tensor.name()) + " of the adapter has values that are not finite");
+                 "the tensor " + core::quoted(factor.tensor.name()) + " of the adapter has values that are not finite");
   if (!turned) return stored;
   std::vector<double> out(stored.size());
   for (std::size_t i = 0; i < second; ++i)
@@ -112,7 +111,7 @@ class Sums {
       const std::span<std::byte> out = std::span(out_).first(n * out_width);
       codecs::cast(DType::f64, std::as_bytes(values), target_.to, out, n, &tally);
       if (tally.overflowed > 0 || (sound && !is_finite(values)))
-        base::misuse("lora-overflow", "with the adapter, the tensor " + quoted(target_.base.name()) +
+        base::misuse("lora-overflow", "with the adapter, the tensor " + core::quoted(target_.base.name()) +
                                           " gets values that are too large for " + std::string(name(target_.to)));
       if (!sink(out)) return false;
       at_ += n;
@@ -222,7 +221,7 @@ class Merger {
     if (!targets_[i]) targets_[i] = std::make_unique<Target>(target_of(base_[i]));
     std::vector<Change>& changes = targets_[i]->changes;
     if (!changes.empty() && (change.rank == 0 || changes[0].rank == 0))
-      base::misuse("lora-twice", "the tensor " + quoted(base_.name(i)) +
+      base::misuse("lora-twice", "the tensor " + core::quoted(base_.name(i)) +
                                      " is replaced as a whole by one adapter and changed by another");
     changes.push_back(std::move(change));
   }
@@ -254,7 +253,7 @@ class Merger {
     if (targets_[output]) {
       untie(claim);
     } else if (targets_[input] && (added_ || core::have_same_values(*found.input, *found.output, context_))) {
-      changes_.push_back({LossKind::name, core::subject(*found.output), "tied to " + quoted(found.input->name()),
+      changes_.push_back({LossKind::name, core::subject(*found.output), "tied to " + core::quoted(found.input->name()),
                           added_ ? "changes with it" : "left out: it changes with it"});
       return output;
     } else if (targets_[input]) {
@@ -283,15 +282,15 @@ class Merger {
     const bool quantized = is_quantized(tensor.layout());
     if (quantized && dequantize_ == DType::unknown)
       base::misuse("lora-quantized",
-                   "the tensor " + quoted(tensor.name()) + " is " + std::string(tensor.type_name()) +
+                   "the tensor " + core::quoted(tensor.name()) + " is " + std::string(tensor.type_name()) +
                        ", and a change cannot be added to quantized values: make them dense",
                    base::option_hint("dequantize", "f16"));
     const DType own = core::write_as(tensor) == DType::unknown ? tensor.dtype() : core::write_as(tensor);
     const DType to = quantized ? dequantize_ : own;
     const bool sums = to == DType::f64 || to == DType::f32 || to == DType::f16 || to == DType::bf16;
     if (tensor.unsupported() || (!quantized && tensor.layout() != Layout::dense) || !sums)
-      base::misuse("lora-target", "the tensor " + quoted(tensor.name()) + " is " + std::string(tensor.layout_name()) +
-                                      " of " + std::string(tensor.type_name()) +
+      base::misuse("lora-target", "the tensor " + core::quoted(tensor.name()) + " is " +
+                                      std::string(tensor.layout_name()) + " of " + std::string(tensor.type_name()) +
                                       ": a change is added to dense f64, f32, f16 or bf16");
     if (quantized)
       losses_.push_back(
@@ -363,7 +362,7 @@ Lora lora_from_text(std::string_view text, const Context& context) {
     if (error.finding().rule != "io/open") throw;
   }
   base::misuse("lora-scale", "the scale of an adapter must be a finite number, as in ADAPTER=0.5, not " +
-                                 quoted(core::excerpt(digits)));
+                                 core::quoted(core::excerpt(digits)));
 }
 
 Model merge_lora(const Model& model, std::span<const Lora> adapters, DType dequantize, const Context& context) {

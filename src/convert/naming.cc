@@ -27,7 +27,7 @@
 namespace weighbridge::convert {
 namespace {
 
-using core::quoted, core::subject;
+using core::subject;
 using slm_format::Role;
 
 // What BERT's graph in llama.cpp does not compute, and no embedding needs.
@@ -37,10 +37,6 @@ constexpr std::uint64_t kFewRows = 65536;
 
 [[noreturn]] void refuse(const std::string& why) {
   base::misuse("naming", "llama.cpp could not run the result: " + why);
-}
-
-std::string in_block(std::uint64_t layer, std::string_view name, std::string_view tail) {
-  return fmt::format("blk.{}.{}{}", layer, name, tail);
 }
 
 // Collects the view.
@@ -89,23 +85,23 @@ class Naming {
     const Value* const value = first_of(keys);
     const auto number = value ? value->as_u64() : otherwise;
     if (!number || *number == 0 || *number > INT32_MAX)
-      refuse(value ? fmt::format("{} is {}", quoted(*keys.begin()), quoted(core::excerpt(value->to_text())))
-                   : fmt::format("no metadata say {}", quoted(*keys.begin())));
+      refuse(value ? fmt::format("{} is {}", core::quoted(*keys.begin()), core::quoted(core::excerpt(value->to_text())))
+                   : fmt::format("no metadata say {}", core::quoted(*keys.begin())));
     return *number;
   }
   double real_of(std::initializer_list<std::string_view> keys, std::optional<double> otherwise = {}) {
     const Value* const value = first_of(keys);
     const auto number = value ? value->as_f64() : otherwise;
     if (!number || !(*number > 0) || !std::isfinite(*number))
-      refuse(value ? fmt::format("{} is {}", quoted(*keys.begin()), quoted(core::excerpt(value->to_text())))
-                   : fmt::format("no metadata say {}", quoted(*keys.begin())));
+      refuse(value ? fmt::format("{} is {}", core::quoted(*keys.begin()), core::quoted(core::excerpt(value->to_text())))
+                   : fmt::format("no metadata say {}", core::quoted(*keys.begin())));
     return *number;
   }
   // Refuses another value than these; an absent one counts as the first.
   void require(std::string_view key, std::initializer_list<std::string_view> values) {
     const Value* const value = first_of({key});
     if (value && std::ranges::find(values, value->to_text()) == values.end())
-      refuse(fmt::format("{} is {}", quoted(key), quoted(core::excerpt(value->to_text()))));
+      refuse(fmt::format("{} is {}", core::quoted(key), core::quoted(core::excerpt(value->to_text()))));
   }
 
   void name_model(std::string_view architecture) {
@@ -168,7 +164,7 @@ class Naming {
   // The tensors without which llama.cpp does not open the model. A selection may have left them out.
   void require_all(bool is_llama) const {
     const auto require_tensor = [&](const std::string& name) {
-      if (!draft_.find(name)) refuse("no tensor of the model becomes " + quoted(name));
+      if (!draft_.find(name)) refuse("no tensor of the model becomes " + core::quoted(name));
     };
     if (is_llama) {
       for (std::size_t r = 0; r < slm_format::kModelRoles; ++r)
@@ -270,7 +266,8 @@ class Naming {
 
   void add_paired(const Tensor& tensor, const std::string& name, std::uint64_t head) {
     if (!has_rows_to_pair(tensor, head))
-      refuse(fmt::format("rows of tensor {} cannot be moved: it is {}", quoted(tensor.name()), tensor.type_name()));
+      refuse(
+          fmt::format("rows of tensor {} cannot be moved: it is {}", core::quoted(tensor.name()), tensor.type_name()));
     add_paired_rows(draft_, name, tensor, head);
     out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()),
                             name + ", with the rows of each head in the order of llama.cpp"});
@@ -321,7 +318,7 @@ class Naming {
     if (text == "mean" || text == "cls" || text == "lasttoken")
       set("bert.pooling_type", std::uint64_t{text == "mean" ? 1U : text == "cls" ? 2U : 3U});
     else
-      refuse(fmt::format("its tokens become one embedding by {}", quoted(core::excerpt(text))));
+      refuse(fmt::format("its tokens become one embedding by {}", core::quoted(core::excerpt(text))));
   }
 
   void bert_tensor(const Tensor& tensor, const std::string& prefix) {

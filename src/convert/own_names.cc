@@ -25,7 +25,6 @@
 namespace weighbridge::convert {
 namespace {
 
-using core::quoted;
 using slm_format::Role;
 
 constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk.", kGenerate = "generate/",
@@ -45,7 +44,7 @@ constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk
   throw Error(std::move(finding));
 }
 
-std::string shown(const Value& value) { return quoted(core::excerpt(value.to_text())); }
+std::string shown(const Value& value) { return core::quoted(core::excerpt(value.to_text())); }
 
 // 3 of "blk.3.attn_q.weight".
 std::optional<std::uint32_t> layer_of(std::string_view name) {
@@ -59,7 +58,7 @@ std::optional<std::uint32_t> layer_of(std::string_view name) {
 void refuse_beyond(std::string_view name, std::uint64_t layer, std::uint64_t layers, std::string_view user) {
   if (layer >= layers)
     refuse("tensors",
-           "it has a tensor " + quoted(core::excerpt(name)) + ", and its metadata say that it has " +
+           "it has a tensor " + core::quoted(core::excerpt(name)) + ", and its metadata say that it has " +
                std::to_string(layers) + (layers == 1 ? " block" : " blocks"),
            user);
 }
@@ -71,7 +70,7 @@ class Respelled {
 
   Model from_gguf() {
     const std::string text = model_.attribute(kArchitecture)->to_text();
-    if (text != "llama") refuse("architecture", "its architecture is " + quoted(core::excerpt(text)));
+    if (text != "llama") refuse("architecture", "its architecture is " + core::quoted(core::excerpt(text)));
     refuse_extras();
     const Tensor words = require("token_embd.weight");
     if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are no matrix");
@@ -186,7 +185,7 @@ class Respelled {
     const Value* const type = said("rope.scaling.type");
     const std::string kind = type ? type->to_text() : said("rope.scale_linear") ? "linear" : "none";
     if (kind == "none") return;
-    if (kind != "linear") refuse("rotation", "its rotation is scaled by " + quoted(core::excerpt(kind)));
+    if (kind != "linear") refuse("rotation", "its rotation is scaled by " + core::quoted(core::excerpt(kind)));
     const Value* const factor = said("rope.scaling.factor");
     set("rope_factor", positive(own("rope.scaling.factor"), factor ? factor : said("rope.scale_linear"), 1.0));
   }
@@ -207,7 +206,7 @@ class Respelled {
     }
     if (name == kRopeFactors) return adopt(tensor, std::string(name));
     if (slm_format::is_rotary_table(name)) return;
-    refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
+    refuse("tensors", "it has a tensor " + core::quoted(core::excerpt(name)));
   }
   void adopt(const Tensor& tensor, const std::string& name) { draft_.adopt(name, tensor); }
 
@@ -260,7 +259,7 @@ class Respelled {
     if (slm_format::is_rotary_table(name)) return;
     const auto respelt = slm_format::from_hugging_face(name);
     if (!respelt) {
-      if (slm_format::is_bias(model_, name)) refuse("tensors", "it has a tensor " + quoted(core::excerpt(name)));
+      if (slm_format::is_bias(model_, name)) refuse("tensors", "it has a tensor " + core::quoted(core::excerpt(name)));
       return adopt(tensor, std::string(name));
     }
     if (!respelt->half_split) return adopt(tensor, respelt->name);
@@ -336,7 +335,7 @@ Model as_encoder(const Model& model) {
   const Value* const architecture = model.attribute(kArchitecture);
   if (!architecture || model.find("embeddings.word_embeddings.weight")) return model;
   if (architecture->to_text() != "bert")
-    refuse("architecture", "its architecture is " + quoted(core::excerpt(architecture->to_text())), kEmbed);
+    refuse("architecture", "its architecture is " + core::quoted(core::excerpt(architecture->to_text())), kEmbed);
   const auto said = [&](std::string_view key) { return model.attribute("bert." + std::string(key)); };
   if (const Value* const causal = said("attention.causal"); causal && causal->as_bool() != false)
     refuse("key", "'bert.attention.causal' is not false", kEmbed);
@@ -352,7 +351,7 @@ Model as_encoder(const Model& model) {
     const auto kind = pooling->as_u64().value_or(0);
     if (kind < 1 || kind > std::size(kKinds))
       refuse("pooling",
-             "'bert.pooling_type' is " + quoted(core::excerpt(pooling->to_text())) +
+             "'bert.pooling_type' is " + core::quoted(core::excerpt(pooling->to_text())) +
                  ", and this build computes 1 (mean), 2 (cls) and 3 (the last token)",
              kEmbed);
     if (!model.attribute("pooling_mode"))
@@ -363,7 +362,7 @@ Model as_encoder(const Model& model) {
   const Value* const blocks = said("block_count");
   for (const Tensor& tensor : model) {
     const auto name = hugging_face_name(tensor.name());
-    if (!name) refuse("tensors", "it has a tensor " + quoted(core::excerpt(tensor.name())), kEmbed);
+    if (!name) refuse("tensors", "it has a tensor " + core::quoted(core::excerpt(tensor.name())), kEmbed);
     if (const auto layer = layer_of(tensor.name()))
       refuse_beyond(tensor.name(), *layer, blocks ? blocks->as_u64().value_or(0) : UINT64_MAX, kEmbed);
     draft.adopt(*name, tensor);
@@ -423,7 +422,7 @@ std::vector<std::string> differences(const tokenizers::Described& described) {
   std::vector<std::string> out;
   const BytePairOptions& own = described.options;
   if (!own.words.empty())
-    out.push_back("merged across words, where the model divides texts into words as for " + quoted(own.words));
+    out.push_back("merged across words, where the model divides texts into words as for " + core::quoted(own.words));
   if (!own.in_texts.empty())
     out.push_back("without the " + std::to_string(own.in_texts.size()) + " tokens that texts are searched for");
   if (!own.adds_bos) out.push_back("with BOS before each text");

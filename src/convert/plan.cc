@@ -37,11 +37,11 @@ constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
     "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
     "dtype",     "precision",      "alias", "unsupported", "overflow", "file",  "part"};
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 const core::Format& writer_of(std::string_view name) {
   const core::Format* format = registry::find(name);
-  if (!format) base::misuse("unknown-format", "there is no format " + quoted(name));
+  if (!format) base::misuse("unknown-format", "there is no format " + quote(name));
   if (!format->layout)
     base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
   return *format;
@@ -70,14 +70,14 @@ void check_options(const FormatInfo& to, const Options& options) {
     return name(e) == options.encoding || (e == Encoding::zstd_seekable && options.encoding == name(Encoding::zstd));
   };
   if (!options.encoding.empty() && std::ranges::none_of(holds.encodings, has_encoding))
-    base::misuse("encoding", "the format " + format + " has no encoding " + quoted(options.encoding));
+    base::misuse("encoding", "the format " + format + " has no encoding " + quote(options.encoding));
   if (!options.digest.empty() && options.digest != "none" &&
       std::ranges::find(holds.digests, options.digest) == holds.digests.end())
-    base::misuse("digest", "the format " + format + " has no digest " + quoted(options.digest));
+    base::misuse("digest", "the format " + format + " has no digest " + quote(options.digest));
   check_own_options(to, options);
   const std::string& created_at = options.metadata.created_at;
   if (!created_at.empty() && !base::is_iso8601(created_at))
-    base::misuse("created-at", quoted(created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
+    base::misuse("created-at", quote(created_at) + " is not an ISO 8601 time such as 2025-01-16T12:00:00Z");
   if (options.level != 0) {
     const codecs::Codec* const codec = codecs::find(options.encoding);
     if (!codec || codec->highest == 0) base::misuse("level", "a level needs the encoding zstd or deflate");
@@ -437,7 +437,7 @@ Written save(const Model& model, const std::string& path, const Options& options
     // Not .bin, which PyTorch writes too.
     if (const core::Format* const named = registry::find_by_extension(extension); named && extension != "bin")
       writer_of(named->info.name);  // throws: it is only read
-    base::misuse("unknown-extension", "no format is written to files called " + quoted(path) + ": give the format");
+    base::misuse("unknown-extension", "no format is written to files called " + quote(path) + ": give the format");
   }
   return plan(model, format->name, options, context).execute(path, context);
 }

@@ -67,9 +67,9 @@ std::string git_sha1(const Source& source, const Context& context) {
   return codecs::to_hex(hash.finish());
 }
 
-class Examination {
+class CacheExamination {
  public:
-  Examination(const std::string& folder, const Context& context) : root_(folder), context_(context) {
+  CacheExamination(const std::string& folder, const Context& context) : root_(folder), context_(context) {
     // The blobs of one repository may be links into the store beside it.
     const fs::path cache = root_.has_parent_path() ? root_.parent_path() : fs::path(".");
     const bool shares = is_repository(root_.filename().string()) && is_real_folder(cache / kStore);
@@ -243,7 +243,7 @@ bool is_hub_cache(const std::string& folder) {
 }
 
 CacheReport check_cache(const std::string& folder, const Context& context) {
-  return Examination(plain(folder), context).run();
+  return CacheExamination(plain(folder), context).run();
 }
 
 }  // namespace weighbridge

@@ -39,9 +39,9 @@ bool is_dangerous(const Finding& finding) {
 // Whether it is about the model: its file, or one of its files, and not another file of the folder.
 bool is_of_model(const Finding& finding) { return finding.file.empty() || finding.file.source; }
 
-class Examination {
+class ModelExamination {
  public:
-  Examination(std::shared_ptr<const Place> place, const Context& context)
+  ModelExamination(std::shared_ptr<const Place> place, const Context& context)
       : place_(std::move(place)), context_(context), file_(place_->file()) {}
 
   Diagnosis run() {
@@ -328,7 +328,7 @@ std::string_view name(Advice::What what) noexcept {
 }
 
 Diagnosis diagnose(std::shared_ptr<const Place> place, const Context& context) {
-  return Examination(std::move(place), context).run();
+  return ModelExamination(std::move(place), context).run();
 }
 Diagnosis diagnose(const std::string& path, const Context& context) { return diagnose(place_at(path), context); }
 

@@ -22,7 +22,7 @@ using namespace core::zip;
 
 constexpr std::string_view kDescriptorMagic("PK\x07\x08", 4);
 constexpr std::uint64_t kMostDescriptor = 28;  // with the magic number of what follows
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kSearchPiece = std::size_t{1} << 20;
 
 template <class Number> Number at(std::string_view bytes, std::size_t place) {
   return base::load_le<Number>(bytes.data() + place);
@@ -94,14 +94,14 @@ class Walk {
   std::optional<std::uint64_t> with_descriptor(std::uint64_t data, core::ZipOut member) {
     std::string piece;
     for (std::uint64_t begin = data; base::fits(begin, 16, source_.size());) {
-      piece = read(begin, std::min<std::uint64_t>(kPiece, source_.size() - begin));
+      piece = read(begin, std::min<std::uint64_t>(kSearchPiece, source_.size() - begin));
       for (std::size_t found = piece.find(kDescriptorMagic); found != piece.npos;
            found = piece.find(kDescriptorMagic, found + 1))
         if (const auto end = descriptor(begin + found, data, member, std::string_view(piece).substr(found))) {
           members_.push_back(std::move(member));
           return end;
         }
-      if (piece.size() < kPiece) break;
+      if (piece.size() < kSearchPiece) break;
       begin += piece.size() - kDescriptorMagic.size() + 1;
     }
     return std::nullopt;

@@ -20,7 +20,7 @@ inline constexpr std::string_view kStatementType = "https://in-toto.io/Statement
 inline constexpr std::string_view kPredicate = "https://model_signing/signature/v1.0";
 inline constexpr std::string_view kOurs = "weighbridge";  // the annotation with our notes
 
-inline std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+inline std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 // The outer two layers. Nothing in it is signed but the payload.
 struct Bundle {

@@ -395,7 +395,7 @@ class Checking {
           add_of(each.file == "." ? "" : each.file, "manifest/missing",
                  each.file == "."     ? "the manifest lists one file without its name: give that file, not its folder"
                  : root_->is_folder() ? "the manifest lists this file, and it is not there"
-                                      : "the manifest lists " + signing::quoted(each.file) +
+                                      : "the manifest lists " + signing::quote(each.file) +
                                             ", and only one file is checked: check the folder of the model, or "
                                             "choose the file",
                  {}, {}, root_->is_folder() ? Hint{} : base::option_hint("only"));

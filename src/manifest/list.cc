@@ -160,7 +160,7 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
   for (const std::string& each : options.ignore) {
     std::string name = plain(each);
     if (const std::string_view fault = signing::fault_of_name(name); !fault.empty())
-      base::misuse("ignore", "the path to leave out " + std::string(fault) + ": " + signing::quoted(each),
+      base::misuse("ignore", "the path to leave out " + std::string(fault) + ": " + signing::quote(each),
                    base::option_hint("ignore"));
     is_glob(name) ? globs.push_back(std::move(name)) : void(ignored.insert(std::move(name)));
   }

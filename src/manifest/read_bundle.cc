@@ -101,7 +101,7 @@ void envelope(Text& text, Bundle& out) {
     if (key == "payloadType") {
       type = true;
       const std::string given = text.string("'payloadType'");
-      if (given != kPayloadType) text.fail("the payload is of type " + quoted(given) + ", not " + quoted(kPayloadType));
+      if (given != kPayloadType) text.fail("the payload is of type " + quote(given) + ", not " + quote(kPayloadType));
       return true;
     }
     if (key != "signatures") return false;
@@ -138,9 +138,9 @@ Bundle parse_bundle(std::string_view given, const Limits& limits, Report& report
       const std::string media = text.string("'mediaType'");
       if (media != kMediaType)
         media.starts_with(kMediaTypes)
-            ? base::unsupported("unsupported/bundle", "the bundle has the media type " + quoted(media) +
-                                                          "; this build reads " + quoted(kMediaType))
-            : text.fail("'mediaType' is " + quoted(media) + ", not " + quoted(kMediaType));
+            ? base::unsupported("unsupported/bundle", "the bundle has the media type " + quote(media) +
+                                                          "; this build reads " + quote(kMediaType))
+            : text.fail("'mediaType' is " + quote(media) + ", not " + quote(kMediaType));
     } else if (key == "verificationMaterial") {
       material = true;
       verification_material(text, out);

@@ -20,13 +20,13 @@ constexpr std::string_view kOldPredicate = "https://model_signing/Digests/v0.1";
 Digest sha256(const Text& text, std::string_view hex, std::string_view of) {
   const std::optional<Digest> out = parse_digest(hex);
   if (!out || out->version != 1)  // which is spelled as a SHA-256 is
-    text.fail("the digest of " + quoted(of) + " must have 64 hexadecimal digits in lower case, not " + quoted(hex));
+    text.fail("the digest of " + quote(of) + " must have 64 hexadecimal digits in lower case, not " + quote(hex));
   return {out->bytes, 0};
 }
 
 Digest content_digest(const Text& text, const std::string& given) {
   const std::optional<Digest> out = parse_digest(given);
-  if (!out) text.fail("an annotation has no content digest: " + quoted(given));
+  if (!out) text.fail("an annotation has no content digest: " + quote(given));
   return *out;
 }
 
@@ -113,7 +113,7 @@ Serialization serialization(Text& text, Manifest& out) {
       text.array("'ignore_paths'", [&] {
         out.ignored.push_back(text.string("an ignored path"));
         if (const std::string_view fault = fault_of_name(out.ignored.back()); !fault.empty())
-          base::malformed("manifest/name", "the ignored path " + quoted(out.ignored.back()) + " " + std::string(fault));
+          base::malformed("manifest/name", "the ignored path " + quote(out.ignored.back()) + " " + std::string(fault));
       });
     } else
       return false;
@@ -124,7 +124,7 @@ Serialization serialization(Text& text, Manifest& out) {
                                                      : found.hash.empty() ? "'hash_type'"
                                                                           : "'allow_symlinks'"));
   if (found.method != "files" && found.method != "shards")
-    text.fail("the serialization's method is " + quoted(found.method) + ", which is neither 'files' nor 'shards'");
+    text.fail("the serialization's method is " + quote(found.method) + ", which is neither 'files' nor 'shards'");
   if ((found.method == "shards") != found.shard_size.has_value())
     text.fail(found.shard_size ? "the method 'files' has a 'shard_size'" : "the method 'shards' has no 'shard_size'");
   if (found.shard_size && *found.shard_size == 0) text.fail("'shard_size' is 0");
@@ -135,7 +135,7 @@ void require_sha256(std::string_view algorithm) {
   if (algorithm == "sha256") return;
   const bool known = algorithm == "blake2b" || algorithm == "blake3";
   const std::string message =
-      "the manifest has digests of the kind " + quoted(algorithm) +
+      "the manifest has digests of the kind " + quote(algorithm) +
       (known ? ", which this build does not compute: only sha256" : ", which the specification does not define");
   known ? base::unsupported("unsupported/digest", message) : base::malformed("manifest/statement", message);
 }
@@ -163,14 +163,13 @@ void arrange(Manifest& out) {
   for (const ManifestEntry& entry : out.entries) {
     const bool follows = before != nullptr && before->file == entry.file;
     if (out.shard_size == 0) {
-      if (follows)
-        base::malformed("manifest/duplicate", "the manifest lists the file " + quoted(entry.file) + " twice");
+      if (follows) base::malformed("manifest/duplicate", "the manifest lists the file " + quote(entry.file) + " twice");
     } else {
       const std::uint64_t expected = follows ? before->end : 0;
       if (follows && before->begin == entry.begin && before->end == entry.end)
-        base::malformed("manifest/duplicate", "the manifest lists " + quoted(entry_name(entry)) + " twice");
+        base::malformed("manifest/duplicate", "the manifest lists " + quote(entry_name(entry)) + " twice");
       if (entry.begin != expected || entry.end <= entry.begin || entry.end - entry.begin > out.shard_size)
-        base::malformed("manifest/shards", "the range " + quoted(entry_name(entry)) +
+        base::malformed("manifest/shards", "the range " + quote(entry_name(entry)) +
                                                (entry.begin > expected     ? " leaves a gap"
                                                 : entry.begin < expected   ? " overlaps the one before it"
                                                 : entry.end <= entry.begin ? " is empty"
@@ -178,7 +177,7 @@ void arrange(Manifest& out) {
                                                ": it must begin at byte " + std::to_string(expected) +
                                                " and have at most " + std::to_string(out.shard_size) + " bytes");
       if (follows && before->end - before->begin != out.shard_size)
-        base::malformed("manifest/shards", "the range " + quoted(entry_name(*before)) +
+        base::malformed("manifest/shards", "the range " + quote(entry_name(*before)) +
                                                " is shorter than 'shard_size' (" + std::to_string(out.shard_size) +
                                                "), and is not the last of its file");
     }
@@ -213,11 +212,11 @@ void take_resources(std::vector<Resource> resources, std::string_view root, Text
     ManifestEntry entry{.file = resources[i].name, .sha256 = resources[i].digest};
     if (out.shard_size > 0 && !split_range(resources[i].name, entry))
       base::malformed("manifest/shards",
-                      "the resource " + quoted(resources[i].name) + " names no range (path:start:end)");
+                      "the resource " + quote(resources[i].name) + " names no range (path:start:end)");
     // Versions of the reference name the only file of a model that is one file so.
     const bool single = resources.size() == 1 && entry.file == ".";
     if (const std::string_view fault = fault_of_name(entry.file); !fault.empty() && !single)
-      base::malformed("manifest/name", "the file " + quoted(entry.file) + " " + std::string(fault));
+      base::malformed("manifest/name", "the file " + quote(entry.file) + " " + std::string(fault));
     if (i > 0) {
       const ManifestEntry& last = out.entries.back();
       sorted = sorted && resources[i - 1].name <= resources[i].name;
@@ -307,11 +306,10 @@ Statement parse_statement(std::string_view payload, const Limits& limits, Report
     return true;
   });
   text.finish();
-  if (type != kStatementType)
-    text.fail("the statement's '_type' is " + quoted(type) + ", not " + quoted(kStatementType));
+  if (type != kStatementType) text.fail("the statement's '_type' is " + quote(type) + ", not " + quote(kStatementType));
   out.old_form = predicate_type == kOldPredicate;
   if (predicate_type != kPredicate && !out.old_form)
-    text.fail("the statement's 'predicateType' is " + quoted(predicate_type) + ", not " + quoted(kPredicate));
+    text.fail("the statement's 'predicateType' is " + quote(predicate_type) + ", not " + quote(kPredicate));
   if (!has_predicate) text.fail("the statement has no 'predicate'");
   if (out.old_form) {
     for (Named& each : subjects) {
@@ -322,7 +320,7 @@ Statement parse_statement(std::string_view payload, const Limits& limits, Report
     return out;
   }
   for (const std::string& each : unknown)
-    text.warn("manifest/member", "'predicate' has a member that the specification does not define: " + quoted(each));
+    text.warn("manifest/member", "'predicate' has a member that the specification does not define: " + quote(each));
   if (!how || !has_resources) text.fail("'predicate' lacks " + std::string(how ? "'resources'" : "'serialization'"));
   if (subjects.size() != 1)
     text.fail("the statement has " + std::to_string(subjects.size()) + " subjects, and must have one");

@@ -43,10 +43,10 @@ class Text {
     std::string scratch;
     for (wire::JsonString key; in_.next_key(key);) {
       const std::string name(wire::json_text(key, scratch));
-      if (!seen.insert(name).second) fail(std::string(what) + " has the member " + quoted(name) + " twice");
+      if (!seen.insert(name).second) fail(std::string(what) + " has the member " + quote(name) + " twice");
       if (member(std::string_view(name))) continue;
       require(in_.skip_value());
-      warn("manifest/member", std::string(what) + " has a member that nobody defines: " + quoted(name));
+      warn("manifest/member", std::string(what) + " has a member that nobody defines: " + quote(name));
     }
     require(in_.ok());
   }

@@ -12,8 +12,8 @@
 namespace weighbridge {
 namespace {
 
-constexpr std::size_t kMost = 300, kAcross = 4, kName = 28;
-constexpr double kCell = (svg::kWidth - 2 * svg::kMargin) / kAcross, kGap = 12, kBars = 44, kRow = 98, kTop = 72;
+constexpr std::size_t kMostShown = 300, kAcross = 4, kName = 28;
+constexpr double kCell = (svg::kWidth - 2 * svg::kMargin) / kAcross, kGap = 12, kBars = 44, kRow = 98, kNoteTop = 72;
 
 bool is_odd(const Stats& stats) {
   return stats.nans > 0 || stats.infinities > 0 || stats.outliers > 0 || stats.dead_rows > 0;
@@ -29,13 +29,14 @@ class Weights {
     choose(odd);
     legend();
     for (std::size_t i = 0; i < shown_.size(); ++i)
-      cell(svg::kMargin + kCell * static_cast<double>(i % kAcross), kTop + 20 + kRow * static_cast<double>(i / kAcross),
-           in_.model[in_.tensors[shown_[i]]], in_.stats[shown_[i]]);
-    double height = kTop + 20 + kRow * std::ceil(static_cast<double>(shown_.size()) / kAcross) + svg::kMargin;
+      cell(svg::kMargin + kCell * static_cast<double>(i % kAcross),
+           kNoteTop + 20 + kRow * static_cast<double>(i / kAcross), in_.model[in_.tensors[shown_[i]]],
+           in_.stats[shown_[i]]);
+    double height = kNoteTop + 20 + kRow * std::ceil(static_cast<double>(shown_.size()) / kAcross) + svg::kMargin;
     if (shown_.size() < in_.stats.size()) {
       body_ += svg::text(svg::kMargin, height - 8, "quiet small",
                          fmt::format("... and {} more tensors, {} odd", in_.stats.size() - shown_.size(),
-                                     odd > kMost ? "some of them" : "none of them"));
+                                     odd > kMostShown ? "some of them" : "none of them"));
       height += svg::kMargin;
     }
     return svg::document("Values of " + svg::base_name(in_.path),
@@ -43,12 +44,13 @@ class Weights {
   }
 
  private:
-  // At most kMost: all that are odd, if they are not more, and of the others some in equal steps; in the order given.
+  // At most kMostShown: all that are odd, if they are not more, and of the others some in equal steps; in the order
+  // given.
   void choose(std::uint64_t odd) {
     const std::size_t all = std::min(in_.stats.size(), in_.tensors.size());
-    const std::uint64_t others = all - odd, places = kMost - std::min<std::uint64_t>(kMost, odd);
+    const std::uint64_t others = all - odd, places = kMostShown - std::min<std::uint64_t>(kMostShown, odd);
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < all && shown_.size() < kMost; ++i) {
+    for (std::size_t i = 0; i < all && shown_.size() < kMostShown; ++i) {
       if (is_odd(in_.stats[i])) {
         shown_.push_back(i);
       } else {
@@ -61,7 +63,7 @@ class Weights {
 
   void legend() {
     body_ += svg::text(
-        svg::kMargin, kTop, "quiet small",
+        svg::kMargin, kNoteTop, "quiet small",
         "bars: how many elements (logarithmic) from the least to the greatest; line: zero; mean and deviation "
         "when the pointer is over a name");
   }

@@ -8,9 +8,7 @@
 namespace weighbridge::tokenizers {
 namespace {
 
-constexpr char32_t kHangulFirst = 0xAC00, kHangulLast = 0xD7A3;
-constexpr char32_t kInitial = 0x1100, kVowel = 0x1161, kFinal = 0x11A7;
-constexpr char32_t kVowels = 21, kFinals = 28;
+using namespace hangul;
 
 unsigned byte_at(std::string_view text, std::size_t at) noexcept { return static_cast<unsigned char>(text[at]); }
 
@@ -61,8 +59,8 @@ Decomposition::Decomposition(char32_t code_point, const Character& is) noexcept
     : own_{code_point, 0, 0}, parts_(is.decomposition) {
   if (!parts_.empty()) return;
   std::size_t length = 1;
-  if (code_point >= kHangulFirst && code_point <= kHangulLast) {
-    const char32_t syllable = code_point - kHangulFirst;
+  if (code_point >= kSyllable && code_point < kSyllable + kSyllables) {
+    const char32_t syllable = code_point - kSyllable;
     own_[0] = kInitial + syllable / (kVowels * kFinals);
     own_[1] = kVowel + syllable % (kVowels * kFinals) / kFinals;
     own_[2] = kFinal + syllable % kFinals;

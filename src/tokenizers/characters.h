@@ -9,6 +9,13 @@
 
 namespace weighbridge::tokenizers {
 
+// Hangul syllables are composed and decomposed by arithmetic (Unicode 15.0, section 3.12).
+namespace hangul {
+inline constexpr char32_t kSyllable = 0xAC00, kInitial = 0x1100, kVowel = 0x1161, kFinal = 0x11A7;
+inline constexpr char32_t kInitials = 19, kVowels = 21, kFinals = 28;
+inline constexpr char32_t kSyllables = kInitials * kVowels * kFinals;
+}  // namespace hangul
+
 // What a character is, as flags of unicode_tables_generated.h.
 struct Character {
   std::uint8_t flags = 0, combining_class = 0;

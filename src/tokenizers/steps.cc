@@ -31,16 +31,14 @@ bool is_word(char32_t c) noexcept {
 bool is_white(char32_t c) noexcept { return c == 0x0B || c == 0x0C || c == 0x85 || (character(c).flags & kSpace) != 0; }
 bool is_punctuation(char32_t c) noexcept { return (character(c).flags & kPunctuation) != 0; }
 
-// Hangul is composed by arithmetic (Unicode 15.0, section 3.12).
-constexpr char32_t kSyllable = 0xAC00, kInitial = 0x1100, kVowel = 0x1161, kFinal = 0x11A7;
-constexpr char32_t kInitials = 19, kVowels = 21, kFinals = 28;
+using namespace hangul;
 
 // The character that two become; 0 if they stay two.
 char32_t composed(char32_t first, char32_t second) noexcept {
   if (first >= kInitial && first < kInitial + kInitials && second >= kVowel && second < kVowel + kVowels)
     return kSyllable + ((first - kInitial) * kVowels + (second - kVowel)) * kFinals;
-  if (first >= kSyllable && first < kSyllable + kInitials * kVowels * kFinals && (first - kSyllable) % kFinals == 0 &&
-      second > kFinal && second < kFinal + kFinals)
+  if (first >= kSyllable && first < kSyllable + kSyllables && (first - kSyllable) % kFinals == 0 && second > kFinal &&
+      second < kFinal + kFinals)
     return first + (second - kFinal);
   const auto* const at =
       std::ranges::lower_bound(kCompositions, std::pair(first, second), {},

@@ -164,12 +164,12 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
   out.embedding_norm = norm_of(model, config, "embeddings.LayerNorm");
   out.layers.resize(base::to_size(config.layers));
   const auto wide = base::to_size(config.hidden), deep = base::to_size(config.intermediate);
-  struct Step {
+  struct Packing {
     Linear* to;
     std::string name;
     std::size_t offset;
   };
-  std::vector<Step> steps;
+  std::vector<Packing> steps;
   std::size_t total = 0;
   for (std::size_t i = 0; i < out.layers.size(); ++i) {
     Layer& layer = out.layers[i];
@@ -193,9 +193,9 @@ Weights load_weights(const Model& model, const Config& config, Arithmetic arithm
   if (config.first_layer) out.layer_weights = layer_weights_of(model, config);
   out.chain = embed::Chain(model, config.modules, config.hidden * config.pooling.size());
   out.panels = kernels::Block(total);
-  for (const Step& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
+  for (const Packing& step : steps) step.to->packed = out.panels.as<std::byte>() + step.offset;
   executor.for_each(steps.size(), [&](std::uint64_t i) {
-    const Step& step = steps[base::to_size(i)];
+    const Packing& step = steps[base::to_size(i)];
     pack(model, config, step.name, arithmetic, *step.to);
   });
   return out;
