@@ -27,10 +27,10 @@ namespace {
 constexpr std::string_view kFolder = "hf", kOnnx = "onnx";
 constexpr std::size_t kMostGroups = 12;      // a kind with more groups of items is printed as one group
 constexpr std::size_t kMostAlike = 3;        // items printed per group; --json has all
-constexpr std::size_t kLongest = 100;        // columns of an item's old or new value; inspect cuts values there too
+constexpr std::size_t kLongestItem = 100;    // columns of an item's old or new value; inspect cuts values there too
 constexpr std::size_t kLongestReason = 240;  // columns of its new value, which can be a sentence with the reason
 
-Options options_of(const Arguments& args) {
+Options convert_options(const Arguments& args) {
   Options options;
   args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
                        FlagId::dequantize, FlagId::gptq, FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse,
@@ -81,7 +81,7 @@ std::string target_format(const Arguments& args, const std::string& out) {
 std::string item_text(const Item& item, bool with_subject = true) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
   return (with_subject ? shown(item.subject) + ": " : "") +
-         (said || item.from.empty() ? "" : fitted(item.from, kLongest) + " -> ") + fitted(item.to, kLongestReason);
+         (said || item.from.empty() ? "" : fitted(item.from, kLongestItem) + " -> ") + fitted(item.to, kLongestReason);
 }
 
 // Prints a word and a line of `text`, which a terminal gets wrapped and indented.
@@ -150,7 +150,7 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     if (noun.empty() || same[0]->from.empty() || (cast == casts.end() && same.size() <= kMostAlike)) return false;
     const std::string subject = same.size() == 1 ? item_text(*same[0])
                                                  : grouped(same.size()) + " " + std::string(noun) + ": " +
-                                                       fitted(same[0]->from, kLongest) + " -> " +
+                                                       fitted(same[0]->from, kLongestItem) + " -> " +
                                                        fitted(same[0]->to, kLongestReason);
     print_folded(out, word, tone,
                  std::string(name(kind)) + ": " + subject + (cast == casts.end() ? "" : ", " + effect(*cast)));
@@ -186,7 +186,7 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
       std::vector<const Item*> rest;
       for (const auto& [old, same] : by_old)
         if (names_each || !print_as_one(kind, same)) rest.insert(rest.end(), same.begin(), same.end());
-      if (!rest.empty()) print_some(kind, rest, " -> " + fitted(becomes, kLongest));
+      if (!rest.empty()) print_some(kind, rest, " -> " + fitted(becomes, kLongestItem));
     }
   }
 }
@@ -246,7 +246,7 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
     const std::size_t count = plan.blockers().size();
     const Item& item = plan.blockers()[0];
     const bool names_type = is_unsupported(item) && !item.from.empty();  // what is not supported
-    const std::string brief = shown(item.subject) + (names_type ? " (" + fitted(item.from, kLongest) + ")" : "");
+    const std::string brief = shown(item.subject) + (names_type ? " (" + fitted(item.from, kLongestItem) + ")" : "");
     const std::string first =
         ": " + (listed ? brief : item_text(item)) + (count > 1 ? ", and " + grouped(count - 1) + " more" : "");
     complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
@@ -387,7 +387,7 @@ Status run_convert(Session& session) {
     throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
   const std::string format = target_format(session.args, output);
   check_target(session.args, format);
-  Options options = options_of(session.args);
+  Options options = convert_options(session.args);
   try {
     if (session.args.has(FlagId::into))
       options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
@@ -424,7 +424,7 @@ Status run_convert(Session& session) {
 
 Status run_append(Session& session) {
   const std::string &target = session.args.operands[0], &source = session.args.operands[1];
-  Options options = options_of(session.args);
+  Options options = convert_options(session.args);
   const bool in_place = !session.args.has(FlagId::output);
   const std::string output = in_place ? target : std::string(session.args.value(FlagId::output));
   options.replace = options.replace || in_place;

@@ -16,21 +16,21 @@
 #include <vector>
 
 #include "session.h"
+#include "table.h"
 #include "weighbridge/json.h"
 #include "weighbridge/picture.h"
 
 namespace weighbridge::cli {
 namespace {
 
-using Verdict = TensorDiff::Verdict;
+using TensorVerdict = TensorDiff::Verdict;
 
-constexpr std::size_t kLongestName = 100, kLongestValue = 60;
-constexpr std::string_view kGap = "  ";
+constexpr std::size_t kLongestName = 100, kLongestMetadata = 60;
 
 // Anything that prevents the comparison is status 4, because diff(1) has one status for trouble; usage errors stay 2.
 Status trouble(Status status) { return status == Status::misuse ? Status::misuse : Status::io; }
 
-DiffOptions options_of(Session& session) {
+DiffOptions diff_options(Session& session) {
   const Arguments& args = session.args;
   DiffOptions out;
   if (args.has(FlagId::atol)) out.atol = args.number(FlagId::atol, 0.0);
@@ -116,8 +116,8 @@ std::string_view shape_change(const TensorDiff& t) {
 std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats) {
   std::string out;
   const auto add = [&](const std::string& note) { out += (out.empty() ? "" : ", ") + note; };
-  if (t.verdict == Verdict::only_a || t.verdict == Verdict::only_b) {
-    const bool a = t.verdict == Verdict::only_a;
+  if (t.verdict == TensorVerdict::only_a || t.verdict == TensorVerdict::only_b) {
+    const bool a = t.verdict == TensorVerdict::only_a;
     add(std::string(a ? "only in A: " : "only in B: ") + shown(a ? t.type_a : t.type_b) + " " +
         shape_text(a ? t.shape_a : t.shape_b));
     if (!t.tied_to.empty()) add("its content is in " + quote(t.tied_to) + " of " + (a ? "B" : "A"));
@@ -128,7 +128,7 @@ std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats
         (t.by == TensorDiff::By::content ? " (by content)"
          : t.by == TensorDiff::By::guess ? " (guessed)"
                                          : ""));
-  if (t.verdict == Verdict::incomparable) add("cannot be compared: " + shown(t.why));
+  if (t.verdict == TensorVerdict::incomparable) add("cannot be compared: " + shown(t.why));
   if (t.reshaped)
     add(std::string(shape_change(t)) + " " + shape_text(t.shape_a) + " to " + shape_text(t.shape_b));
   else if (t.transposed)
@@ -136,7 +136,7 @@ std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats
   if (t.permuted) add("rows permuted" + (t.order.empty() ? "" : " (" + t.order + ")"));
   if (t.recast)
     add("recast " + shown(t.type_a) + " to " + shown(t.type_b) + (t.type_a == t.type_b ? " (other layout)" : ""));
-  if (t.verdict != Verdict::incomparable && !t.values && !t.why.empty() && !t.reshaped) add(shown(t.why));
+  if (t.verdict != TensorVerdict::incomparable && !t.values && !t.why.empty() && !t.reshaped) add(shown(t.why));
   if (t.bits_only) add("values are equal, the bits of zeros or NaNs are not");
   if (!t.values) return out;
   const ValueDiff& v = *t.values;
@@ -164,7 +164,7 @@ void print_tensors(Session& session, const Diff& found, const DiffOptions& optio
   const bool stats = session.args.has(FlagId::stats);
   std::vector<std::uint32_t> order = by_change(found);
   // What is equal by value, or within the tolerance, is counted in the summary.
-  if (!stats) std::erase_if(order, [&](std::uint32_t i) { return found.tensors[i].verdict == Verdict::equal; });
+  if (!stats) std::erase_if(order, [&](std::uint32_t i) { return found.tensors[i].verdict == TensorVerdict::equal; });
   if (order.empty()) return;
   std::string heads;
   const auto head = [&](const Column& column) {
@@ -180,14 +180,14 @@ void print_tensors(Session& session, const Diff& found, const DiffOptions& optio
   for (const std::uint32_t i : std::span(order).first(std::min(most, order.size()))) {
     const TensorDiff& t = found.tensors[i];
     print_row(out, cells_of(t, stats));
-    const std::string_view named = t.verdict == Verdict::only_b ? t.name_b : t.name_a;
+    const std::string_view named = t.verdict == TensorVerdict::only_b ? t.name_b : t.name_a;
     const bool odd = named.empty() || named.front() == ' ' || named.back() == ' ';
     out.text(odd ? quote(named) : fitted(named, kLongestName));
     if (const std::string notes = notes_of(t, options, stats); !notes.empty()) {
       out.text(": ");
-      const Tone tone = t.verdict == Verdict::incomparable                               ? Tone::warning
-                        : t.verdict == Verdict::different || t.verdict == Verdict::equal ? Tone::plain
-                                                                                         : Tone::bad;
+      const Tone tone = t.verdict == TensorVerdict::incomparable                                     ? Tone::warning
+                        : t.verdict == TensorVerdict::different || t.verdict == TensorVerdict::equal ? Tone::plain
+                                                                                                     : Tone::bad;
       out.toned(tone, notes);
     }
     out.text("\n");
@@ -208,11 +208,11 @@ void print_metadata(Session& session, std::string_view heading, const std::vecto
     if (!each.tensor.empty()) out.text(fitted(each.tensor, kLongestName) + ": ");
     out.text(fitted(each.key, kLongestName) + ": ");
     if (each.only_a)
-      out.text("only in A: " + fitted(each.a, kLongestValue));
+      out.text("only in A: " + fitted(each.a, kLongestMetadata));
     else if (each.only_b)
-      out.text("only in B: " + fitted(each.b, kLongestValue));
+      out.text("only in B: " + fitted(each.b, kLongestMetadata));
     else
-      out.text(fitted(each.a, kLongestValue) + " -> " + fitted(each.b, kLongestValue));
+      out.text(fitted(each.a, kLongestMetadata) + " -> " + fitted(each.b, kLongestMetadata));
     if (each.first) out.text("; the first that differs is item " + std::to_string(*each.first));
     out.text("\n");
   }
@@ -222,11 +222,11 @@ void print_metadata(Session& session, std::string_view heading, const std::vecto
 // One word for each tensor: its most important change.
 std::string_view kind_of(const TensorDiff& t) {
   switch (t.verdict) {
-    case Verdict::only_a: return "only in A";
-    case Verdict::only_b: return "only in B";
-    case Verdict::incomparable: return "not comparable";
-    case Verdict::equal: return t.changed ? "within the tolerance" : "equal by value";
-    case Verdict::different: break;
+    case TensorVerdict::only_a: return "only in A";
+    case TensorVerdict::only_b: return "only in B";
+    case TensorVerdict::incomparable: return "not comparable";
+    case TensorVerdict::equal: return t.changed ? "within the tolerance" : "equal by value";
+    case TensorVerdict::different: break;
   }
   return t.changed      ? "changed"
          : t.permuted   ? "permuted"
@@ -290,7 +290,7 @@ void draw(Session& session, const Comparison& comparison) {
 
 Status run_diff(Session& session) {
   const std::string &path_a = session.args.operands[0], &path_b = session.args.operands[1];
-  const DiffOptions options = options_of(session);
+  const DiffOptions options = diff_options(session);
   check_picture(session.args);
   const Input a = open_input(session, path_a);
   if (!a.model) return trouble(a.status);

@@ -16,7 +16,7 @@ namespace {
 
 using What = Advice::What;
 
-constexpr std::size_t kMostListed = 10;
+constexpr std::size_t kMostShown = 10;
 
 // A file as a word of a shell command, which must not look like a flag.
 std::string file_word(std::string_view path) { return (path.starts_with('-') ? "./" : "") + shell_word(path); }
@@ -101,8 +101,8 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
 }
 
 void print_names(Output& out, const std::vector<std::string>& names, std::uint64_t total) {
-  for (std::size_t i = 0; i < names.size() && i < kMostListed; ++i) out.text("    " + shown(names[i]) + "\n");
-  if (total > kMostListed) out.text("    and " + grouped(total - kMostListed) + " more\n");
+  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i) out.text("    " + shown(names[i]) + "\n");
+  if (total > kMostShown) out.text("    and " + grouped(total - kMostShown) + " more\n");
 }
 
 void print(Session& session, const std::string& path, const Diagnosis& d) {
@@ -142,12 +142,12 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   if (d.condition != Condition::foreign) {
     std::size_t listed = 0;
     for (const Finding& finding : d.verdict.report.findings()) {
-      if (listed++ == kMostListed) break;
+      if (listed++ == kMostShown) break;
       out.text("  " + std::string(name(finding.severity)) + ": " +
                (finding.file.empty() ? "" : shown(finding.file.name) + ": ") + session.sentence(finding) + "\n");
     }
-    if (d.verdict.report.total() > kMostListed)
-      out.text("  and " + grouped(d.verdict.report.total() - kMostListed) + " more findings, which verify lists\n");
+    if (d.verdict.report.total() > kMostShown)
+      out.text("  and " + grouped(d.verdict.report.total() - kMostShown) + " more findings, which verify lists\n");
   }
   if (!d.verdict.checked.empty()) out.text("  checked: " + d.verdict.checked + "\n");
   if (d.advice.empty()) return;
@@ -193,7 +193,7 @@ Status cache(Session& session, const std::string& path) {
   return report.sound() ? Status::done : Status::invalid;
 }
 
-Status status_of(const Diagnosis& diagnosis) {
+Status status_of_diagnosis(const Diagnosis& diagnosis) {
   if (diagnosis.condition == Condition::unproven) return Status::unsupported;
   if (diagnosis.condition != Condition::sound) return Status::invalid;
   return status_of_report(diagnosis.verdict.report);
@@ -284,7 +284,7 @@ Status examine(Session& session, const std::string& path) {
       session.object(to_json(path, diagnosis));
     else if (!session.quiet)
       print(session, path, diagnosis);
-    return status_of(diagnosis);
+    return status_of_diagnosis(diagnosis);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -16,9 +16,9 @@ namespace {
 
 using Way = Edited::Way;
 
-constexpr std::size_t kMostListed = 20, kLongest = 100;
+constexpr std::size_t kMostChanges = 20, kLongestChange = 100;
 
-EditOptions options_of(Session& session) {
+EditOptions edit_options(Session& session) {
   const Arguments& args = session.args;
   EditOptions out;
   add_each(args, {FlagId::set, FlagId::unset, FlagId::rename, FlagId::without},
@@ -61,22 +61,22 @@ std::string plan_text(const Edited& edited, const std::string& output) {
 void print_changes(Output& out, const Edited& edited) {
   std::size_t listed = 0;
   for (const Item& item : edited.changes) {
-    if (listed++ == kMostListed) break;
+    if (listed++ == kMostChanges) break;
     out.text("  " +
              std::string(item.to == "removed" || item.to == "left out" ? "remove"
                          : item.from == "absent"                       ? "add"
                                                                        : "change") +
              " " + shown(item.subject));
     if (item.to == "removed")
-      out.text(", which was " + fitted(item.from, kLongest));
+      out.text(", which was " + fitted(item.from, kLongestChange));
     else if (item.from == "absent")
-      out.text(": " + fitted(item.to, kLongest));
+      out.text(": " + fitted(item.to, kLongestChange));
     else if (item.to != "left out")
-      out.text(": " + fitted(item.from, kLongest) + " -> " + fitted(item.to, kLongest));
+      out.text(": " + fitted(item.from, kLongestChange) + " -> " + fitted(item.to, kLongestChange));
     out.text("\n");
   }
-  if (edited.changes.size() > kMostListed)
-    out.text("  and " + grouped(edited.changes.size() - kMostListed) + " more, which --json lists\n");
+  if (edited.changes.size() > kMostChanges)
+    out.text("  and " + grouped(edited.changes.size() - kMostChanges) + " more, which --json lists\n");
 }
 
 // What the user should know without asking.
@@ -106,7 +106,7 @@ void print_done(Session& session, const std::string& path, const EditOptions& op
 }
 
 Status change(Session& session, const std::string& path) {
-  const EditOptions options = options_of(session);
+  const EditOptions options = edit_options(session);
   const bool dry_run = session.args.has(FlagId::dry_run);
   if (options.empty())
     throw Misuse("edit has nothing to change: give --set, --unset, --rename, --without or --from-json");

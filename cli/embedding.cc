@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch; Ctrl-C takes effect between batches
 
-EmbedOptions options_of(const Arguments& args) {
+EmbedOptions embed_options(const Arguments& args) {
   EmbedOptions options;
   args.apply(options, {FlagId::pooling, FlagId::precision, FlagId::allow});
   if (args.has(FlagId::normalize)) options.normalize = true;
@@ -35,7 +35,7 @@ bool is_about_vocabulary(const Error& error) {
 }  // namespace
 
 std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status, Model* model) {
-  EmbedOptions options = options_of(session.args);
+  EmbedOptions options = embed_options(session.args);
   end_on_bus_error();  // the weights stay mapped
   const Input input = open_input(session, path);
   status = input.status;

@@ -18,7 +18,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kLine = 16, kWidestName = 48, kLongestValue = 160;
+constexpr std::size_t kLine = 16, kWidestSpan = 48, kLongestSpanValue = 160;
 constexpr std::uint64_t kMostLines = 40;  // spans that are printed
 
 struct Asked {
@@ -60,7 +60,7 @@ void print_spans(Output& out, const Explanation& found) {
   std::vector<std::uint64_t> ends;                         // of the spans around
   for (const Span& span : found.spans) {
     while (!ends.empty() && span.offset >= ends.back()) ends.pop_back();
-    names.emplace_back(std::string(2 * ends.size(), ' ') + fitted(span.what, kWidestName), ends.size());
+    names.emplace_back(std::string(2 * ends.size(), ' ') + fitted(span.what, kWidestSpan), ends.size());
     ends.push_back(span.end());
     widest = std::max(widest, width_shown(names.back().first));
     if (names.size() == kMostLines) break;
@@ -71,7 +71,7 @@ void print_spans(Output& out, const Explanation& found) {
     out.toned(Tone::heading, fmt::format("{:<10}", name(span.kind)));
     out.text(names[i].first + std::string(widest - width_shown(names[i].first), ' ') + "  " +
              place_text(span.offset, span.size));
-    if (!span.value.empty()) out.text(": " + fitted(span.value, kLongestValue));
+    if (!span.value.empty()) out.text(": " + fitted(span.value, kLongestSpanValue));
     out.text("\n");
   }
   const std::uint64_t more = found.spans.size() - names.size() + found.left_out;

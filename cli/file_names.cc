@@ -10,7 +10,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kLongest = 180;
+constexpr std::size_t kLongestFileName = 180;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -53,8 +53,8 @@ std::string file_stem(std::string_view tensor_name) {
   const std::string harmless =
       escape_for_display(tensor_name);  // turns control characters and direction marks into backslash escapes
   for (const char c : harmless) out += std::string_view("/\\:*?\"<>|").find(c) == std::string_view::npos ? c : '_';
-  if (out.size() > kLongest) {
-    std::size_t end = kLongest;
+  if (out.size() > kLongestFileName) {
+    std::size_t end = kLongestFileName;
     while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0U) == 0x80U) --end;
     out.resize(end);
   }

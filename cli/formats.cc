@@ -16,7 +16,7 @@ namespace {
 
 using Row = std::array<std::string, 5>;
 
-template <class List, class Spell> std::string joined(const List& list, Spell spell) {
+template <class List, class Spell> std::string joined_as(const List& list, Spell spell) {
   std::string out;
   for (const auto& item : list) out += (out.empty() ? "" : " ") + std::string(spell(item));
   return out;
@@ -24,7 +24,7 @@ template <class List, class Spell> std::string joined(const List& list, Spell sp
 
 Row row_of(const FormatInfo& f) {
   const auto dotted = [](std::string_view e) { return "." + std::string(e); };
-  return {std::string(f.name), f.folder ? "(a folder)" : joined(f.extensions, dotted),
+  return {std::string(f.name), f.folder ? "(a folder)" : joined_as(f.extensions, dotted),
           std::string(f.reads ? "read" : "") + (f.reads && f.writes ? ", " : "") + (f.writes ? "write" : ""),
           std::string(f.versions), std::string(f.title)};
 }
@@ -44,11 +44,11 @@ void print_holds(Output& out, const FormatInfo& f, bool all) {
   out.text("\n");
   if (all) print_fact(out, "title", f.title);
   if (all) print_fact(out, "versions", f.versions);
-  print_fact(out, "dtypes", joined(f.holds.dtypes, spelt));
-  print_fact(out, "layouts", joined(f.holds.layouts, spelt));
-  print_fact(out, "encodings", joined(f.holds.encodings, spelt));
+  print_fact(out, "dtypes", joined_as(f.holds.dtypes, spelt));
+  print_fact(out, "layouts", joined_as(f.holds.layouts, spelt));
+  print_fact(out, "encodings", joined_as(f.holds.encodings, spelt));
   print_fact(out, "digests",
-             f.holds.digests.empty() ? "none" : joined(f.holds.digests, [](std::string_view d) { return d; }));
+             f.holds.digests.empty() ? "none" : joined_as(f.holds.digests, [](std::string_view d) { return d; }));
   print_fact(out, "attributes", f.holds.attributes);
 }
 

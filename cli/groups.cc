@@ -100,20 +100,20 @@ void add(Node& root, const NameGroup& group) {
   }
 }
 
-struct Line {
+struct GroupLine {
   std::string label, tensors, size, kind;
 };
 
-void list(const Model& model, const Node& node, std::size_t depth, std::string before, std::vector<Line>& out) {
+void list(const Model& model, const Node& node, std::size_t depth, std::string before, std::vector<GroupLine>& out) {
   // A node with one node beneath it is no level of its own.
   if (node.beneath.size() == 1 && !node.tensor) return list(model, node.beneath[0], depth, before + node.label, out);
   const bool top = depth == 0;
   const std::string label = before + node.label;
   if (!top) {
-    Line line{std::string(2 * (depth - 1), ' ') + fitted(depth == 1 ? label : label.substr(1), kWidestLabel),
-              grouped(node.tensors),
-              size_text(node.size),
-              {}};
+    GroupLine line{std::string(2 * (depth - 1), ' ') + fitted(depth == 1 ? label : label.substr(1), kWidestLabel),
+                   grouped(node.tensors),
+                   size_text(node.size),
+                   {}};
     if (node.tensor) {
       const Tensor tensor = model[*node.tensor];
       line.kind = shown(tensor.type_name());
@@ -173,11 +173,11 @@ std::vector<NameGroup> group(const Model& model, std::span<const std::uint32_t> 
 void print_tree(Output& out, const Model& model, const std::vector<NameGroup>& groups) {
   Node root{.label = {}};
   for (const NameGroup& each : groups) add(root, each);
-  std::vector<Line> lines;
+  std::vector<GroupLine> lines;
   // The root is no node of the names: one node beneath it stays a level.
   for (const Node& each : root.beneath) list(model, each, 1, {}, lines);
   std::size_t label = 4, tensors = 7, size = 4;
-  for (const Line& line : lines) {
+  for (const GroupLine& line : lines) {
     label = std::max(label, display_width(line.label));
     tensors = std::max(tensors, line.tensors.size());
     size = std::max(size, line.size.size());
@@ -188,7 +188,7 @@ void print_tree(Output& out, const Model& model, const std::vector<NameGroup>& g
   out.toned(Tone::heading,
             "name" + std::string(label - 4, ' ') + "  " + right("tensors", tensors) + "  " + right("size", size));
   out.text("\n");
-  for (const Line& line : lines) {
+  for (const GroupLine& line : lines) {
     if (out.closed()) return;
     out.text(line.label + std::string(label - display_width(line.label), ' ') + "  " + right(line.tensors, tensors) +
              "  " + right(line.size, size) + (line.kind.empty() ? "" : "  " + line.kind) + "\n");

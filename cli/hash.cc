@@ -102,14 +102,14 @@ std::optional<std::string> unescaped(std::string_view text) {
   return out;
 }
 
-struct Line {
+struct DigestLine {
   Digest digest;
   std::string path;
 };
 
 // Parses a digest ("wb2:..." or 64 digits), a space, another space or sha256sum's asterisk, and the path as hash prints
 // it. With --file the digits are a SHA-256, in either case.
-std::optional<Line> parse_line(std::string_view line, bool of_file) {
+std::optional<DigestLine> parse_line(std::string_view line, bool of_file) {
   // sha256sum begins a line with a backslash if it has escaped the path.
   if (line.starts_with('\\')) line.remove_prefix(1);
   const std::size_t end = line.find(' ');
@@ -122,7 +122,7 @@ std::optional<Line> parse_line(std::string_view line, bool of_file) {
   std::optional<std::string> path = unescaped(line.substr(end + 2));
   if (!digest || !path || (of_file && digest->version != 1)) return std::nullopt;
   if (of_file) digest->version = 0;
-  return Line{*digest, std::move(*path)};
+  return DigestLine{*digest, std::move(*path)};
 }
 
 std::string_view without_digest(Status why) { return why == Status::io ? "FAILED to open or read" : "FAILED"; }
@@ -132,7 +132,7 @@ using Others = std::array<std::uint64_t, 3>;
 
 // Counts the line if its digest is one of another kind. 64 digits alone are a SHA-256 or a content digest of version 1.
 // `readable`: the file is a model.
-void look_for_other_kind(Session& session, const Line& line, bool readable, Others& others) {
+void look_for_other_kind(Session& session, const DigestLine& line, bool readable, Others& others) {
   const DigestKind asked = kind_of(session.args);
   if (asked == DigestKind::file) return;
   for (const DigestKind kind : {DigestKind::content, DigestKind::content_without_names, DigestKind::file}) {
@@ -148,7 +148,7 @@ void look_for_other_kind(Session& session, const Line& line, bool readable, Othe
   }
 }
 
-Status check_line(Session& session, const Line& line, Others& others) {
+Status check_line(Session& session, const DigestLine& line, Others& others) {
   const auto say = [&](std::string_view verdict, Tone tone) {
     session.progress().clear();
     if (session.json) return;

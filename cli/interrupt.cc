@@ -21,7 +21,7 @@ namespace weighbridge::cli {
 namespace {
 
 volatile sig_atomic_t noted = 0, on_terminal = 0;
-std::atomic<bool> bar_drawn = false, drawing = false, ending = false;
+std::atomic<bool> bar_drawn = false, drawing = false, exiting = false;
 int wake[2] = {-1, -1};  // a pipe from the handler to the thread that watches
 static_assert(std::atomic<bool>::is_always_lock_free, "handlers of signals use them");
 
@@ -36,7 +36,7 @@ constexpr char kErase[] = "\r\x1b[J";
 // bounded, because the interrupted thread itself may be the one that draws.
 bool take_bar_away() {
   constexpr int kWaits = 50;
-  ending = true;
+  exiting = true;
   for (int i = 0; drawing && i < kWaits; ++i) ::poll(nullptr, 0, 1);  // sleeps 1 ms; safe in a signal handler
   if (bar_drawn) put(kErase, sizeof kErase - 1);
   return bar_drawn;
@@ -85,7 +85,7 @@ void start_watching() noexcept {
 
 void bus_error(int) {
   constexpr char kSentence[] = "weighbridge: an open file was truncated, or its disk failed\n";
-  if (ending.exchange(true)) ::pause();  // another thread prints the message and ends the process
+  if (exiting.exchange(true)) ::pause();  // another thread prints the message and ends the process
   take_bar_away();
   put(kSentence, sizeof kSentence - 1);
   ::_exit(4);
@@ -119,7 +119,7 @@ void note_interrupts() noexcept {
 }
 void draw(std::string_view text, bool bar_stands) noexcept {
   drawing = true;
-  if (!ending) {
+  if (!exiting) {
     put(text.data(), text.size());
     bar_drawn = bar_stands;
   }

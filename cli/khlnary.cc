@@ -254,20 +254,20 @@ Status pack(Session& session, const std::string& path) {
 
 // ----
 
-struct Doing {
+struct ModuleAction {
   std::string_view action;
   Status (*run)(Session&, const std::string& path);
 };
-constexpr Doing kDoings[] = {{"run", run_module},
-                             {"verify", verify_module},
-                             {"disassemble", disassemble},
-                             {"assemble", assemble},
-                             {"pack", pack}};
+constexpr ModuleAction kModuleActions[] = {{"run", run_module},
+                                           {"verify", verify_module},
+                                           {"disassemble", disassemble},
+                                           {"assemble", assemble},
+                                           {"pack", pack}};
 
 }  // namespace
 
 Status run_khlnary(Session& session) {
-  const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
+  const auto* const doing = std::ranges::find(kModuleActions, session.args.action->name, &ModuleAction::action);
   const std::string& path = session.args.operands[0];
   if (session.json && session.args.value(FlagId::output) == "-")
     throw Misuse("with --json the output cannot go to standard output: give -o FILE");

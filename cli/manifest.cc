@@ -15,7 +15,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostListed = 10;
+constexpr std::size_t kMostNamed = 10;
 
 // The text of a file of PEM; errors about it name the file. An empty text would mean that none was given.
 std::string pem_of(Session& session, std::string_view file) {
@@ -83,8 +83,8 @@ void print(Session& session, const std::string& path, const std::string& output,
 
 void print_names(Output& out, std::string_view what, const std::vector<std::string>& names) {
   out.text("  " + std::string(what) + ": ");
-  for (std::size_t i = 0; i < names.size() && i < kMostListed; ++i) out.text((i == 0 ? "" : ", ") + shown(names[i]));
-  out.text(names.size() > kMostListed ? " and " + grouped(names.size() - kMostListed) + " more\n" : "\n");
+  for (std::size_t i = 0; i < names.size() && i < kMostNamed; ++i) out.text((i == 0 ? "" : ", ") + shown(names[i]));
+  out.text(names.size() > kMostNamed ? " and " + grouped(names.size() - kMostNamed) + " more\n" : "\n");
 }
 
 // Ignored paths that the specification does not fix: a signer can hide files with them.

@@ -13,7 +13,7 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr std::size_t kMostFiles = 10'000;  // entries of a folder that are compared
-constexpr std::size_t kLongest = 64;        // longer words are not compared
+constexpr std::size_t kLongestWord = 64;    // longer words are not compared
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool alike(char a, char b) { return small(a) == small(b); }
@@ -48,7 +48,7 @@ std::string_view continued(std::string_view typed, std::span<const std::string_v
 }  // namespace
 
 std::string_view nearest_word(std::string_view typed, std::span<const std::string_view> words) {
-  if (typed.empty() || typed.size() > kLongest) return {};
+  if (typed.empty() || typed.size() > kLongestWord) return {};
   if (const std::string_view found = continued(typed, words); typed.size() > 1 && !found.empty()) return found;
   std::string_view best;
   std::size_t least = std::max<std::size_t>(1, typed.size() / 3) + 1;

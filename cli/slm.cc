@@ -10,11 +10,11 @@
 namespace weighbridge::cli {
 namespace {
 
-struct Doing {
+struct SlmAction {
   std::string_view action;
   Status (*run)(Session&, Operands);
 };
-constexpr Doing kDoings[] = {
+constexpr SlmAction kSlmActions[] = {
     {"fixture", make_fixture},
     {"adapter", make_adapter},
     {"adapt", apply_adapters},
@@ -43,6 +43,7 @@ constexpr Doing kDoings[] = {
 }  // namespace
 
 std::string output_of(const Session& session) { return std::string(session.args.value(FlagId::output)); }
+bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 
 Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
   session.progress().clear();
@@ -64,7 +65,7 @@ Status run_slm(Session& session) {
   const std::span<const std::string> operands = session.args.operands;
   if (session.args.value(FlagId::output) == "-")
     throw Misuse("slm cannot write to standard output, because it reads back what it wrote: give -o FILE");
-  const auto* const doing = std::ranges::find(kDoings, session.args.action->name, &Doing::action);
+  const auto* const doing = std::ranges::find(kSlmActions, session.args.action->name, &SlmAction::action);
   try {
     return doing->run(session, operands);
   } catch (const Error& error) {

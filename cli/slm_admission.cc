@@ -8,7 +8,6 @@
 namespace weighbridge::cli {
 namespace {
 
-bool replaces(const Session& session) { return session.args.has(FlagId::force); }
 std::string value(const Session& session, FlagId id) { return std::string(session.args.value(id)); }
 
 // The evidence beside `model`, with -o as the path of the record that the action writes.

@@ -12,8 +12,6 @@ std::string needed(const Session& session, FlagId id) { return std::string(sessi
 
 double safety_bound(const Session& session) { return session.args.number<double>(FlagId::safety_bound); }
 
-bool replaces(const Session& session) { return session.args.has(FlagId::force); }
-
 chain::TrainedOptions trained_options(const Session& session) {
   chain::TrainedOptions out;
   if (session.args.has(FlagId::slm_dtype)) out.dtype = session.args.value(FlagId::slm_dtype);

@@ -28,7 +28,6 @@ constexpr std::size_t kWidestType = 20;      // on a terminal
 constexpr std::size_t kNarrowestShape = 14;  // likewise
 constexpr std::size_t kLongestValue = 100;   // bytes of a metadata value that are shown
 constexpr std::size_t kMostAttributes = 20;
-constexpr std::string_view kGap = "  ";
 constexpr std::array<std::string_view, 8> kStatsHeads{"min", "max", "mean", "std", "nan", "inf", "zero", "values"};
 using StatsCells = std::array<std::string, kStatsHeads.size()>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that inspect prints, aligned by display width.
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "groups.h"
@@ -9,6 +10,8 @@
 #include "weighbridge/model.h"
 
 namespace weighbridge::cli {
+
+inline constexpr std::string_view kGap = "  ";  // between columns
 
 // What inspect prints besides the rows, and how.
 struct Listing {
