@@ -12,21 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "support/random.h"
+
 namespace weighbridge::codecs {
 namespace {
 
-std::vector<std::byte> random_bytes(std::uint64_t size, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> out(static_cast<std::size_t>(size));
-  for (std::byte& b : out) b = static_cast<std::byte>(random());
-  return out;
-}
+using test::noise;
 
 // Parts of the sizes that the form requires; parts of real numbers hold finite values.
 std::vector<std::vector<std::byte>> parts_of(const BlockForm& form) {
   std::vector<std::vector<std::byte>> parts;
   for (std::size_t i = 0; i < form.type->roles.size(); ++i) {
-    parts.push_back(random_bytes(block_part_size(form, i), static_cast<unsigned>(i) + 1));
+    parts.push_back(noise(block_part_size(form, i), static_cast<unsigned>(i) + 1));
     for (std::size_t at = 0; form.dtypes[i] == DType::f32 && at < parts[i].size(); at += sizeof(float)) {
       const float value = 0.25F + static_cast<float>(at % 97) / 64;
       std::memcpy(parts[i].data() + at, &value, sizeof value);

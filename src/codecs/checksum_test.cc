@@ -3,6 +3,7 @@
 #include "codecs/checksum.h"
 #include "base/cpu.h"
 #include "codecs/xxh3_kernel.h"
+#include "support/random.h"
 
 #include <gtest/gtest.h>
 
@@ -13,14 +14,9 @@
 namespace weighbridge::codecs {
 namespace {
 
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+using test::noise;
 
-std::vector<std::byte> noise(std::size_t size, std::uint32_t seed = 1) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> out(size);
-  for (std::byte& b : out) b = static_cast<std::byte>(random());
-  return out;
-}
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // Every length near a border of the folding loops, and long ones.
 std::vector<std::size_t> awkward_lengths() {

@@ -8,14 +8,17 @@
 
 #include "base/endian.h"
 #include "codecs/codec.h"
+#include "support/decoded.h"
+#include "support/random.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::codecs {
 namespace {
 
+using test::Decoded, test::decoded, test::words;
 using Data = std::vector<std::byte>;
 
-Data bytes(std::string_view text) {
+Data data_of(std::string_view text) {
   const auto view = std::as_bytes(std::span(text));
   return {view.begin(), view.end()};
 }
@@ -30,7 +33,7 @@ Data from_hex(std::string_view digits) {
 Data golden() {
   std::string out;
   for (int i = 0; i < 60; ++i) out += "tensor " + std::to_string(i) + " weighs " + std::to_string(i * i) + "\n";
-  return bytes(out);
+  return data_of(out);
 }
 
 // zlib.compressobj(9, zlib.DEFLATED, -15), the same with zlib.Z_FIXED, and level 0: the three kinds of blocks.
@@ -52,54 +55,22 @@ const std::string kFixed =
     "8a0a434438989a23e52584b9881c668c085f5344163301c60500";
 const std::string kStored = "010600f9ff73746f726564", kEmpty = "0300";
 
-struct Decoded {
-  DecodeResult result{};
-  Data data{};
-};
-
-Decoded run(const Codec& codec, std::span<const std::byte> stored, std::uint64_t demanded, std::size_t step = 100'000,
-            std::uint64_t memory = std::uint64_t{1} << 30) {
-  Decoded out;
-  std::size_t at = 0;
-  out.result = LentDecoder(codec)->decode(
-      demanded, memory,
-      [&](std::span<std::byte> into) {
-        const std::size_t n = std::min({into.size(), step, stored.size() - at});
-        std::ranges::copy(stored.subspan(at, n), into.begin());
-        at += n;
-        return n;
-      },
-      [&](std::span<const std::byte> piece) {
-        out.data.insert(out.data.end(), piece.begin(), piece.end());
-        return true;
-      });
-  return out;
-}
 DecodeFault fault_of(const Codec& codec, std::span<const std::byte> stored, std::uint64_t demanded) {
-  const Decoded whole = run(codec, stored, demanded), crumbs = run(codec, stored, demanded, 1);
+  const Decoded whole = decoded(codec, stored, demanded), crumbs = decoded(codec, stored, demanded, 1);
   EXPECT_EQ(whole.result.fault, crumbs.result.fault) << whole.result.sentence << " | " << crumbs.result.sentence;
   EXPECT_EQ(whole.result.sentence.empty(), whole.result.ok());
   return whole.result.fault;
 }
 
-Data text(std::size_t size) {
-  std::mt19937 random(7);
-  Data out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = i % 5 == 4 || i < 16 ? static_cast<std::byte>(random())
-                                  : out[i - 1 - (random() % std::min<std::size_t>(i, 12))];
-  return out;
-}
-
 TEST(Deflate, DecodesWhatPythonsZlibMade) {
   const Data expected = golden();
   for (const std::string& hex : {kDynamic, kFixed}) {
-    const Decoded out = run(kDeflate, from_hex(hex), expected.size());
+    const Decoded out = decoded(kDeflate, from_hex(hex), expected.size());
     EXPECT_TRUE(out.result.ok()) << out.result.sentence;
     EXPECT_EQ(out.data, expected);
   }
-  EXPECT_EQ(run(kDeflate, from_hex(kStored), 6).data, bytes("stored"));
-  EXPECT_TRUE(run(kDeflate, from_hex(kEmpty), 0).result.ok());
+  EXPECT_EQ(decoded(kDeflate, from_hex(kStored), 6).data, data_of("stored"));
+  EXPECT_TRUE(decoded(kDeflate, from_hex(kEmpty), 0).result.ok());
 }
 
 TEST(Deflate, FindsEveryTruncationAndWhatFollows) {
@@ -122,28 +93,28 @@ TEST(Deflate, FindsEveryTruncationAndWhatFollows) {
 TEST(Deflate, RefusesCorruptDataAndTheHeadersOfOthers) {
   EXPECT_EQ(fault_of(kDeflate, from_hex("07"), 1), DecodeFault::corrupt);                      // an invalid block type
   EXPECT_EQ(fault_of(kDeflate, from_hex("010600f8ff73746f726564"), 6), DecodeFault::corrupt);  // length, complement
-  EXPECT_EQ(fault_of(kDeflate, from_hex("030200"), 3), DecodeFault::corrupt);     // a distance too far back
-  EXPECT_FALSE(run(kDeflate, from_hex("1f8b0800000000000003"), 10).result.ok());  // gzip
-  EXPECT_FALSE(run(kDeflate, from_hex("789c" + kStored), 6).result.ok());         // zlib
+  EXPECT_EQ(fault_of(kDeflate, from_hex("030200"), 3), DecodeFault::corrupt);         // a distance too far back
+  EXPECT_FALSE(decoded(kDeflate, from_hex("1f8b0800000000000003"), 10).result.ok());  // gzip
+  EXPECT_FALSE(decoded(kDeflate, from_hex("789c" + kStored), 6).result.ok());         // zlib
 }
 
 // 64 MiB of zeros in 64 KiB: decoding stops as soon as it exceeds the demanded size, with buffers of constant size.
 TEST(Deflate, StopsABombAtTheDemandedSize) {
   const Data bomb = encode(kDeflate, Data(std::size_t{64} << 20));
   ASSERT_LT(bomb.size(), 80'000u);
-  const Decoded out = run(kDeflate, bomb, 1000);
+  const Decoded out = decoded(kDeflate, bomb, 1000);
   EXPECT_EQ(out.result.fault, DecodeFault::too_long);
   EXPECT_LE(out.data.size(), 1000u);
   EXPECT_LT(out.result.offset, 1000u);
 }
 
 TEST(Deflate, TellsTheWindowAgainstTheMemoryLimit) {
-  const Data data = text(100'000), stored = encode(kDeflate, data);
-  EXPECT_TRUE(run(kDeflate, stored, data.size(), 4096, 32 << 10).result.ok());
-  const DecodeResult refused = run(kDeflate, stored, data.size(), 4096, (32 << 10) - 1).result;
+  const Data data = words(100'000), stored = encode(kDeflate, data);
+  EXPECT_TRUE(decoded(kDeflate, stored, data.size(), 4096, 32 << 10).result.ok());
+  const DecodeResult refused = decoded(kDeflate, stored, data.size(), 4096, (32 << 10) - 1).result;
   EXPECT_EQ(refused.fault, DecodeFault::memory);
   EXPECT_EQ(refused.found, 32U << 10);
-  EXPECT_TRUE(run(kDeflate, encode(kDeflate, Data(100)), 100, 4096, 100).result.ok());
+  EXPECT_TRUE(decoded(kDeflate, encode(kDeflate, Data(100)), 100, 4096, 100).result.ok());
 }
 
 TEST(Deflate, AnySingleByteMutationGivesAnOutcome) {
@@ -153,7 +124,7 @@ TEST(Deflate, AnySingleByteMutationGivesAnOutcome) {
     for (const unsigned mask : {0x01u, 0x10u, 0x80u, 0xFFu}) {
       Data bad = good;
       bad[i] ^= static_cast<std::byte>(mask);
-      const Decoded out = run(kDeflate, bad, size);
+      const Decoded out = decoded(kDeflate, bad, size);
       EXPECT_LE(out.data.size(), size);
       if (out.result.ok()) {
         EXPECT_EQ(out.data.size(), size);
@@ -168,7 +139,7 @@ TEST_P(Codecs, ReturnWhatWasEncodedAtEachLevel) {
   const Codec& codec = *GetParam();
   EXPECT_EQ(find(codec.name), &codec);
   for (const std::size_t size : {0u, 1u, 100u, 131'072u, 131'073u, 1'500'000u}) {
-    const Data data = text(size);
+    const Data data = words(size);
     for (const int level : {codec.lowest, codec.level, std::min(codec.highest, 9), codec.lowest - 100}) {
       const Data stored = encode(codec, data, level);
       EXPECT_LE(stored.size(), codec.bound(size));
@@ -177,7 +148,7 @@ TEST_P(Codecs, ReturnWhatWasEncodedAtEachLevel) {
       EXPECT_EQ(back, data);
     }
   }
-  EXPECT_EQ(encode(codec, text(1000), 1 << 30), encode(codec, text(1000), codec.highest));
+  EXPECT_EQ(encode(codec, words(1000), 1 << 30), encode(codec, words(1000), codec.highest));
 }
 
 TEST_P(Codecs, BoundsHoldForNoise) {
@@ -191,7 +162,7 @@ TEST_P(Codecs, BoundsHoldForNoise) {
 
 TEST_P(Codecs, DoNotDependOnSlicing) {
   const Codec& codec = *GetParam();
-  const Data data = text(1'000'000), one = encode(codec, data);
+  const Data data = words(1'000'000), one = encode(codec, data);
   const auto encoder = codec.encoder();
   for (const std::size_t step : {1'000u, 65'537u, 999'999u}) {
     Data out;
@@ -220,22 +191,22 @@ TEST_P(Codecs, EncodersInsistOnTheSizeTheyWereBegunFor) {
 
 TEST_P(Codecs, FollowEachOtherOnlyWhereTheTableSaysSo) {
   const Codec& codec = *GetParam();
-  const Data data = text(3000);
+  const Data data = words(3000);
   Data two = encode(codec, data);
   two.insert(two.end(), two.begin(), two.begin() + static_cast<std::ptrdiff_t>(two.size()));
-  EXPECT_EQ(run(codec, two, 6000).result.ok(), codec.frames);
+  EXPECT_EQ(decoded(codec, two, 6000).result.ok(), codec.frames);
 }
 
 TEST_P(Codecs, WantExactlyWhatIsDemanded) {
   const Codec& codec = *GetParam();
-  const Data stored = encode(codec, text(3000));
+  const Data stored = encode(codec, words(3000));
   for (const std::size_t demanded : {0u, 2999u, 3001u}) EXPECT_NE(fault_of(codec, stored, demanded), DecodeFault::none);
   EXPECT_EQ(fault_of(codec, {}, 1), DecodeFault::truncated);
 }
 
 TEST_P(Codecs, StopWhenTheSinkSaysSo) {
   const Codec& codec = *GetParam();
-  const Data stored = encode(codec, text(1000));
+  const Data stored = encode(codec, words(1000));
   bool given = false;
   const DecodeResult result = LentDecoder(codec)->decode(
       1000, 1 << 20,
@@ -251,7 +222,7 @@ TEST_P(Codecs, StopWhenTheSinkSaysSo) {
 // A sink that decodes another part does not disturb the decoder that feeds it.
 TEST_P(Codecs, NestWithinASink) {
   const Codec& codec = *GetParam();
-  const Data data = text(300'000), stored = encode(codec, data);
+  const Data data = words(300'000), stored = encode(codec, data);
   std::size_t at = 0, seen = 0;
   const DecodeResult result = LentDecoder(codec)->decode(
       data.size(), 1 << 30,
@@ -262,7 +233,7 @@ TEST_P(Codecs, NestWithinASink) {
         return n;
       },
       [&](std::span<const std::byte> piece) {
-        EXPECT_EQ(run(codec, stored, data.size()).data, data);
+        EXPECT_EQ(decoded(codec, stored, data.size()).data, data);
         EXPECT_TRUE(std::ranges::equal(piece, std::span(data).subspan(seen, piece.size())));
         seen += piece.size();
         return true;

@@ -12,20 +12,16 @@
 #include <string_view>
 #include <vector>
 
+#include "support/random.h"
+
 namespace weighbridge::codecs {
 namespace {
 
+using test::noise;
 using Bytes = std::vector<std::byte>;
 using Message = std::span<const std::byte>;
 
 constexpr std::array kPaths{ShaPath::automatic, ShaPath::single, ShaPath::portable, ShaPath::vectors};
-
-Bytes noise(std::size_t size, std::uint32_t seed = 1) {
-  std::mt19937 random(seed);
-  Bytes out(size);
-  for (std::byte& b : out) b = static_cast<std::byte>(random());
-  return out;
-}
 
 // The results of Sha256, one message at a time.
 std::vector<Digest256> one_by_one(Message prefix, std::span<const Message> messages) {

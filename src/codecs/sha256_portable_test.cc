@@ -9,15 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "support/random.h"
+
 namespace weighbridge::codecs {
 namespace {
 
-std::vector<std::byte> noise(std::size_t size) {
-  std::mt19937 random(3);
-  std::vector<std::byte> out(size);
-  for (std::byte& b : out) b = static_cast<std::byte>(random());
-  return out;
-}
+using test::noise;
 
 Digest256 portable(std::span<const std::byte> data) {
   PortableSha256 hash;

@@ -10,22 +10,15 @@
 #include <random>
 
 #include "base/endian.h"
+#include "support/decoded.h"
+#include "support/random.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::codecs {
 namespace {
 
+using test::Decoded, test::decoded, test::words;
 using Data = std::vector<std::byte>;
-
-// Compressible text of any length: words of a small vocabulary.
-Data text(std::size_t size, std::uint32_t seed = 7) {
-  std::mt19937 random(seed);
-  Data out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = i % 5 == 4 || i < 16 ? static_cast<std::byte>(random())
-                                  : out[i - 1 - (random() % std::min<std::size_t>(i, 12))];
-  return out;
-}
 
 Data encode(std::span<const std::byte> data) { return codecs::encode(kZstd, data); }
 
@@ -48,35 +41,10 @@ Data frame(std::span<const std::byte> data, bool sized, bool checksum = false, i
   return out;
 }
 
-struct Decoded {
-  DecodeResult result;
-  Data data;
-  std::size_t largest = 0;
-};
-
-Decoded stream(std::span<const std::byte> stored, std::uint64_t demanded, std::size_t step = 100'000,
-               std::uint64_t memory = std::uint64_t{256} << 20) {
-  Decoded out;
-  std::size_t at = 0;
-  out.result = LentDecoder(kZstd)->decode(
-      demanded, memory,
-      [&](std::span<std::byte> into) {
-        const std::size_t size = std::min({into.size(), step, stored.size() - at});
-        std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(at), size, into.begin());
-        at += size;
-        return size;
-      },
-      [&](std::span<const std::byte> piece) {
-        out.data.insert(out.data.end(), piece.begin(), piece.end());
-        out.largest = std::max(out.largest, piece.size());
-        return true;
-      });
-  return out;
-}
-
 // The fault, after checking that tiny pieces give the same one.
 DecodeResult fault_of(std::span<const std::byte> stored, std::size_t demanded) {
-  const Decoded whole = stream(stored, demanded), crumbs = stream(stored, demanded, stored.size() < 20'000 ? 1 : 997);
+  const Decoded whole = decoded(kZstd, stored, demanded),
+                crumbs = decoded(kZstd, stored, demanded, stored.size() < 20'000 ? 1 : 997);
   Data out(demanded);
   const DecodeResult memory = codecs::decode(kZstd, stored, out);
   EXPECT_EQ(whole.result.fault, crumbs.result.fault) << whole.result.sentence << " | " << crumbs.result.sentence;
@@ -90,10 +58,10 @@ DecodeResult fault_of(std::span<const std::byte> stored, std::size_t demanded) {
 
 TEST(Zstd, ReturnsWhatWasEncoded) {
   for (const std::size_t size : {0u, 1u, 100u, 4096u, 131'072u, 131'073u, 3'000'000u, 9'000'000u}) {
-    const Data data = text(size), stored = encode(data);
+    const Data data = words(size), stored = encode(data);
     EXPECT_LE(stored.size(), kZstd.bound(size));
     EXPECT_EQ(ZSTD_getFrameContentSize(stored.data(), stored.size()), size);
-    const Decoded out = stream(stored, size);
+    const Decoded out = decoded(kZstd, stored, size);
     EXPECT_TRUE(out.result.ok()) << out.result.sentence;
     EXPECT_EQ(out.data, data);
     Data again(size);
@@ -104,7 +72,7 @@ TEST(Zstd, ReturnsWhatWasEncoded) {
 
 TEST(Zstd, DecodesFramesWithoutContentSizeAndWithChecksum) {
   for (const std::size_t size : {1u, 5'000u, 700'000u, 5'000'000u}) {
-    const Data data = text(size);
+    const Data data = words(size);
     EXPECT_TRUE(fault_of(frame(data, false), size).ok());
     EXPECT_TRUE(fault_of(frame(data, false, true), size).ok());
     EXPECT_TRUE(fault_of(frame(data, false, false, 10), size).ok());
@@ -114,7 +82,7 @@ TEST(Zstd, DecodesFramesWithoutContentSizeAndWithChecksum) {
 TEST(Zstd, FramesDoNotDependOnSlicing) {
   constexpr std::size_t kWhole = std::size_t{8} << 20;  // up to here in one call of the library
   for (const std::size_t size : {std::size_t{1000}, kWhole, kWhole + 1, std::size_t{21'000'000}}) {
-    const Data data = text(size), one = encode(data);
+    const Data data = words(size), one = encode(data);
     const auto encoder = kZstd.encoder();
     for (const std::size_t step : {std::size_t{65'537}, std::size_t{1'000'000}, std::size_t{5'000'000}}) {
       Data out;
@@ -129,14 +97,14 @@ TEST(Zstd, FramesDoNotDependOnSlicing) {
 }
 
 TEST(Zstd, FindsEveryTruncation) {
-  const Data data = text(3000);
+  const Data data = words(3000);
   for (const Data& stored : {encode(data), frame(data, false, true)})
     for (std::size_t size = 0; size < stored.size(); ++size)
       EXPECT_EQ(fault_of(std::span(stored).first(size), data.size()).fault, DecodeFault::truncated) << size;
 }
 
 TEST(Zstd, RefusesAContentSizeOtherThanTheDemandedOne) {
-  const Data stored = encode(text(3000));
+  const Data stored = encode(words(3000));
   for (const std::size_t demanded : {0u, 2999u, 3001u}) {
     const DecodeResult result = fault_of(stored, demanded);
     // Another frame might hold the rest, so only the end is a fault.
@@ -148,7 +116,7 @@ TEST(Zstd, RefusesAContentSizeOtherThanTheDemandedOne) {
 
 TEST(Zstd, RefusesMoreAndLessThanDemandedWhenTheFrameStatesNothing) {
   for (const int window_log : {0, 10}) {  // straight into the result, and through a window
-    const Data stored = frame(text(5000), false, false, window_log);
+    const Data stored = frame(words(5000), false, false, window_log);
     for (const std::size_t demanded : {0u, 1u, 3000u, 4999u})
       EXPECT_EQ(fault_of(stored, demanded).fault, DecodeFault::too_long) << demanded;
     EXPECT_EQ(fault_of(stored, 5001).fault, DecodeFault::too_short);
@@ -168,7 +136,7 @@ Data operator+(Data a, const Data& b) {
 }
 
 TEST(Zstd, FramesThatFollowEachOtherCountTogether) {
-  const Data a = text(3000), b = text(200'000, 8), c = text(3'000'000, 9);
+  const Data a = words(3000), b = words(200'000, 8), c = words(3'000'000, 9);
   const Data frames[] = {
       encode(a) + encode(b) + encode(c),
       frame(a, false) + frame(b, false, true, 10) + frame(c, false, false, 17),
@@ -177,7 +145,7 @@ TEST(Zstd, FramesThatFollowEachOtherCountTogether) {
   const std::size_t size = a.size() + b.size() + c.size();
   for (const Data& stored : frames) {
     EXPECT_TRUE(fault_of(stored, size).ok());
-    EXPECT_EQ(stream(stored, size).data, a + b + c);
+    EXPECT_EQ(decoded(kZstd, stored, size).data, a + b + c);
     const DecodeFault less = fault_of(stored, size - 1).fault;
     EXPECT_TRUE(less == DecodeFault::content_size || less == DecodeFault::too_long);
     EXPECT_EQ(fault_of(stored, size + 1).fault, DecodeFault::too_short);
@@ -190,17 +158,17 @@ TEST(Zstd, FramesThatFollowEachOtherCountTogether) {
 
 // A later frame may have another window: each is checked by its own header and the rest of the demanded size.
 TEST(Zstd, ALaterFrameTakesNoMoreMemoryThanItMay) {
-  const Data a = text(600'000), b = text(500'000, 8);
+  const Data a = words(600'000), b = words(500'000, 8);
   const Data stored = frame(a, false, false, 16) + frame(b, false, false, 27);
-  EXPECT_TRUE(stream(stored, 1'100'000, 4096, 500'000).result.ok());
-  const DecodeResult refused = stream(stored, 1'100'000, 4096, 499'999).result;
+  EXPECT_TRUE(decoded(kZstd, stored, 1'100'000, 4096, 500'000).result.ok());
+  const DecodeResult refused = decoded(kZstd, stored, 1'100'000, 4096, 499'999).result;
   EXPECT_EQ(refused.fault, DecodeFault::memory);
   EXPECT_EQ(refused.found, 500'000u);
   EXPECT_EQ(refused.offset, frame(a, false, false, 16).size() + 5);
 }
 
 TEST(Zstd, RefusesWhatIsNoFrameBehindAFrame) {
-  const Data data = text(3000), one = encode(data);
+  const Data data = words(3000), one = encode(data);
   for (const Data& more : {Data(1), Data(3), Data(100)}) {
     const DecodeResult result = fault_of(one + more, data.size());
     EXPECT_EQ(result.fault, DecodeFault::trailing);
@@ -218,7 +186,7 @@ TEST(Zstd, SaysWhatFramesStateWithoutDecoding) {
       return n;
     });
   };
-  const Data a = text(400'000), b(300'000, std::byte{1});  // b: blocks of one repeated byte
+  const Data a = words(400'000), b(300'000, std::byte{1});  // b: blocks of one repeated byte
   EXPECT_EQ(stated(encode(a)), 400'000u);
   EXPECT_EQ(stated(skippable(9) + encode(a) + skippable(9) + encode(b)), 700'000u);
   EXPECT_EQ(stated(encode(a) + Data(9)), 400'000u);
@@ -229,7 +197,7 @@ TEST(Zstd, SaysWhatFramesStateWithoutDecoding) {
 }
 
 TEST(Zstd, RefusesWhatIsNoFrame) {
-  Data stored = encode(text(3000));
+  Data stored = encode(words(3000));
   stored[0] ^= std::byte{1};
   EXPECT_EQ(fault_of(stored, 3000).fault, DecodeFault::no_frame);
   stored[0] ^= std::byte{1};
@@ -265,31 +233,31 @@ TEST(Zstd, TakesWindowsUpTo128MiBAndNoLarger) {
 }
 
 TEST(Zstd, CountsTheSmallerOfWindowAndDemandAgainstTheMemoryLimit) {
-  EXPECT_TRUE(stream(run_frame(17 << 3, 1000), 1000, 100, 1000).result.ok());
-  const DecodeResult refused = stream(run_frame(17 << 3, 1000), 1000, 100, 999).result;
+  EXPECT_TRUE(decoded(kZstd, run_frame(17 << 3, 1000), 1000, 100, 1000).result.ok());
+  const DecodeResult refused = decoded(kZstd, run_frame(17 << 3, 1000), 1000, 100, 999).result;
   EXPECT_EQ(refused.fault, DecodeFault::memory);
   EXPECT_EQ(refused.found, 1000u);
-  const Data data = text(5'000'000), stored = frame(data, true, false, 16);
-  EXPECT_TRUE(stream(stored, data.size(), 4096, 1 << 16).result.ok());
-  EXPECT_EQ(stream(stored, data.size(), 4096, (1 << 16) - 1).result.fault, DecodeFault::memory);
-  EXPECT_LE(stream(stored, data.size()).largest, std::size_t{1} << 17);
+  const Data data = words(5'000'000), stored = frame(data, true, false, 16);
+  EXPECT_TRUE(decoded(kZstd, stored, data.size(), 4096, 1 << 16).result.ok());
+  EXPECT_EQ(decoded(kZstd, stored, data.size(), 4096, (1 << 16) - 1).result.fault, DecodeFault::memory);
+  EXPECT_LE(decoded(kZstd, stored, data.size()).largest, std::size_t{1} << 17);
 }
 
 TEST(Zstd, FindsFlippedBitsThroughTheChecksum) {
-  const Data data = text(2000);
+  const Data data = words(2000);
   Data stored = frame(data, false, true);
   stored.back() ^= std::byte{1};
   EXPECT_EQ(fault_of(stored, data.size()).fault, DecodeFault::corrupt);
 }
 
 TEST(Zstd, AnySingleByteMutationGivesAnAnswer) {
-  const Data data = text(600);
+  const Data data = words(600);
   for (const Data& good : {encode(data), frame(data, false, true)})
     for (std::size_t i = 0; i < good.size(); ++i)
       for (const unsigned mask : {0x01u, 0x80u, 0xFFu}) {
         Data bad = good;
         bad[i] ^= static_cast<std::byte>(mask);
-        const Decoded out = stream(bad, data.size());
+        const Decoded out = decoded(kZstd, bad, data.size());
         if (out.result.ok()) {
           EXPECT_EQ(out.data.size(), data.size());
         }
@@ -297,7 +265,7 @@ TEST(Zstd, AnySingleByteMutationGivesAnAnswer) {
 }
 
 TEST(Zstd, ManyTinyPartsAreCheap) {
-  Data data = text(256), back(256);
+  Data data = words(256), back(256);
   for (std::uint32_t i = 0; i < 20'000; ++i) {
     base::store_le(data.data(), i);
     ASSERT_TRUE(codecs::decode(kZstd, encode(data), back).ok());
@@ -309,7 +277,7 @@ TEST(Zstd, ManyTinyPartsAreCheap) {
 TEST(Zstd, ManyFramesAreLinear) {
   Data stored;
   for (unsigned i = 0; i < 20'000; ++i) stored = std::move(stored) + run_frame(17 << 3, 1);
-  EXPECT_TRUE(stream(stored, 20'000).result.ok());
+  EXPECT_TRUE(decoded(kZstd, stored, 20'000).result.ok());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace weighbridge {
 namespace {
 
 namespace fs = std::filesystem;
+using test::rules_of;
 using Rules = std::vector<std::string>;
 
 const std::string kFirst = "model-00001-of-00003.gguf", kSecond = "model-00002-of-00003.gguf",
@@ -38,12 +39,6 @@ void write_parts(const std::string& folder) {
   Options options;
   options.shards.max_size = 64;
   plan(three_tensors(), "gguf", options).execute(folder + "/");
-}
-
-Rules rules_of(const Report& report) {
-  Rules out;
-  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
-  return out;
 }
 
 TEST(SplitGguf, OpensByItsFirstFileAndByItsFolder) {

@@ -38,7 +38,7 @@ class Counting : public Source {
   std::vector<std::byte> bytes_;
 };
 
-std::shared_ptr<Counting> pattern(std::size_t size) {
+std::shared_ptr<Counting> counting(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 131 >> 7);
   return std::make_shared<Counting>(std::move(bytes));
@@ -92,7 +92,7 @@ Context threads(unsigned n) {
 }
 
 TEST(CheckParts, FindsTheWrongDigestsOfPartsOfEverySize) {
-  const auto source = pattern(40'000'000);
+  const auto source = counting(40'000'000);
   const Model model =
       model_of(source, {{0, 5}, {5, 0}, {64, 65536}, {70'000, 65537}, {200'000, 262'145}, {500'000, 39'000'001}});
   for (const PartDigest digest : {PartDigest::sha256, PartDigest::crc32c}) {
@@ -113,7 +113,7 @@ TEST(CheckParts, FindsTheWrongDigestsOfPartsOfEverySize) {
 }
 
 TEST(CheckParts, SharesReadEachRunOnceWhateverTheirThreads) {
-  const auto source = pattern(60'000'000);
+  const auto source = counting(60'000'000);
   const Model model = model_of(source, {{0, 5},
                                         {64, 65536},
                                         {65'600, 65536},
@@ -147,7 +147,7 @@ TEST(CheckParts, SharesReadEachRunOnceWhateverTheirThreads) {
 
 // Long parts of similar length are hashed in lanes, the others alone; findings must not depend on it.
 TEST(CheckParts, FindsTheWrongDigestsAmongManyLongParts) {
-  const auto source = pattern(30'000'000);
+  const auto source = counting(30'000'000);
   std::vector<Part8> parts{{3, 5'000'000}};
   for (std::uint64_t i = 0; i < 37; ++i) parts.push_back({i * 400'000, 65'537 + i % 5 * 64'000});
   for (std::uint64_t i = 0; i < 20; ++i) parts.push_back({16'000'001 + i * 300'000, 262'144});
@@ -201,7 +201,7 @@ TEST(CheckParts, ChecksEverythingElseOfPartsThatAreHashedSideBySide) {
 }
 
 TEST(CheckParts, StopsAmongPartsThatAreHashedSideBySide) {
-  const auto source = pattern(16'000'000);
+  const auto source = counting(16'000'000);
   std::vector<Part8> parts;
   for (std::uint64_t i = 0; i < 16; ++i) parts.push_back({i * 1'000'000, 1'000'000});
   const Model model = model_of(source, parts);
@@ -244,7 +244,7 @@ TEST(CheckParts, NamesTheFirstByteThatIsNoBool) {
 }
 
 TEST(CheckParts, ReadsAliasesOnceAndSmallNeighborsTogether) {
-  const auto source = pattern(4'000'000);
+  const auto source = counting(4'000'000);
   std::vector<Part8> parts(50, {0, 1'000'000});
   for (std::uint64_t i = 0; i < 10'000; ++i) parts.push_back({1'000'000 + i * 256, 200});
   const Model model = model_of(source, parts);
@@ -281,7 +281,7 @@ TEST(CheckParts, HandsBackWhyAFrameDoesNotDecode) {
 }
 
 TEST(CheckParts, TellsProgressAndStops) {
-  const auto source = pattern(10'000'000);
+  const auto source = counting(10'000'000);
   const Model model = model_of(source, {{0, 9'000'000}, {9'000'000, 100}});
   const Jobs made = jobs_of(model, *source, PartDigest::sha256);
   Context context;

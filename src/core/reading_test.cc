@@ -12,11 +12,14 @@
 
 #include "codecs/codec.h"
 #include "core/draft.h"
+#include "support/random.h"
 #include "support/thrown.h"
 #include "weighbridge/hash.h"
 
 namespace weighbridge::core {
 namespace {
+
+using test::noise;
 
 // Counts bytes read, in total and after `stopped`.
 class Watched final : public Source {
@@ -35,13 +38,6 @@ class Watched final : public Source {
  private:
   std::vector<std::byte> bytes_;
 };
-
-std::vector<std::byte> pattern(std::size_t size) {
-  std::vector<std::byte> out(size);
-  std::uint32_t state = 1;
-  for (std::byte& b : out) b = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24);
-  return out;
-}
 
 struct Made {
   std::shared_ptr<Watched> source;
@@ -74,7 +70,7 @@ std::vector<std::byte> all_of(const Part& part) {
 }
 
 TEST(ReadRange, GivesWhatStreamGives) {
-  const std::vector<std::byte> bytes = pattern(60 * 4);
+  const std::vector<std::byte> bytes = noise(60 * 4);
   const Made kinds[] = {
       one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size()),
       one(bytes, DType::f32, {3, 4, 5}, Encoding::raw, bytes.size(), Order::big),
@@ -100,7 +96,7 @@ TEST(ReadRange, GivesWhatStreamGives) {
 }
 
 TEST(ReadRange, ReadsNoMoreThanTheEncodingForces) {
-  const std::vector<std::byte> bytes = pattern(1 << 20);
+  const std::vector<std::byte> bytes = noise(1 << 20);
   std::vector<std::byte> out(100);
   const Made raw = one(bytes, DType::u8, {1 << 20}, Encoding::raw, bytes.size());
   raw.model[0U].main().read_range(500'000, 100, out);
@@ -115,13 +111,13 @@ TEST(ReadRange, ReadsNoMoreThanTheEncodingForces) {
 }
 
 TEST(ReadRange, RefusesWhatIsNotThere) {
-  const Made made = one(pattern(64), DType::f32, {16}, Encoding::raw, 64);
+  const Made made = one(noise(64), DType::f32, {16}, Encoding::raw, 64);
   const Part part = made.model[0U].main();
   std::vector<std::byte> four(4), eight(8);
   EXPECT_EQ(test::thrown([&] { part.read_range(16, 1, four); }).rule, "misuse/range");
   EXPECT_EQ(test::thrown([&] { part.read_range(UINT64_MAX, 2, eight); }).rule, "misuse/range");
   EXPECT_EQ(test::thrown([&] { part.read_range(0, 1, eight); }).rule, "misuse/range");
-  const Made nibbles = one(pattern(8), DType::f4, {16}, Encoding::raw, 8);
+  const Made nibbles = one(noise(8), DType::f4, {16}, Encoding::raw, 8);
   std::vector<std::byte> two(2);
   const Part packed = nibbles.model[0U].main();
   packed.read_range(4, 4, two);
@@ -131,7 +127,7 @@ TEST(ReadRange, RefusesWhatIsNotThere) {
 // Every job over one part reads at most 16 MiB after the hook returns false.
 TEST(Cancel, StopsEveryJobSoon) {
   constexpr std::uint64_t kSize = std::uint64_t{40} << 20;
-  const std::vector<std::byte> bytes = pattern(kSize);
+  const std::vector<std::byte> bytes = noise(kSize);
   const std::vector<std::uint64_t> square{kSize / 4096, 1024};
   const auto jobs = std::to_array<std::function<void(const Tensor&, const Context&)>>({
       [](const Tensor& t, const Context& c) { t.to_dense(c); },

@@ -7,21 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "support/random.h"
 #include "support/thrown.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::core {
 namespace {
 
-std::vector<std::byte> pattern(std::size_t size) {
-  std::vector<std::byte> out(size);
-  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<std::byte>(i * 7 + i / 251);
-  return out;
-}
-
 TEST(Witness, GivesTheBytesOfTheFileAtAnyOffset) {
   for (const std::size_t size : {0U, 1U, 65535U, 65536U, 65537U, 300000U}) {
-    const std::vector<std::byte> bytes = pattern(size);
+    const std::vector<std::byte> bytes = test::noise(size);
     const auto source = witnessed(memory_source({bytes, nullptr}));
     for (const std::size_t offset : {0U, 1U, 65535U, 65536U, 131072U, 262144U, 299999U})
       for (const std::size_t length : {0U, 1U, 100U, 65536U, 65537U, 200000U}) {
@@ -35,7 +30,7 @@ TEST(Witness, GivesTheBytesOfTheFileAtAnyOffset) {
 }
 
 TEST(Witness, BytesThatChangedAfterTheirFirstReadAreRefused) {
-  std::vector<std::byte> bytes = pattern(300000);
+  std::vector<std::byte> bytes = test::noise(300000);
   const auto source = witnessed(memory_source({bytes, nullptr}, "file"));
   std::vector<std::byte> out(bytes.size());
   source->read_at(0, out);

@@ -23,16 +23,11 @@ namespace weighbridge {
 namespace {
 
 namespace fs = std::filesystem;
+using test::all_of;
 using test::TemporaryFolder;
 using test::thrown;
 using test::write_file;
 using Names = std::vector<std::string>;
-
-std::string all_of(const Source& source) {
-  std::string out(source.size(), '\0');
-  source.read_at(0, std::as_writable_bytes(std::span(out)));
-  return out;
-}
 
 TEST(FilePlace, FindsFilesInTheFolderAndBelow) {
   const TemporaryFolder folder;

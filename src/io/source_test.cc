@@ -27,6 +27,7 @@ namespace weighbridge {
 namespace {
 
 namespace fs = std::filesystem;
+using test::all_of;
 using test::TemporaryFolder;
 using test::thrown;
 using test::write_file;
@@ -39,7 +40,6 @@ std::string text_of(const Source& source, std::uint64_t offset, std::size_t leng
   source.read_at(offset, out);
   return text_of(out);
 }
-std::string all_of(const Source& source) { return text_of(source, 0, source.size()); }
 
 std::string pattern(std::size_t size) {
   std::string out(size, '\0');

@@ -15,7 +15,7 @@ using testing::tiny_llama;
 using testing::TinyLlama;
 using Special = std::vector<std::pair<std::string, std::uint32_t>>;
 
-struct Read {
+struct ReadTokenizer {
   Report report;
   Model model;
   const Tokenizer& tokenizer() const { return *model.tokenizer(); }
@@ -27,19 +27,20 @@ struct Read {
   }
 };
 
-Read read(const Files& files) {
+ReadTokenizer read_tokenizer(const Files& files) {
   Verdict verdict = verify(testing::in_memory(files), {}, {.format = "hf"});
   return {std::move(verdict.report), std::move(verdict.model)};
 }
 
 std::string first_rule(const Files& files) {
-  const Read out = read(files);
+  const ReadTokenizer out = read_tokenizer(files);
   return out.report.total() == 0 ? "" : out.report.findings()[0].rule;
 }
 
 TEST(HuggingFaceBytePairs, ASentencepieceVocabularyIsHeldWhole) {
-  const Read out = read(tiny_llama({.pieces = R"("a":259,"\u2581":260,"\u2581a":261,"\u2581\u2581a":262)",
-                                    .merges = R"(["\u2581 a",["\u2581","\u2581a"]])"}));
+  const ReadTokenizer out =
+      read_tokenizer(tiny_llama({.pieces = R"("a":259,"\u2581":260,"\u2581a":261,"\u2581\u2581a":262)",
+                                 .merges = R"(["\u2581 a",["\u2581","\u2581a"]])"}));
   EXPECT_EQ(out.report.total(), 0U);
   EXPECT_EQ(out.unheld(), "");
   ASSERT_NE(out.model.tokenizer(), nullptr);
@@ -64,18 +65,18 @@ TEST(HuggingFaceBytePairs, OnlyALlamasTokenizerIsReadSo) {
   EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
   files["config.json"] = R"({"architectures":["LlamaForCausalLM"]})";
   EXPECT_EQ(first_rule(files), "");
-  EXPECT_EQ(read(files).tokenizer().vocab_size, 262U);  // where config.json does not say
+  EXPECT_EQ(read_tokenizer(files).tokenizer().vocab_size, 262U);  // where config.json does not say
   files["tokenizer.json"] = R"({"model":{"type":"Unigram"}})";
   EXPECT_EQ(first_rule(files), "hf/tokenizer-kind");
 }
 
 TEST(HuggingFaceBytePairs, IdsMayHaveHolesAndRowsMayBeFewer) {
-  const Read holes = read(tiny_llama({.pieces = R"("b":299,"a":270)", .merges = "[]"}));
+  const ReadTokenizer holes = read_tokenizer(tiny_llama({.pieces = R"("b":299,"a":270)", .merges = "[]"}));
   EXPECT_EQ(holes.report.total(), 0U);
   ASSERT_EQ(holes.tokenizer().ids.size(), 261U);
   EXPECT_EQ(holes.tokenizer().ids[260], 299U);
   EXPECT_EQ(holes.tokenizer().tokens[259], "a");
-  const Read more = read(tiny_llama({.pieces = R"("b":300,"a":270)", .merges = "[]"}));
+  const ReadTokenizer more = read_tokenizer(tiny_llama({.pieces = R"("b":300,"a":270)", .merges = "[]"}));
   EXPECT_EQ(more.unheld(), "it has tokens that config.json has no rows for");
   EXPECT_EQ(more.tokenizer().tokens.size(), 260U);
 }
@@ -85,30 +86,30 @@ TEST(HuggingFaceBytePairs, SpecialTokensComeFromTheSettingsFirst) {
   files["tokenizer_config.json"] =
       R"({"bos_token":"[B]","eos_token":{"content":"[E]"},"pad_token":"[P]","unk_token":null})";
   const Special told = {{"unk", 0}, {"bos", 259}, {"eos", 260}, {"pad", 261}};
-  EXPECT_EQ(read(files).tokenizer().special, told);
+  EXPECT_EQ(read_tokenizer(files).tokenizer().special, told);
   files.erase("tokenizer_config.json");
   files["config.json"] = R"({"model_type":"llama","bos_token_id":259,"eos_token_id":[260,2]})";
   const Special by_id = {{"unk", 0}, {"bos", 259}, {"eos", 260}};
-  EXPECT_EQ(read(files).tokenizer().special, by_id);
+  EXPECT_EQ(read_tokenizer(files).tokenizer().special, by_id);
   // One token for all roles.
   const Special one = {{"eos", 0}, {"bos", 0}, {"unk", 0}};
-  EXPECT_EQ(
-      read(tiny_llama({.pieces = R"("</s>":0)", .merges = "[]", .model = R"("x":0)", .added = "", .bytes = false}))
-          .tokenizer()
-          .special,
-      one);
+  EXPECT_EQ(read_tokenizer(
+                tiny_llama({.pieces = R"("</s>":0)", .merges = "[]", .model = R"("x":0)", .added = "", .bytes = false}))
+                .tokenizer()
+                .special,
+            one);
 }
 
 TEST(HuggingFaceBytePairs, OfARepeatedMergeTheLastCounts) {
-  const Read out =
-      read(tiny_llama({.pieces = R"("a":259,"b":260,"ab":261,"ba":262)", .merges = R"(["a b","b a","a b"])"}));
+  const ReadTokenizer out = read_tokenizer(
+      tiny_llama({.pieces = R"("a":259,"b":260,"ab":261,"ba":262)", .merges = R"(["a b","b a","a b"])"}));
   const std::vector<Tokenizer::Merge> merges = {{260, 259, 262, 1}, {259, 260, 261, 2}};
   EXPECT_EQ(out.tokenizer().merges, merges);
 }
 
 TEST(HuggingFaceBytePairs, BytesAreThoseOfGpt2) {
   // Space, newline, 0xFF and "é".
-  const Read out = read(
+  const ReadTokenizer out = read_tokenizer(
       tiny_llama({.pieces = R"("\u0120":259,"\u010a":260,"\u00ff":261,"\u00c3":262,"\u00a9":263,"\u00c3\u00a9":264)",
                   .merges = R"(["\u00c3 \u00a9"])",
                   .normalizer = "null",
@@ -139,7 +140,7 @@ TEST(HuggingFaceBytePairs, WhatAByteLevelTokenizerDoesBesidesMergesAreRules) {
                                R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},)"
                                R"({"Sequence":{"id":"A"}}]}]})");
   files["generation_config.json"] = R"({"eos_token_id":[2,270,299,270]})";
-  const auto rules = [&] { return read(files).rules(); };
+  const auto rules = [&] { return read_tokenizer(files).rules(); };
   const std::string whole = rules();
   for (const char* const part :
        {R"("byte_level":true)", R"("apart":true)", R"("whole_words":true)", R"("words":["\\p{N}{1,3}"])",
@@ -154,9 +155,9 @@ TEST(HuggingFaceBytePairs, WhatAByteLevelTokenizerDoesBesidesMergesAreRules) {
 TEST(HuggingFaceBytePairs, AFlagOfTheSettingsDecidesWhetherASentencepieceVocabularyAddsBos) {
   Files files = tiny_llama();
   files["tokenizer_config.json"] = R"({"add_bos_token":false,"add_eos_token":true})";
-  EXPECT_EQ(read(files).rules(), R"({"bos":false,"eos":true})");
+  EXPECT_EQ(read_tokenizer(files).rules(), R"({"bos":false,"eos":true})");
   files["tokenizer_config.json"] = R"({"add_bos_token":true,"add_eos_token":false})";
-  EXPECT_EQ(read(files).rules(), "");
+  EXPECT_EQ(read_tokenizer(files).rules(), "");
 }
 
 TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
@@ -197,10 +198,10 @@ TEST(HuggingFaceBytePairs, SaysWhatMergesCannotDo) {
   };
   for (auto [llama, expected] : of_bytes) {
     llama.model = R"("x":0)";
-    EXPECT_EQ(read(tiny_llama(llama)).unheld(), expected);
+    EXPECT_EQ(read_tokenizer(tiny_llama(llama)).unheld(), expected);
   }
   for (const auto& [llama, expected] : cases) {
-    const Read out = read(tiny_llama(llama));
+    const ReadTokenizer out = read_tokenizer(tiny_llama(llama));
     EXPECT_EQ(out.unheld(), expected);
     EXPECT_EQ(out.report.total(), 0U);
     EXPECT_NE(out.model.tokenizer(), nullptr);

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::Files;
+using test::rules_of;
 using testing::replaced;
 using testing::safetensors;
 using testing::tiny;
@@ -42,12 +43,6 @@ Read read(const std::shared_ptr<const Place>& place, core::Findings::Mode mode =
 }
 Read read(const std::string& path, core::Findings::Mode mode = core::Findings::Mode::all, const Context& context = {}) {
   return read(place_at(path), mode, context);
-}
-
-std::vector<std::string> rules_of(const Report& report) {
-  std::vector<std::string> out;
-  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
-  return out;
 }
 
 std::string text(const Model& model, std::string_view key) {

@@ -49,7 +49,7 @@ Files written_files(const core::WriteLayout& layout) {
   return out;
 }
 
-Model read(const Files& files) {
+Model reread(const Files& files) {
   Verdict verdict = verify(in_memory(files), {}, {.format = "hf"});
   for (const Finding& finding : verdict.report.findings()) ADD_FAILURE() << finding.rule << ": " << finding.message;
   return std::move(verdict.model);
@@ -68,7 +68,7 @@ void check(const core::WriteLayout& layout, const Files& files) {
 
 TEST(HuggingFaceWrite, AFolderComesBackAsItWas) {
   const Files files = testing::tiny();
-  const Model model = read(files);
+  const Model model = reread(files);
   const core::WriteLayout layout = lay_out(model, {});
   EXPECT_TRUE(layout.blockers.empty());
   EXPECT_TRUE(layout.losses.empty());
@@ -81,20 +81,20 @@ TEST(HuggingFaceWrite, AFolderComesBackAsItWas) {
   }
   EXPECT_EQ(written.size(), files.size());
   check(layout, written);
-  EXPECT_TRUE(core::compare(model, read(written)).empty());
+  EXPECT_TRUE(core::compare(model, reread(written)).empty());
   EXPECT_EQ(written_files(lay_out(model, {})), written);
 }
 
 TEST(HuggingFaceWrite, ThePrefixIsPutBack) {
   Files files = testing::tiny();
   files["model.safetensors"] = safetensors(testing::tiny_tensors("bert."), R"({"format":"pt"})");
-  const Model model = read(files);
+  const Model model = reread(files);
   EXPECT_EQ(model.name(0), "embeddings.word_embeddings.weight");
   const core::WriteLayout layout = lay_out(model, {});
   EXPECT_EQ(subjects(layout.losses), std::vector<std::string>{});
   EXPECT_NE(layout.folder->payloads[0].layout.head.find("\"bert.embeddings.position_ids\""), std::string::npos);
   check(layout, written_files(layout));
-  EXPECT_TRUE(core::compare(model, read(written_files(layout))).empty());
+  EXPECT_TRUE(core::compare(model, reread(written_files(layout))).empty());
 }
 
 TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
@@ -112,14 +112,14 @@ TEST(HuggingFaceWrite, MetadataOfEmbdFindsItsFiles) {
                                       "attributes[\"hf.architectures\"]", "attributes[\"hf.type_vocab_size\"]"}));
   const Files written = written_files(layout);
   check(layout, written);
-  const Model again = read(written);
+  const Model again = reread(written);
   for (const Item& difference : core::compare(model, again)) EXPECT_EQ(difference.from, "") << difference.subject;
   EXPECT_EQ(again.attribute("model_name")->as_text(), "sample");
   EXPECT_EQ(*again.tokenizer(), *model.tokenizer());
 }
 
 TEST(HuggingFaceWrite, TheCheckSeesWhatDiffers) {
-  const Model model = read(testing::with("tokenizer.json", std::nullopt));
+  const Model model = reread(testing::with("tokenizer.json", std::nullopt));
   const core::WriteLayout layout = lay_out(model, {});
   const std::pair<const char*, const char*> spoiled[] = {
       {"config.json", "{}"}, {"vocab.txt", "[PAD]\n"}, {"tokenizer_config.json", "{}"}};
@@ -139,7 +139,7 @@ TEST(HuggingFaceWrite, AnyTensorsGoIntoAFolderThatSaysWhatTheyAre) {
   EXPECT_TRUE(layout.losses.empty());
   const Files written = written_files(layout);
   EXPECT_EQ(written.at("config.json"), "{\n  \"model_type\": \"other\"\n}\n");
-  const Model again = read(written);
+  const Model again = reread(written);
   EXPECT_EQ(again.attribute("license")->as_text(), "none");
   EXPECT_EQ(again.size(), model.size());
 }
@@ -188,7 +188,7 @@ TEST(HuggingFaceWrite, SpecialTokensThatAreNotThereStayAway) {
   const Model model = builder.build();
   const core::WriteLayout layout = lay_out(model, {});
   EXPECT_TRUE(layout.losses.empty());
-  EXPECT_EQ(*read(written_files(layout)).tokenizer(), *model.tokenizer());
+  EXPECT_EQ(*reread(written_files(layout)).tokenizer(), *model.tokenizer());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "io/place.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "support/tiny_folders.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -20,9 +21,8 @@
 namespace weighbridge {
 namespace {
 
+using huggingface::testing::kEmptySafetensors;
 using namespace std::string_literals;
-
-const std::string kEmptySafetensors = "\x08\0\0\0\0\0\0\0{}      "s;
 
 TEST(Formats, NamesAndExtensionsAreUnique) {
   std::set<std::string_view> names, extensions;

@@ -13,20 +13,20 @@
 #include "registry/detect.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "support/tiny_folders.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
 
 namespace weighbridge {
 namespace {
 
+using huggingface::testing::kEmptySafetensors;
 using namespace std::string_literals;
 
 std::shared_ptr<const Source> source(std::string text, std::string name = "<memory>") {
   const auto kept = std::make_shared<const std::string>(std::move(text));
   return memory_source({std::as_bytes(std::span(*kept)), kept}, std::move(name));
 }
-
-const std::string kEmptySafetensors = "\x08\0\0\0\0\0\0\0{}      "s;
 
 std::string rule_of(const std::string& text, const std::string& name = "<memory>") {
   return test::thrown([&] { open(source(text, name)); }).rule;

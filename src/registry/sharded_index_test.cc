@@ -20,24 +20,20 @@ namespace fs = std::filesystem;
 namespace build = hdf5::build;
 using huggingface::testing::Files;
 using huggingface::testing::write_files;
+using test::rules_of;
 using Rules = std::vector<std::string>;
 
-Rules rules_of(const Report& report) {
-  Rules out;
-  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
-  return out;
-}
 std::string from_corpus(const std::string& name) {
   std::ifstream in("corpus/pytorch/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-const std::string kPickles = "pytorch_model.bin.index.json", kFirst = "pytorch_model-00001-of-00002.bin",
-                  kSecond = "pytorch_model-00002-of-00002.bin";
+const std::string kPickles = "pytorch_model.bin.index.json", kFirstPickle = "pytorch_model-00001-of-00002.bin",
+                  kSecondPickle = "pytorch_model-00002-of-00002.bin";
 
 // A shard with the tensor w, and its index.
 Files pickles() {
-  return {{kFirst, from_corpus("valid-one.pt")}, {kPickles, R"({"weight_map":{"w":")" + kFirst + "\"}}"}};
+  return {{kFirstPickle, from_corpus("valid-one.pt")}, {kPickles, R"({"weight_map":{"w":")" + kFirstPickle + "\"}}"}};
 }
 
 TEST(ShardedPyTorch, OpensByItsIndex) {
@@ -59,18 +55,18 @@ TEST(ShardedPyTorch, OpensByItsIndex) {
 TEST(ShardedPyTorch, EachShardIsCheckedForHarm) {
   const test::TemporaryFolder folder;
   Files files = pickles();
-  files[kFirst] = from_corpus("dangerous-global-not-called.pt");
+  files[kFirstPickle] = from_corpus("dangerous-global-not-called.pt");
   write_files(folder.path(), files);
   const Verdict verdict = verify(folder / kPickles);
   EXPECT_EQ(rules_of(verdict.report), Rules{"pytorch/dangerous-global"});
-  EXPECT_EQ(fs::path(verdict.report.findings()[0].file.name).filename(), kFirst);
+  EXPECT_EQ(fs::path(verdict.report.findings()[0].file.name).filename(), kFirstPickle);
 }
 
 TEST(ShardedPyTorch, ATensorIsInOneShard) {
   const test::TemporaryFolder folder;
   Files files = pickles();
-  files[kSecond] = files[kFirst];
-  files[kPickles] = R"({"weight_map":{"v":")" + kSecond + R"(","w":")" + kFirst + "\"}}";
+  files[kSecondPickle] = files[kFirstPickle];
+  files[kPickles] = R"({"weight_map":{"v":")" + kSecondPickle + R"(","w":")" + kFirstPickle + "\"}}";
   write_files(folder.path(), files);
   EXPECT_EQ(rules_of(verify(folder / kPickles).report), (Rules{"pytorch/tensor-missing", "pytorch/tensor-unlisted"}));
 }
@@ -78,17 +74,18 @@ TEST(ShardedPyTorch, ATensorIsInOneShard) {
 TEST(ShardedPyTorch, AShardThatLeadsOutIsRefused) {
   const test::TemporaryFolder root;
   write_files(root / "in", pickles());
-  fs::rename(root / ("in/" + kFirst), root / "outside");
-  fs::create_symlink("../outside", root / ("in/" + kFirst));
+  fs::rename(root / ("in/" + kFirstPickle), root / "outside");
+  fs::create_symlink("../outside", root / ("in/" + kFirstPickle));
   EXPECT_EQ(rules_of(verify(root / ("in/" + kPickles)).report), Rules{"pytorch/shard-link"});
   EXPECT_EQ(test::thrown([&] { open(root / ("in/" + kPickles)); }).rule, "pytorch/shard-link");
 }
 
 TEST(ShardedPyTorch, OfMetadataThatDifferTheFirstCounts) {
   const test::TemporaryFolder folder;
-  write_files(folder.path(), {{kFirst, from_corpus("valid-metadata-one.pt")},
-                              {kSecond, from_corpus("valid-metadata-two.pt")},
-                              {kPickles, R"({"weight_map":{"v":")" + kSecond + R"(","w":")" + kFirst + "\"}}"}});
+  write_files(folder.path(),
+              {{kFirstPickle, from_corpus("valid-metadata-one.pt")},
+               {kSecondPickle, from_corpus("valid-metadata-two.pt")},
+               {kPickles, R"({"weight_map":{"v":")" + kSecondPickle + R"(","w":")" + kFirstPickle + "\"}}"}});
   const Verdict verdict = verify(folder / kPickles);
   ASSERT_EQ(rules_of(verdict.report), Rules{"pytorch/metadata-conflict"});
   EXPECT_EQ(verdict.model.attribute("step")->as_u64(), 1U);

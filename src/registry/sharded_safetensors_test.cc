@@ -20,6 +20,7 @@ using huggingface::testing::Files;
 using huggingface::testing::in_memory;
 using huggingface::testing::safetensors;
 using huggingface::testing::write_files;
+using test::rules_of;
 using Rules = std::vector<std::string>;
 
 const std::string kIndex = "model.safetensors.index.json", kFirst = "model-00001-of-00002.safetensors",
@@ -30,12 +31,6 @@ Files shards() {
           {kSecond, safetensors({{"b", {3}, "F32", 'b'}}, R"({"format":"pt"})")},
           {kIndex, R"({"metadata":{"total_size":24},"weight_map":{"a":")" + kFirst + R"(","b":")" + kSecond +
                        R"(","c":")" + kFirst + "\"}}"}};
-}
-
-Rules rules_of(const Report& report) {
-  Rules out;
-  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
-  return out;
 }
 
 void expect_whole(const Verdict& verdict) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/npy.h"
@@ -15,17 +16,13 @@
 namespace weighbridge {
 namespace {
 
+using convert::testing::keep;
 using test::thrown;
-
-template <class T> Bytes bytes_of(std::vector<T> values) {
-  auto held = std::make_shared<std::vector<T>>(std::move(values));
-  return {std::as_bytes(std::span(*held)), held};
-}
 
 Model sample() {
   Builder builder;
-  builder.tensor("w", DType::f32, {2, 2}, bytes_of<float>({1, -2, 0.5F, 8}));
-  builder.tensor("packed", DType::f4, {4}, bytes_of<std::uint8_t>({0x21, 0x43}));
+  builder.tensor("w", DType::f32, {2, 2}, keep<float>({1, -2, 0.5F, 8}));
+  builder.tensor("packed", DType::f4, {4}, keep<std::uint8_t>({0x21, 0x43}));
   return builder.build();
 }
 

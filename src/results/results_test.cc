@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/json.h"
@@ -16,16 +17,13 @@
 namespace weighbridge {
 namespace {
 
-template <class T> Bytes bytes_of(std::vector<T> values) {
-  auto held = std::make_shared<std::vector<T>>(std::move(values));
-  return {std::as_bytes(std::span(*held)), held};
-}
+using convert::testing::keep;
 
 Model small_model() {
   Builder builder;
   builder.attribute("big", Value::integer(UINT64_MAX)).attribute("nan", Value::real(std::nan("")));
-  builder.tensor("w\n", DType::f32, {3}, bytes_of<float>({1, -2, 0}));
-  builder.tensor("empty", DType::u8, {0, 2}, bytes_of<std::uint8_t>({}));
+  builder.tensor("w\n", DType::f32, {3}, keep<float>({1, -2, 0}));
+  builder.tensor("empty", DType::u8, {0, 2}, keep<std::uint8_t>({}));
   return builder.build();
 }
 
@@ -87,12 +85,12 @@ TEST(Histogram, CountsFiniteElementsInEqualIntervals) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr double kMost = std::numeric_limits<double>::max();
   Builder builder;
-  builder.tensor("f", DType::f32, {7}, bytes_of<float>({std::nanf(""), kInf, 0, 1, 2, 3.9F, 4}));
-  builder.tensor("i", DType::i64, {3}, bytes_of<std::int64_t>({INT64_MIN, 0, INT64_MAX}));
-  builder.tensor("wide", DType::f64, {2}, bytes_of<double>({-kMost, kMost}));
-  builder.tensor("same", DType::f32, {3}, bytes_of<float>({7, 7, 7}));
-  builder.tensor("none", DType::f32, {1}, bytes_of<float>({kInf}));
-  builder.tensor("complex", DType::complex64, {1}, bytes_of<float>({1, 2}));
+  builder.tensor("f", DType::f32, {7}, keep<float>({std::nanf(""), kInf, 0, 1, 2, 3.9F, 4}));
+  builder.tensor("i", DType::i64, {3}, keep<std::int64_t>({INT64_MIN, 0, INT64_MAX}));
+  builder.tensor("wide", DType::f64, {2}, keep<double>({-kMost, kMost}));
+  builder.tensor("same", DType::f32, {3}, keep<float>({7, 7, 7}));
+  builder.tensor("none", DType::f32, {1}, keep<float>({kInf}));
+  builder.tensor("complex", DType::complex64, {1}, keep<float>({1, 2}));
   const Model model = builder.build();
   using Counts = std::vector<std::uint64_t>;
   EXPECT_EQ(histogram(model["f"], 4), (Histogram{0, 4, {1, 1, 1, 2}}));
@@ -107,9 +105,9 @@ TEST(Histogram, CountsFiniteElementsInEqualIntervals) {
 TEST(Statistics, CountsWhatIsNotFiniteAndKeepsIntegersExact) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Builder builder;
-  builder.tensor("f", DType::f32, {6}, bytes_of<float>({std::nanf(""), kInf, -kInf, 0, 0.1F, -4}));
-  builder.tensor("u", DType::u64, {2}, bytes_of<std::uint64_t>({UINT64_MAX, 1}));
-  builder.tensor("n", DType::f32, {1}, bytes_of<float>({std::nanf("")}));
+  builder.tensor("f", DType::f32, {6}, keep<float>({std::nanf(""), kInf, -kInf, 0, 0.1F, -4}));
+  builder.tensor("u", DType::u64, {2}, keep<std::uint64_t>({UINT64_MAX, 1}));
+  builder.tensor("n", DType::f32, {1}, keep<float>({std::nanf("")}));
   const Model model = builder.build();
   const Stats f = statistics(model["f"]), u = statistics(model["u"]), n = statistics(model["n"]);
   EXPECT_EQ(f.elements, 6U);
@@ -124,10 +122,10 @@ TEST(Statistics, CountsWhatIsNotFiniteAndKeepsIntegersExact) {
 
 TEST(Statistics, WithIntervalsTellTheDeviationAndTheDistribution) {
   Builder builder;
-  builder.tensor("f", DType::f32, {5}, bytes_of<float>({1, 2, 3, 4, std::nanf("")}));
-  builder.tensor("huge", DType::f64, {2}, bytes_of<double>({-1.7e308, 1.7e308}));
-  builder.tensor("none", DType::f32, {1}, bytes_of<float>({std::nanf("")}));
-  builder.tensor("complex", DType::complex64, {1}, bytes_of<float>({1, 2}));
+  builder.tensor("f", DType::f32, {5}, keep<float>({1, 2, 3, 4, std::nanf("")}));
+  builder.tensor("huge", DType::f64, {2}, keep<double>({-1.7e308, 1.7e308}));
+  builder.tensor("none", DType::f32, {1}, keep<float>({std::nanf("")}));
+  builder.tensor("complex", DType::complex64, {1}, keep<float>({1, 2}));
   const Model model = builder.build();
   const std::vector<std::uint32_t> all = {0, 1, 2, 3};
   const std::vector<Stats> found = statistics(model, all, {}, 2);
@@ -146,9 +144,9 @@ TEST(Statistics, WithIntervalsCountOutliersAndDeadRows) {
   std::vector<float> far(100, 1);
   for (std::size_t i = 0; i < far.size(); i += 2) far[i] = -1;
   far[50] = 1000;
-  builder.tensor("far", DType::f32, {100}, bytes_of<float>(far));
-  builder.tensor("rows", DType::f32, {3, 1, 2}, bytes_of<float>({0, -0.0F, 0, 1, std::nanf(""), 0}));
-  builder.tensor("all", DType::i32, {2, 2}, bytes_of<std::int32_t>({0, 0, 0, 0}));
+  builder.tensor("far", DType::f32, {100}, keep<float>(far));
+  builder.tensor("rows", DType::f32, {3, 1, 2}, keep<float>({0, -0.0F, 0, 1, std::nanf(""), 0}));
+  builder.tensor("all", DType::i32, {2, 2}, keep<std::int32_t>({0, 0, 0, 0}));
   const Model model = builder.build();
   const std::vector<std::uint32_t> all = {0, 1, 2};
   const std::vector<Stats> found = statistics(model, all, {}, 4);
@@ -169,17 +167,17 @@ Model sparse_model(Layout layout, std::vector<std::uint64_t> shape, const std::v
     std::vector<std::uint64_t> coords = rows;
     coords.insert(coords.end(), columns.begin(), columns.end());
     builder.object("w", layout, shape, {},
-                   {{.role = "coords", .dtype = DType::u64, .shape = {2, count}, .bytes = bytes_of(coords)},
-                    {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = bytes_of(values)}});
+                   {{.role = "coords", .dtype = DType::u64, .shape = {2, count}, .bytes = keep(coords)},
+                    {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = keep(values)}});
   } else {
     std::vector<std::uint64_t> bounds(shape[0] + 1);
     for (const std::uint64_t row : rows) ++bounds[row + 1];
     for (std::size_t i = 1; i < bounds.size(); ++i) bounds[i] += bounds[i - 1];
     builder.object(
         "w", layout, shape, {},
-        {{.role = "indices", .dtype = DType::u64, .shape = {count}, .bytes = bytes_of(columns)},
-         {.role = "indptr", .dtype = DType::u64, .shape = {std::uint64_t{bounds.size()}}, .bytes = bytes_of(bounds)},
-         {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = bytes_of(values)}});
+        {{.role = "indices", .dtype = DType::u64, .shape = {count}, .bytes = keep(columns)},
+         {.role = "indptr", .dtype = DType::u64, .shape = {std::uint64_t{bounds.size()}}, .bytes = keep(bounds)},
+         {.role = "values", .dtype = DType::f32, .shape = {count}, .bytes = keep(values)}});
   }
   return builder.build();
 }
@@ -248,8 +246,8 @@ TEST(Summary, CountsParametersAndSharesOfDtypes) {
   Builder builder;
   builder.attribute("hf.architectures", Value::text("[\"OtherModel\",\"More\"]"));
   builder.attribute("hf.model_type", Value::text("other"));
-  builder.tensor("f", DType::f32, {2, 3}, bytes_of<float>({1, 2, 3, 4, 5, 6}));
-  builder.tensor("ids", DType::i64, {4}, bytes_of<std::int64_t>({1, 2, 3, 4}));
+  builder.tensor("f", DType::f32, {2, 3}, keep<float>({1, 2, 3, 4, 5, 6}));
+  builder.tensor("ids", DType::i64, {4}, keep<std::int64_t>({1, 2, 3, 4}));
   const Summary found = summarize(builder.build());
   EXPECT_EQ(found.architecture, "OtherModel");
   EXPECT_EQ(found.parameters, 6U);

@@ -15,20 +15,17 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "support/temporary_folder.h"
 #include "support/test_data.h"
 #include "weighbridge/tokenize.h"
 
 namespace weighbridge {
 namespace {
 
+using test::read_file;
 using Ids = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kFirstByte = 3, kFirstPiece = 259;
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 struct Scored {
   std::vector<std::string> pieces;
@@ -109,10 +106,10 @@ Ids by_scores(const Scored& from, const std::string& text) {
 TEST(BytePairData, WhatTheModelSays) {
   WB_REQUIRE_TEST_DATA(path, "llama/tok512.bin");
   WB_REQUIRE_TEST_DATA(golden_path, "llama/stories260K_golden.json");
-  const BytePair tokenizer(vocabulary(scored(contents(path))));
+  const BytePair tokenizer(vocabulary(scored(read_file(path))));
   EXPECT_TRUE(tokenizer.prefix_space());
   EXPECT_EQ(tokenizer.size(), 512U);
-  const auto golden = nlohmann::json::parse(contents(golden_path));
+  const auto golden = nlohmann::json::parse(read_file(golden_path));
   const auto text = golden["text_first_200_chars"].get<std::string>();
   Ids ids = golden["greedy_ids_first_64"].get<Ids>();
   ids.insert(ids.begin(), 1);
@@ -128,7 +125,7 @@ TEST(BytePairData, WhatTheModelSays) {
 
 TEST(BytePairData, EncodesAsScoresDo) {
   WB_REQUIRE_TEST_DATA(path, "llama/tok512.bin");
-  const Scored from = scored(contents(path));
+  const Scored from = scored(read_file(path));
   const BytePair tokenizer(vocabulary(from));
   std::mt19937 random(14);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

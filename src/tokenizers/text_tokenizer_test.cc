@@ -18,11 +18,11 @@ using test::thrown;
 using Ids = std::vector<std::uint32_t>;
 using Tokens = std::vector<std::string_view>;
 
-constexpr std::string_view kVocabulary = "[UNK]\n[CLS]\n[SEP]\na\nA\nb\n##b\n";
+constexpr std::string_view kLetters = "[UNK]\n[CLS]\n[SEP]\na\nA\nb\n##b\n";
 
 Builder with_word_pieces() {
   Builder out;
-  out.tokenizer(WordPiece::vocabulary(kVocabulary));
+  out.tokenizer(WordPiece::vocabulary(kLetters));
   return out;
 }
 
@@ -110,7 +110,7 @@ TEST(TextTokenizer, SpellsBytesAndNamesWhatHasNone) {
 }
 
 TEST(TextTokenizer, TakesAnotherVocabularyWhenGivenOne) {
-  const Tokenizer vocabulary = WordPiece::vocabulary(kVocabulary);
+  const Tokenizer vocabulary = WordPiece::vocabulary(kLetters);
   const TextTokenizer tokenizer(of_bytes(), {.offsets = true, .vocabulary = &vocabulary});
   EXPECT_EQ(tokenizer("a").ids, (Ids{1, 3, 2}));
 }
@@ -124,11 +124,11 @@ TEST(TextTokenizer, SaysWhatIsMissing) {
 
 TEST(WordPieceVocabulary, IsReadFromAFileWithinTheLimit) {
   const test::TemporaryFolder folder;
-  test::write_file(folder / "vocab.txt", std::string(kVocabulary));
+  test::write_file(folder / "vocab.txt", std::string(kLetters));
   const auto source = open_file(folder / "vocab.txt");
   EXPECT_EQ(WordPiece::vocabulary(*source).tokens.size(), 7U);
   Limits limits;
-  limits.header = kVocabulary.size() - 1;
+  limits.header = kLetters.size() - 1;
   EXPECT_EQ(thrown([&] { WordPiece::vocabulary(*source, limits); }).rule, "limit/header");
 }
 

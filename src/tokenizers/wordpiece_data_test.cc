@@ -12,21 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
 #include "support/test_data.h"
 #include "weighbridge/tokenize.h"
 
 namespace weighbridge {
 namespace {
 
+using test::read_file;
 using Ids = std::vector<std::uint32_t>;
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 const WordPiece& bert(const std::string& vocab) {
-  static const WordPiece made(WordPiece::vocabulary(contents(vocab)));
+  static const WordPiece made(WordPiece::vocabulary(read_file(vocab)));
   return made;
 }
 
@@ -34,7 +31,7 @@ TEST(WordPieceData, GoldenIds) {
   WB_REQUIRE_TEST_DATA(vocab, "wordpiece/bert-base-uncased-vocab.txt");
   WB_REQUIRE_TEST_DATA(path, "wordpiece/wordpiece_golden.json");
   const WordPiece& tokenizer = bert(vocab);
-  const auto golden = nlohmann::json::parse(contents(path));
+  const auto golden = nlohmann::json::parse(read_file(path));
   ASSERT_GE(golden["cases"].size(), 54U);
   for (const auto& one : golden["cases"])
     EXPECT_EQ(tokenizer.encode(one["text"].get<std::string>()), one["ids"].get<Ids>()) << one["name"];
@@ -55,8 +52,8 @@ TEST(WordPieceData, VectorsOfLlamaCpp) {
   WB_REQUIRE_TEST_DATA(inputs, "wordpiece/bert-bge.inp");
   WB_REQUIRE_TEST_DATA(outputs, "wordpiece/bert-bge.out");
   constexpr std::string_view kBetween = "\n__ggml_vocab_test__\n";
-  const std::string texts = contents(inputs);
-  std::istringstream lines(contents(outputs));
+  const std::string texts = read_file(inputs);
+  std::istringstream lines(read_file(outputs));
   std::size_t compared = 0;
   for (std::size_t begin = 0; begin < texts.size(); ++compared) {
     const std::size_t end = std::min(texts.find(kBetween, begin), texts.size());
@@ -74,7 +71,7 @@ TEST(WordPieceData, VectorsOfLlamaCpp) {
 TEST(WordPieceData, EmbeddingTexts) {
   WB_REQUIRE_TEST_DATA(vocab, "wordpiece/bert-base-uncased-vocab.txt");
   WB_REQUIRE_TEST_DATA(path, "minilm/golden.json");
-  const auto golden = nlohmann::json::parse(contents(path));
+  const auto golden = nlohmann::json::parse(read_file(path));
   std::size_t compared = 0;
   for (const auto& one : golden["cases"]) {
     EXPECT_EQ(bert(vocab).encode(one["text"].get<std::string>(), {.max_length = 256}), one["ids"].get<Ids>());
@@ -128,7 +125,7 @@ std::string words(const WordPiece& spelling, std::string_view text) {
 
 TEST(WordPieceData, EveryCodePoint) {
   WB_REQUIRE_TEST_DATA(path, "wordpiece/bert_normalizer_unicode_oracle.json");
-  const auto oracle = nlohmann::json::parse(contents(path));
+  const auto oracle = nlohmann::json::parse(read_file(path));
   const WordPiece spelling(spelling_vocabulary());
   const auto number = [](const std::string& hex) {
     return static_cast<std::uint32_t>(std::strtoul(hex.c_str(), nullptr, 16));

@@ -13,19 +13,19 @@
 namespace weighbridge::wire {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+using namespace std::string_view_literals;
 
 TEST(Base64, MatchesTheVectorsOfRfc4648) {
   const std::array<std::string_view, 7> plain = {"", "f", "fo", "foo", "foob", "fooba", "foobar"};
   const std::array<std::string_view, 7> coded = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
   for (std::size_t i = 0; i < plain.size(); ++i) {
-    EXPECT_EQ(encode_base64(bytes_of(plain[i])), coded[i]);
+    EXPECT_EQ(encode_base64(std::as_bytes(std::span(plain[i]))), coded[i]);
     const auto decoded = decode_base64(coded[i]);
     ASSERT_TRUE(decoded);
-    EXPECT_TRUE(std::ranges::equal(*decoded, bytes_of(plain[i])));
+    EXPECT_TRUE(std::ranges::equal(*decoded, std::as_bytes(std::span(plain[i]))));
   }
   JsonWriter out;
-  out.bytes(bytes_of("\xFB\xFF"));
+  out.bytes(std::as_bytes(std::span("\xFB\xFF"sv)));
   EXPECT_EQ(out.text(), "\"+/8=\"");
 }
 

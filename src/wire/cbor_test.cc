@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "support/random.h"
 #include "support/rfc8949_appendix_a.h"
 #include "weighbridge/error.h"
 #include "wire/cbor_reader.h"
@@ -19,9 +20,7 @@
 namespace weighbridge::wire {
 namespace {
 
-using Random = std::mt19937_64;
-
-std::size_t pick(Random& random, std::size_t below) { return static_cast<std::size_t>(random() % below); }
+using test::pick, test::Random;
 
 std::string from_hex(std::string_view hex) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -143,7 +142,7 @@ Copy copy_item(CborReader& in) {
   return {words, out.take()};
 }
 
-CborError skip_error(std::string_view bytes, std::uint32_t depth = 64) {
+CborError cbor_skip_error(std::string_view bytes, std::uint32_t depth = 64) {
   CborReader in(bytes, depth);
   if (in.skip_item()) in.finish();
   return in.error();
@@ -165,16 +164,16 @@ TEST(CborReader, ReadsAppendixA) {
     EXPECT_TRUE(in.finish()) << one.hex;
     EXPECT_EQ(copy.words, one.words) << one.hex;
     EXPECT_EQ(to_hex(copy.bytes) == one.hex, one.canonical) << one.hex << " came back as " << to_hex(copy.bytes);
-    EXPECT_EQ(skip_error(bytes).code, CborErrorCode::none) << one.hex;
+    EXPECT_EQ(cbor_skip_error(bytes).code, CborErrorCode::none) << one.hex;
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_NE(skip_error({cut.data(), cut.size()}).code, CborErrorCode::none) << one.hex << " cut at " << size;
+      EXPECT_NE(cbor_skip_error({cut.data(), cut.size()}).code, CborErrorCode::none) << one.hex << " cut at " << size;
       EXPECT_NE(pull_error({cut.data(), cut.size()}).code, CborErrorCode::none) << one.hex << " cut at " << size;
     }
   }
 }
 
-struct Broken {
+struct BrokenCbor {
   std::string_view hex;
   CborErrorCode code;
   std::size_t offset;
@@ -182,7 +181,7 @@ struct Broken {
 
 TEST(CborReader, NamesEachErrorAndWhereItIs) {
   using enum CborErrorCode;
-  const Broken table[] = {
+  const BrokenCbor table[] = {
       {"", unexpected_end, 0},
       {"18", unexpected_end, 1},
       {"19ff", unexpected_end, 2},
@@ -267,9 +266,9 @@ TEST(CborReader, NamesEachErrorAndWhereItIs) {
       {"9fff00", trailing_bytes, 2},
       {"c10000", trailing_bytes, 2},
   };
-  for (const Broken& one : table) {
+  for (const BrokenCbor& one : table) {
     const std::string bytes = from_hex(one.hex);
-    for (const CborError& error : {skip_error(bytes), pull_error(bytes)}) {
+    for (const CborError& error : {cbor_skip_error(bytes), pull_error(bytes)}) {
       EXPECT_EQ(name(error.code), name(one.code)) << one.hex;
       EXPECT_EQ(error.offset, one.offset) << one.hex;
       EXPECT_FALSE(error.sentence.empty()) << one.hex;
@@ -280,17 +279,17 @@ TEST(CborReader, NamesEachErrorAndWhereItIs) {
 TEST(CborReader, LimitsDepthOfArraysMapsAndTags) {
   const auto nested = [](char head, std::size_t depth) { return std::string(depth, head) + '\0'; };
   for (const char head : {'\x81', '\xC1'}) {
-    EXPECT_EQ(skip_error(nested(head, 64)).code, CborErrorCode::none);
-    EXPECT_EQ(skip_error(nested(head, 65)).code, CborErrorCode::too_deep);
-    EXPECT_EQ(skip_error(nested(head, 65)).offset, 64u);
-    EXPECT_EQ(skip_error(nested(head, 4'000'000)).offset, 64u);
-    EXPECT_EQ(skip_error(nested(head, 300), 300).code, CborErrorCode::none);
+    EXPECT_EQ(cbor_skip_error(nested(head, 64)).code, CborErrorCode::none);
+    EXPECT_EQ(cbor_skip_error(nested(head, 65)).code, CborErrorCode::too_deep);
+    EXPECT_EQ(cbor_skip_error(nested(head, 65)).offset, 64u);
+    EXPECT_EQ(cbor_skip_error(nested(head, 4'000'000)).offset, 64u);
+    EXPECT_EQ(cbor_skip_error(nested(head, 300), 300).code, CborErrorCode::none);
   }
-  EXPECT_EQ(skip_error(from_hex("a100c18100"), 2).offset, 3u);
-  EXPECT_EQ(skip_error(std::string(70, '\x9F')).code, CborErrorCode::too_deep);
+  EXPECT_EQ(cbor_skip_error(from_hex("a100c18100"), 2).offset, 3u);
+  EXPECT_EQ(cbor_skip_error(std::string(70, '\x9F')).code, CborErrorCode::too_deep);
   // Also as keys of maps.
-  EXPECT_EQ(skip_error(std::string(70, '\xBF')).offset, 64u);
-  EXPECT_EQ(skip_error(from_hex("80"), 0).code, CborErrorCode::too_deep);
+  EXPECT_EQ(cbor_skip_error(std::string(70, '\xBF')).offset, 64u);
+  EXPECT_EQ(cbor_skip_error(from_hex("80"), 0).code, CborErrorCode::too_deep);
 }
 
 TEST(CborReader, LeavesATagWithItsItem) {
@@ -572,7 +571,7 @@ TEST(CborReader, GivesBackWhatTheWriterWrote) {
     if (i % 10 != 0) continue;
     for (std::size_t size = 0; size < out.data().size(); ++size) {
       const std::vector<char> cut(out.data().begin(), out.data().begin() + static_cast<std::ptrdiff_t>(size));
-      ASSERT_NE(skip_error({cut.data(), cut.size()}).code, CborErrorCode::none)
+      ASSERT_NE(cbor_skip_error({cut.data(), cut.size()}).code, CborErrorCode::none)
           << to_hex(out.data()) << " cut at " << size;
     }
   }
@@ -596,7 +595,7 @@ TEST(CborReader, SkipsAndPullsMutatedBytesAlike) {
     CborReader in(std::string_view(exact.data(), exact.size()));
     const Copy copy = copy_item(in);
     if (in.ok()) in.finish();
-    const CborError skipped = skip_error({exact.data(), exact.size()});
+    const CborError skipped = cbor_skip_error({exact.data(), exact.size()});
     ASSERT_EQ(skipped.code, in.error().code) << to_hex(bytes);
     ASSERT_EQ(skipped.offset, in.error().offset) << to_hex(bytes);
     ++(in.ok() ? taken : refused);
@@ -618,7 +617,7 @@ TEST(CborReader, StaysLinearOnLongInput) {
       from_hex("9a003d0900") + std::string(kBytes, '\xF6'),  // the largest valid count
   };
   const auto start = std::chrono::steady_clock::now();
-  for (const std::string& bytes : texts) EXPECT_EQ(skip_error(bytes).code, CborErrorCode::none);
+  for (const std::string& bytes : texts) EXPECT_EQ(cbor_skip_error(bytes).code, CborErrorCode::none);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "support/random.h"
 #include "weighbridge/error.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
@@ -17,9 +18,7 @@ namespace weighbridge::wire {
 namespace {
 
 using Tree = nlohmann::json;
-using Random = std::mt19937_64;
-
-std::size_t pick(Random& random, std::size_t below) { return static_cast<std::size_t>(random() % below); }
+using test::pick, test::Random;
 
 // Builds what nlohmann-json would: the last of equal keys wins. nullopt if the reader fails, or a number is not a
 // finite double.
@@ -74,13 +73,13 @@ std::optional<Tree> parse(std::string_view text, JsonError* error = nullptr) {
   return out;
 }
 
-JsonError skip_error(std::string_view text, std::uint32_t depth = 64) {
+JsonError json_skip_error(std::string_view text, std::uint32_t depth = 64) {
   JsonReader in(text, depth);
   if (in.skip_value()) in.finish();
   return in.error();
 }
 
-struct Broken {
+struct BrokenJson {
   std::string_view text;
   JsonErrorCode code;
   std::size_t offset;
@@ -88,7 +87,7 @@ struct Broken {
 
 TEST(JsonReader, NamesEachErrorAndWhereItIs) {
   using enum JsonErrorCode;
-  const Broken table[] = {
+  const BrokenJson table[] = {
       {"", unexpected_end, 0},
       {"  ", unexpected_end, 2},
       {"[", unexpected_end, 1},
@@ -174,10 +173,10 @@ TEST(JsonReader, NamesEachErrorAndWhereItIs) {
       {"1.5.5", trailing_bytes, 3},
       {"\xEF\xBB\xBF{}", byte_order_mark, 0},
   };
-  for (const Broken& one : table) {
+  for (const BrokenJson& one : table) {
     JsonError pulled;
     EXPECT_FALSE(parse(one.text, &pulled)) << one.text;
-    for (const JsonError& error : {pulled, skip_error(one.text)}) {
+    for (const JsonError& error : {pulled, json_skip_error(one.text)}) {
       EXPECT_EQ(name(error.code), name(one.code)) << one.text;
       EXPECT_EQ(error.offset, one.offset) << one.text;
       EXPECT_FALSE(error.sentence.empty()) << one.text;
@@ -194,7 +193,7 @@ TEST(JsonReader, GivesTheSameErrorWhereverAStringStands) {
     for (std::size_t before = 0; before < 40; ++before)
       for (const char bad : {'\x00', '\x1F', '\x80', '\xFF'}) {
         const std::string text = "\"" + std::string(before, 'x') + bad + "\"" + std::string(after, ' ');
-        const JsonError error = skip_error(text);
+        const JsonError error = json_skip_error(text);
         EXPECT_EQ(error.offset, before + 1);
         EXPECT_EQ(error.code, static_cast<unsigned char>(bad) < 0x20 ? JsonErrorCode::control_character
                                                                      : JsonErrorCode::invalid_utf8);
@@ -203,14 +202,14 @@ TEST(JsonReader, GivesTheSameErrorWhereverAStringStands) {
 
 TEST(JsonReader, LimitsDepthExactly) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  EXPECT_EQ(skip_error(nested(64)).code, JsonErrorCode::none);
-  EXPECT_EQ(skip_error(nested(65)).code, JsonErrorCode::too_deep);
-  EXPECT_EQ(skip_error(nested(65)).offset, 64u);
-  EXPECT_EQ(skip_error(nested(300), 300).code, JsonErrorCode::none);
-  EXPECT_EQ(skip_error("{\"a\":[{}]}", 2).offset, 6u);
-  EXPECT_EQ(skip_error("[]", 0).code, JsonErrorCode::too_deep);
-  EXPECT_EQ(skip_error("1", 0).code, JsonErrorCode::none);
-  EXPECT_EQ(skip_error(std::string(8'000'000, '[')).offset, 64u);
+  EXPECT_EQ(json_skip_error(nested(64)).code, JsonErrorCode::none);
+  EXPECT_EQ(json_skip_error(nested(65)).code, JsonErrorCode::too_deep);
+  EXPECT_EQ(json_skip_error(nested(65)).offset, 64u);
+  EXPECT_EQ(json_skip_error(nested(300), 300).code, JsonErrorCode::none);
+  EXPECT_EQ(json_skip_error("{\"a\":[{}]}", 2).offset, 6u);
+  EXPECT_EQ(json_skip_error("[]", 0).code, JsonErrorCode::too_deep);
+  EXPECT_EQ(json_skip_error("1", 0).code, JsonErrorCode::none);
+  EXPECT_EQ(json_skip_error(std::string(8'000'000, '[')).offset, 64u);
 }
 
 TEST(JsonReader, ErrorsStayOnceTheyAreFound) {
@@ -433,7 +432,7 @@ TEST(JsonOracle, GeneratedDocumentsReadAlike) {
     const auto ours = parse(text);
     ASSERT_TRUE(ours) << text;
     ASSERT_EQ(*ours, tree) << text;
-    ASSERT_EQ(skip_error(text).code, JsonErrorCode::none) << text;
+    ASSERT_EQ(json_skip_error(text).code, JsonErrorCode::none) << text;
   }
 }
 
@@ -466,7 +465,7 @@ TEST(JsonOracle, MutatedDocumentsAreTakenByBothOrNeither) {
     ASSERT_EQ(ours.has_value(), !theirs.is_discarded()) << text << "\nat " << error.offset << ": " << error.sentence;
     // Skipping checks as much as reading, except numbers beyond the range of double.
     if (error.code != JsonErrorCode::none) {
-      ASSERT_EQ(skip_error(text).offset, error.offset) << text;
+      ASSERT_EQ(json_skip_error(text).offset, error.offset) << text;
     }
     if (ours) {
       ASSERT_EQ(*ours, theirs) << text;
@@ -485,7 +484,7 @@ TEST(JsonReader, RefusesEveryTruncation) {
     for (std::size_t size = 0; size < text.size(); ++size) {
       // A separate copy, so that the address sanitizer detects a read past the end.
       const std::vector<char> cut(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));
-      const JsonError error = skip_error({cut.data(), cut.size()});
+      const JsonError error = json_skip_error({cut.data(), cut.size()});
       ASSERT_TRUE(error.code == JsonErrorCode::unexpected_end || error.code == JsonErrorCode::invalid_utf8)
           << text.substr(0, size);
     }
@@ -510,7 +509,7 @@ TEST(JsonReader, StaysLinearOnLongInput) {
                                "[" + repeat("1e5,", kBytes) + "0]",
                                "{" + repeat("\"\":0,", kBytes) + "\"\":0}"};
   const auto start = std::chrono::steady_clock::now();
-  for (const std::string& text : texts) EXPECT_EQ(skip_error(text).code, JsonErrorCode::none);
+  for (const std::string& text : texts) EXPECT_EQ(json_skip_error(text).code, JsonErrorCode::none);
   // Anything quadratic in 4 MB takes hours; ten linear passes take a tenth of a second.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }

@@ -8,18 +8,12 @@
 #include <cmath>
 #include <string>
 
+#include "support/pickles.h"
+
 namespace weighbridge::wire {
 namespace {
 
-constexpr std::uint64_t kMemory = std::uint64_t{1} << 24;
-
-Pickle read(const std::string& bytes, std::uint64_t start = 0, std::uint64_t memory = kMemory) {
-  const PickleInput input{bytes.size(), [&](std::uint64_t at, std::span<std::byte> out) {
-                            ASSERT_LE(at + out.size(), bytes.size());
-                            std::ranges::copy(std::as_bytes(std::span(bytes)).subspan(at, out.size()), out.begin());
-                          }};
-  return Pickle::read(input, start, memory);
-}
+using test::read_pickle;
 
 std::string little(std::uint64_t value, int bytes) {
   std::string out;
@@ -65,10 +59,10 @@ std::string show(const Pickle& p, Pickle::Ref r, int depth = 0) {
 }
 
 std::string value(const std::string& bytes) {
-  const Pickle p = read(bytes);
+  const Pickle p = read_pickle(bytes);
   return p.ok() ? show(p, p.root()) : "error: " + std::string(p.error().sentence);
 }
-PickleFault fault(const std::string& bytes) { return read(bytes).error().fault; }
+PickleFault fault(const std::string& bytes) { return read_pickle(bytes).error().fault; }
 
 TEST(Pickle, EveryOpcodeOfValues) {
   EXPECT_EQ(value("N."), "None");
@@ -176,7 +170,7 @@ TEST(Pickle, EveryOpcodeOfCalls) {
 }
 
 TEST(Pickle, GlobalsAreListedWithTheirOffsetsAlsoBeforeAnError) {
-  const Pickle p = read(
+  const Pickle p = read_pickle(
       "\x80\x02"
       "cos\nsystem\nU\x02"
       "lsR\xff");
@@ -186,13 +180,13 @@ TEST(Pickle, GlobalsAreListedWithTheirOffsetsAlsoBeforeAnError) {
   EXPECT_EQ(p.module(p.globals()[0].ref), "os");
   EXPECT_EQ(p.at(p.globals()[0].ref), 2U);
   EXPECT_TRUE(p.globals()[0].called);
-  const Pickle named = read("cos\nsystem\n.");
+  const Pickle named = read_pickle("cos\nsystem\n.");
   EXPECT_FALSE(named.globals()[0].called);
 }
 
 TEST(Pickle, ADoubtDoesNotHideGlobals) {
   // Python would stop at none of these.
-  const Pickle p = read("](K\x01K\x02u0cos\nsystem\n.");
+  const Pickle p = read_pickle("](K\x01K\x02u0cos\nsystem\n.");
   EXPECT_EQ(p.error().fault, PickleFault::kind);
   EXPECT_EQ(p.globals().size(), 1U);
 }
@@ -256,9 +250,9 @@ TEST(Pickle, AFrameEndsBetweenTwoOpcodesOfItsPickle) {
 }
 
 TEST(Pickle, AFrameThatIsWrongDoesNotHideGlobals) {
-  const Pickle p = read(frame(1,
-                              "K\x07"
-                              "0cos\nsystem\n."));
+  const Pickle p = read_pickle(frame(1,
+                                     "K\x07"
+                                     "0cos\nsystem\n."));
   EXPECT_EQ(p.error().fault, PickleFault::frame);
   EXPECT_EQ(p.error().offset, 9U);
   ASSERT_EQ(p.globals().size(), 1U);
@@ -288,7 +282,7 @@ TEST(Pickle, AnEscapedBackslashBeginsNoEscape) {
 
 TEST(Pickle, LongStringsStayInTheInput) {
   const std::string big(100'000, 'x');
-  const Pickle p = read(
+  const Pickle p = read_pickle(
       "K\x01"
       "B" +
       little(big.size(), 4) + big + "\x86.");
@@ -311,23 +305,23 @@ TEST(Pickle, OpcodesLieAcrossTheWindow) {
 
 TEST(Pickle, PicklesInARow) {
   const std::string row = "K\x01.K\x02.";
-  const Pickle first = read(row);
+  const Pickle first = read_pickle(row);
   EXPECT_EQ(first.end(), 3U);
-  const Pickle second = read(row, first.end());
+  const Pickle second = read_pickle(row, first.end());
   EXPECT_EQ(show(second, second.root()), "2");
 }
 
 TEST(Pickle, MemoryIsBounded) {
   const std::string lists = "(" + std::string(1'000'000, ']') + "t.";
-  EXPECT_EQ(read(lists, 0, 1'000'000).error().fault, PickleFault::memory);
-  EXPECT_TRUE(read(lists, 0, 40'000'000).ok());
-  EXPECT_EQ(read("c" + std::string(1'000'000, 'a') + "\nf\n.", 0, 100'000).error().fault, PickleFault::memory);
+  EXPECT_EQ(read_pickle(lists, 0, 1'000'000).error().fault, PickleFault::memory);
+  EXPECT_TRUE(read_pickle(lists, 0, 40'000'000).ok());
+  EXPECT_EQ(read_pickle("c" + std::string(1'000'000, 'a') + "\nf\n.", 0, 100'000).error().fault, PickleFault::memory);
   // One opcode at a time adds to one batch, and containers that are filled in turns cost no more.
   std::string turns = "]q" + std::string(1, '\0') +
                       "]q\x01"
                       "00";
   for (int i = 0; i < 100'000; ++i) turns += std::string("h\0K\1a0h\1K\1a0", 12);
-  EXPECT_TRUE(read(turns + "N.", 0, 16 * turns.size()).ok());
+  EXPECT_TRUE(read_pickle(turns + "N.", 0, 16 * turns.size()).ok());
 }
 
 }  // namespace

@@ -8,27 +8,19 @@
 #include <limits>
 #include <string>
 
+#include "support/pickles.h"
 #include "wire/pickle.h"
 
 namespace weighbridge::wire {
 namespace {
 
+using test::read_pickle;
 using namespace std::string_literals;
 
 std::string written(const auto& write) {
   PickleWriter out;
   write(out);
   return out.take();
-}
-
-Pickle read(const std::string& bytes) {
-  return Pickle::read({bytes.size(),
-                       [&](std::uint64_t offset, std::span<std::byte> out) {
-                         std::ranges::copy(
-                             std::as_bytes(std::span(bytes)).subspan(static_cast<std::size_t>(offset), out.size()),
-                             out.begin());
-                       }},
-                      0, UINT64_MAX);
 }
 
 TEST(PickleWriter, NumbersTakeTheShortestForm) {
@@ -50,12 +42,12 @@ TEST(PickleWriter, NumbersTakeTheShortestForm) {
 TEST(PickleWriter, EveryIntegerReadsBack) {
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{127}, std::int64_t{128}, INT64_MAX,
                                    INT64_MIN, std::int64_t{1} << 39, -(std::int64_t{1} << 47) + 1}) {
-    const Pickle pickle = read(written([&](PickleWriter& out) { out.integer(value); }));
+    const Pickle pickle = read_pickle(written([&](PickleWriter& out) { out.integer(value); }));
     ASSERT_TRUE(pickle.ok()) << value;
     ASSERT_EQ(pickle.kind(pickle.root()), PickleKind::integer) << value;
     EXPECT_EQ(pickle.integer(pickle.root()), value);
   }
-  const Pickle large = read(written([](PickleWriter& out) { out.integer(UINT64_MAX); }));
+  const Pickle large = read_pickle(written([](PickleWriter& out) { out.integer(UINT64_MAX); }));
   EXPECT_EQ(large.kind(large.root()), PickleKind::long_bytes);
   EXPECT_EQ(large.text(large.root()), "\xff\xff\xff\xff\xff\xff\xff\xff\x00"s);
 }
@@ -72,7 +64,7 @@ TEST(PickleWriter, GlobalsAndCommonTextsAreStoredOnce) {
   EXPECT_EQ(bytes,
             "\x80\x02(ctorch\nfloat32\nq\x00X\x03\x00\x00\x00"
             "cpuq\x01h\x00h\x01h\x00h\x01t."s);
-  const Pickle pickle = read(bytes);
+  const Pickle pickle = read_pickle(bytes);
   ASSERT_EQ(pickle.tuple(pickle.root()).size(), 6U);
   EXPECT_EQ(pickle.name(pickle.tuple(pickle.root())[4]), "float32");
 }
@@ -84,7 +76,7 @@ TEST(PickleWriter, TheMemoGrowsBeyondAByte) {
       for (int i = 0; i < 300; ++i) out.common_text(std::to_string(i));
     out.tuple();
   });
-  const Pickle pickle = read(bytes);
+  const Pickle pickle = read_pickle(bytes);
   ASSERT_TRUE(pickle.ok());
   ASSERT_EQ(pickle.tuple(pickle.root()).size(), 600U);
   EXPECT_EQ(pickle.text(pickle.tuple(pickle.root())[599]), "299");

@@ -17,6 +17,7 @@
 #include "support/failing_source.h"
 #include "support/sanitized.h"
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
 
@@ -29,12 +30,6 @@ Context context_of(const core::CorpusCase& c) {
   Context context;
   context.limits = c.limits;
   return context;
-}
-
-std::vector<std::string> rules_of(const Report& report) {
-  std::vector<std::string> out;
-  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
-  return out;
 }
 
 // Calls f(corpus, case) for each, naming it in failures.

@@ -25,6 +25,9 @@ inline std::string number(std::uint64_t value) {
   out.u64(value);
   return out.take();
 }
+// Short names, for items inside items.
+inline std::string t(std::string_view value) { return text(value); }
+inline std::string u(std::uint64_t value) { return number(value); }
 inline std::string array(const std::vector<std::string>& elements) {
   CborWriter out;
   out.array(elements.size());

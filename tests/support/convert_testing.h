@@ -11,9 +11,9 @@
 
 namespace weighbridge::convert::testing {
 
-inline Bytes keep(std::vector<std::byte> bytes) {
-  const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  return {std::span(*held), held};
+template <class T = std::byte> Bytes keep(std::vector<T> values) {
+  const auto held = std::make_shared<const std::vector<T>>(std::move(values));
+  return {std::as_bytes(std::span(*held)), held};
 }
 
 // Bytes without an obvious period, somewhat compressible; with `boolean`, valid as booleans.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A source whose disk breaks: any read that touches byte `good_bytes` or a later one throws Error{io}, rule
-// "io/injected".
+// "io/injected"; and all bytes of a source as text.
 #pragma once
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/fail.h"
@@ -32,5 +34,11 @@ class FailingSource final : public Source {
   std::shared_ptr<const Source> inner_;
   std::uint64_t good_bytes_;
 };
+
+inline std::string all_of(const Source& source) {
+  std::string out(static_cast<std::size_t>(source.size()), '\0');
+  source.read_at(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
 
 }  // namespace weighbridge::test

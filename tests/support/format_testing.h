@@ -133,4 +133,8 @@ inline std::string render(const core::WriteLayout& layout) {
   return out;
 }
 
+inline std::string write(const core::Format& format, const Model& model, const Options& options = {}) {
+  return render(format.layout(model, options));
+}
+
 }  // namespace weighbridge::test

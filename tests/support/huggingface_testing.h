@@ -47,6 +47,8 @@ inline std::string safetensors(const std::vector<TinyTensor>& tensors, const std
   return out + header + data;
 }
 
+inline const std::string kEmptySafetensors{"\x08\0\0\0\0\0\0\0{}      ", 16};  // as the format pads it
+
 // Files by name.
 using Files = std::map<std::string, std::string>;
 

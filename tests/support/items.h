@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The items of a plan as text for comparisons, and options that allow all losses.
 #pragma once
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weighbridge/convert.h"
@@ -13,6 +15,10 @@ inline std::string text_of(const std::vector<Item>& items) {
   std::string out;
   for (const Item& item : items) out += item.subject + ": " + item.from + " -> " + item.to + "\n";
   return out;
+}
+
+inline bool names(const std::vector<Item>& items, std::string_view subject) {
+  return std::ranges::any_of(items, [&](const Item& item) { return item.subject == subject; });
 }
 
 inline std::vector<LossKind> every_loss() {

@@ -21,6 +21,10 @@ inline std::string name(const Shape& s) {
   return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 
+inline constexpr Shape kScaledShapes[] = {{1, 1, 1},     {1, 16, 3},   {2, 17, 16},    {3, 33, 33},   {4, 49, 63},
+                                          {5, 96, 64},   {6, 144, 65}, {7, 31, 130},   {8, 384, 48},  {9, 97, 200},
+                                          {16, 64, 195}, {23, 50, 18}, {19, 200, 384}, {129, 50, 97}, {1, 48, 400}};
+
 struct Matrices {
   std::vector<float> a, w, bias;
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finding that a call throws, for tests that look at rule and message.
+// The finding that a call throws, and the rules of a report, for tests that look at rule and message.
 #pragma once
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "weighbridge/error.h"
 
@@ -18,6 +21,12 @@ template <class Call> Finding thrown(Call call) {
   }
   ADD_FAILURE() << "no Error was thrown";
   return {};
+}
+
+inline std::vector<std::string> rules_of(const Report& report) {
+  std::vector<std::string> out;
+  for (const Finding& finding : report.findings()) out.push_back(finding.rule);
+  return out;
 }
 
 }  // namespace weighbridge::test

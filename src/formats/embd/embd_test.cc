@@ -13,8 +13,7 @@ namespace weighbridge::embd {
 namespace {
 
 using test::logical_bytes;
-
-test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
+using test::walk;
 
 std::optional<std::string> attribute(const Model& model, std::string_view key) {
   const Value* const value = model.attribute(key);
@@ -30,7 +29,7 @@ const Finding& only(const Report& report) {
 
 TEST(EmbdRead, TellsTensorsMetadataAndVocabulary) {
   const CaseFile file = tiny_file();
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model.format(), "embd");
   EXPECT_EQ(model.version(), "1.0");
@@ -60,19 +59,19 @@ TEST(EmbdRead, ShowsTheChecksumsThatTheFileKeeps) {
   CaseFile file = tiny_file();
   const std::string bytes = file.bytes();
   const auto hex = [&](std::size_t at) { return "0x" + codecs::to_hex(number_at<std::uint32_t>(bytes, at)); };
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   const std::vector<Checksum> expected = {
       {"header", hex(56)}, {"data", hex(bytes.size() - 16)}, {"file", hex(bytes.size() - 12)}};
   EXPECT_TRUE(std::ranges::equal(model.checksums(), expected));
   file.flags &= ~kChecksumEnabled;
-  EXPECT_TRUE(walk(file.bytes()).model.checksums().empty());
+  EXPECT_TRUE(walk(kFormat, file.bytes()).model.checksums().empty());
 }
 
 TEST(EmbdRead, TensorsWhoseNameHashesCollideKeepTheirOwnBytes) {
   CaseFile file = tiny_file();
   file.tensors.push_back({"costarring", 0, {1}, floats(1, 1.5F)});
   file.tensors.push_back({"liquid", 0, {1}, floats(1, -2.5F)});
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   EXPECT_EQ(report.total(), 0U);
   const Tensor one = model["costarring"], other = model["liquid"];
   EXPECT_EQ(one.as<float>()[0], 1.5F);
@@ -80,25 +79,25 @@ TEST(EmbdRead, TensorsWhoseNameHashesCollideKeepTheirOwnBytes) {
 }
 
 TEST(EmbdRead, HeaderFactsAreAttributesOnlyWhereTheWriterWouldNotChooseThem) {
-  const Model plain = walk(tiny_file().bytes()).model;
+  const Model plain = walk(kFormat, tiny_file().bytes()).model;
   EXPECT_EQ(plain.attribute("embd.flags"), nullptr);
   CaseFile file = tiny_file();
   file.flags = 0;
   file.minor = 3;
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   ASSERT_NE(model.attribute("embd.flags"), nullptr);
   EXPECT_EQ(*model.attribute("embd.flags"), Value::integer(std::uint64_t{0}, DType::u32));
   EXPECT_EQ(*model.attribute("embd.version_minor"), Value::integer(std::uint64_t{3}, DType::u16));
   EXPECT_EQ(model.version(), "1.3");
   file.value("embd.flags") = "mine";
-  EXPECT_EQ(attribute(walk(file.bytes()).model, "embd.flags"), "mine");
+  EXPECT_EQ(attribute(walk(kFormat, file.bytes()).model, "embd.flags"), "mine");
 }
 
 TEST(EmbdRead, SaysWhereExpectedAndFound) {
   CaseFile file = tiny_file();
   file.value("hidden_size") = "two";
   const std::string bytes = file.bytes();
-  const Report report = walk(bytes).report;
+  const Report report = walk(kFormat, bytes).report;
   const Finding& finding = only(report);
   EXPECT_EQ(finding.rule, "embd/number");
   EXPECT_EQ(finding.offset, bytes.find("two"));
@@ -110,7 +109,7 @@ TEST(EmbdRead, SaysWhereExpectedAndFound) {
 TEST(EmbdRead, NamesTheMissingTensorAndItsShape) {
   CaseFile file = tiny_file();
   file.tensor("encoder.layer.0.output.dense.weight").name = "x";
-  const Report report = walk(file.bytes()).report;
+  const Report report = walk(kFormat, file.bytes()).report;
   const Finding& finding = only(report);
   EXPECT_EQ(finding.rule, "embd/missing-tensor");
   EXPECT_EQ(finding.tensor, "encoder.layer.0.output.dense.weight");
@@ -119,7 +118,7 @@ TEST(EmbdRead, NamesTheMissingTensorAndItsShape) {
 
 TEST(EmbdRead, SaysHowManyBytesATruncatedFileLacks) {
   const std::string bytes = tiny_file().bytes();
-  const Report report = walk(bytes.substr(0, bytes.size() - 100)).report;
+  const Report report = walk(kFormat, bytes.substr(0, bytes.size() - 100)).report;
   EXPECT_EQ(only(report).rule, "embd/truncated");
   EXPECT_NE(only(report).message.find("100 bytes are missing"), std::string::npos) << only(report).message;
 }
@@ -129,7 +128,7 @@ TEST(EmbdRead, LeavesOnlyTheBrokenTensorsOut) {
   file.tensors.push_back({"a", 0, {1}, floats(1, 1)});
   file.tensors.push_back({"b", 0, {1}, floats(1, 2), {}, {}, 7});
   file.tensors.push_back({"c", 0, {1}, floats(1, 3)});
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   EXPECT_EQ(report.errors(), 1U);
   ASSERT_EQ(model.size(), 23U);
   EXPECT_FALSE(model.find("b").has_value());
@@ -140,7 +139,7 @@ TEST(EmbdRead, LeavesOnlyTheBrokenTensorsOut) {
 TEST(EmbdRead, ListsWhatItCannotInterpret) {
   CaseFile file = tiny_file();
   file.tensors.push_back({"x", 42, {3}, std::string(100, 'x')});
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   EXPECT_TRUE(report.valid());
   EXPECT_EQ(report.unsupported(), 1U);
   const Tensor x = model["x"];
@@ -153,7 +152,7 @@ TEST(EmbdRead, ListsWhatItCannotInterpret) {
 TEST(EmbdRead, ABrokenVocabularyLeavesTheTensorsReadable) {
   CaseFile file = tiny_file();
   file.special[0] = 9;
-  const auto [report, model] = walk(file.bytes());
+  const auto [report, model] = walk(kFormat, file.bytes());
   EXPECT_EQ(only(report).rule, "embd/special-id");
   EXPECT_EQ(model.tokenizer(), nullptr);
   EXPECT_EQ(model.size(), 21U);
@@ -185,7 +184,7 @@ TEST(EmbdRead, HostileCountsAreQuick) {
   const std::size_t vocabulary = number_at<std::uint32_t>(bytes, 20);
   put<std::uint32_t>(bytes, vocabulary, UINT32_MAX);
   const std::clock_t start = std::clock();
-  EXPECT_FALSE(walk(reseal(bytes)).report.valid());
+  EXPECT_FALSE(walk(kFormat, reseal(bytes)).report.valid());
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 10);
 }
 
@@ -194,7 +193,7 @@ TEST(EmbdRead, HundredThousandTensorsOpenInWellUnderASecond) {
   for (int i = 0; i < 100'000; ++i) file.tensors.push_back({"extra." + std::to_string(i), 8, {1}, "x"});
   const std::string bytes = file.bytes();
   const std::clock_t start = std::clock();
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model.size(), 100'021U);

@@ -17,8 +17,7 @@ namespace {
 
 using test::bytes_of;
 using test::logical_bytes;
-
-test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
+using test::walk;
 
 // The file that a layout describes, with its checksums.
 std::string render(const core::WriteLayout& layout) {
@@ -98,7 +97,7 @@ TEST_F(EmbdWrite, AFileOfItsOwnComesBackByteForByte) {
   for (const std::uint32_t flags : {7U, 6U, 5U, 3U, 0U}) {
     file.flags = flags;
     const std::string bytes = file.bytes();
-    const Model model = walk(bytes).model;
+    const Model model = walk(kFormat, bytes).model;
     const core::WriteLayout layout = embd::layout(model, {});
     EXPECT_EQ(text_of(layout.losses) + text_of(layout.changes), "");
     EXPECT_TRUE(render(layout) == bytes) << flags;
@@ -109,7 +108,7 @@ TEST_F(EmbdWrite, KeepsANewerMinorVersion) {
   CaseFile file = tiny_file();
   file.minor = 4;
   const std::string bytes = file.bytes();
-  EXPECT_TRUE(write(walk(bytes).model) == bytes);
+  EXPECT_TRUE(write(walk(kFormat, bytes).model) == bytes);
 }
 
 TEST_F(EmbdWrite, DerivesWhatTheTensorsTell) {
@@ -125,7 +124,7 @@ TEST_F(EmbdWrite, DerivesWhatTheTensorsTell) {
             "attributes[\"intermediate_size\"]: absent -> 3\n"
             "attributes[\"max_position_emb\"]: absent -> 4\n"
             "attributes[\"created_at\"]: absent -> 1970-01-01T00:00:00Z\n");
-  const auto [report, model] = walk(render(layout));
+  const auto [report, model] = walk(kFormat, render(layout));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model.tokenizer(), nullptr);
   for (const CaseTensor& tensor : tiny_file().tensors)
@@ -146,18 +145,18 @@ TEST_F(EmbdWrite, TakesTheCallersWordFirst) {
   source.attributes.emplace_back("model_name", Value::text("before"));
   source.attributes.emplace_back("created_at", Value::text("2020-01-01"));
   setenv("SOURCE_DATE_EPOCH", "1737028800", 1);
-  const Model kept = walk(write(source.model())).model;
+  const Model kept = walk(kFormat, write(source.model())).model;
   EXPECT_EQ(kept.attribute("created_at")->as_text(), "2020-01-01");
   Options options;
   options.metadata.model_name = "after";
   options.metadata.model_version = "2.1";
   options.metadata.created_at = "2026-05-04T03:02:01Z";
-  const Model model = walk(write(source.model(), options)).model;
+  const Model model = walk(kFormat, write(source.model(), options)).model;
   EXPECT_EQ(model.attribute("model_name")->as_text(), "after");
   EXPECT_EQ(model.attribute("model_version")->as_text(), "2.1");
   EXPECT_EQ(model.attribute("created_at")->as_text(), "2026-05-04T03:02:01Z");
   source.attributes.pop_back();
-  const Model plain = walk(write(source.model())).model;
+  const Model plain = walk(kFormat, write(source.model())).model;
   EXPECT_EQ(plain.attribute("created_at")->as_text(), "2025-01-16T12:00:00Z");
 }
 
@@ -165,7 +164,7 @@ TEST_F(EmbdWrite, RequiredKeysComeFirstThenTheOthersInTheirOrder) {
   Source source;
   source.attributes.insert(source.attributes.begin(), {"z", Value::text("1")});
   source.attributes.emplace_back("a", Value::text("2"));
-  const Model model = walk(write(source.model())).model;
+  const Model model = walk(kFormat, write(source.model())).model;
   std::string keys;
   for (const auto& [key, value] : model.attributes()) keys += key + " ";
   EXPECT_EQ(keys,
@@ -185,7 +184,7 @@ TEST_F(EmbdWrite, AttributesThatAreNotTextAreLosses) {
   EXPECT_EQ(layout.losses[1], (Item{LossKind::attribute_type, "attributes[\"flag\"]", "boolean", "text"}));
   EXPECT_EQ(layout.losses[2].to, "dropped: EMBD holds texts of up to 65535 bytes");
   EXPECT_EQ(layout.losses[3].to, "dropped: it cannot be text");
-  const Model model = walk(render(layout)).model;
+  const Model model = walk(kFormat, render(layout)).model;
   EXPECT_EQ(model.attribute("steps")->as_u64(), 7U);
   EXPECT_EQ(model.attribute("flag")->as_bool(), true);
   EXPECT_EQ(model.attribute("long"), nullptr);
@@ -194,7 +193,7 @@ TEST_F(EmbdWrite, AttributesThatAreNotTextAreLosses) {
 TEST_F(EmbdWrite, HoldsAWordpieceTokenizer) {
   Source source;
   source.tokenizer = tiny_tokenizer();
-  const auto [report, model] = walk(write(source.model()));
+  const auto [report, model] = walk(kFormat, write(source.model()));
   EXPECT_EQ(report.total(), 0U);
   ASSERT_NE(model.tokenizer(), nullptr);
   EXPECT_EQ(*model.tokenizer(), *source.tokenizer);
@@ -207,7 +206,7 @@ TEST_F(EmbdWrite, FindsSpecialTokensAndPutsIdsInOrder) {
   source.tokenizer->ids = {4, 3, 2, 1, 0};
   const core::WriteLayout layout = source.layout();
   EXPECT_EQ(text_of(layout.losses), "tokenizer.special[\"bos\"]: a special token -> dropped\n");
-  const Model model = walk(render(layout)).model;
+  const Model model = walk(kFormat, render(layout)).model;
   EXPECT_EQ(model.tokenizer()->tokens[0], "[MASK]");
   const std::vector<std::pair<std::string, std::uint32_t>> special = {
       {"pad", 4}, {"unk", 3}, {"cls", 0}, {"sep", 1}, {"mask", 0}};
@@ -221,7 +220,7 @@ TEST_F(EmbdWrite, SaysWhyATokenizerCannotGoAlong) {
     edit(*source.tokenizer);
     const core::WriteLayout layout = source.layout();
     EXPECT_TRUE(layout.blockers.empty());
-    EXPECT_EQ(walk(render(layout)).report.total(), 0U);
+    EXPECT_EQ(walk(kFormat, render(layout)).report.total(), 0U);
     return layout.losses.size() == 1 && layout.losses[0].kind == LossKind::tokenizer ? layout.losses[0].to : "";
   };
   EXPECT_EQ(why([](Tokenizer& t) { t.kind = Tokenizer::Kind::bpe; }),
@@ -243,7 +242,7 @@ TEST_F(EmbdWrite, PositionIdsThatCountUpAreImplied) {
   EXPECT_EQ(text_of(implied.blockers) + text_of(implied.losses), "");
   EXPECT_NE(text_of(implied.changes).find("tensors[\"embeddings.position_ids\"]: i64 [1, 4] -> left out"),
             std::string::npos);
-  EXPECT_EQ(walk(render(implied)).model.size(), 21U);
+  EXPECT_EQ(walk(kFormat, render(implied)).model.size(), 21U);
 
   source.tensors.back().data[8] = 2;
   const core::WriteLayout lost = source.layout();
@@ -303,7 +302,7 @@ TEST_F(EmbdWrite, CastsAndNamesTheLoss) {
   const core::WriteLayout layout = Source().layout(options);
   EXPECT_EQ(layout.losses.size(), 21U);
   EXPECT_EQ(layout.losses[0].kind, LossKind::precision);
-  const auto [report, model] = walk(render(layout));
+  const auto [report, model] = walk(kFormat, render(layout));
   EXPECT_TRUE(report.valid());
   EXPECT_EQ(report.warnings(), 21U);  // not FLOAT32
   EXPECT_EQ(model[0].dtype(), DType::f16);

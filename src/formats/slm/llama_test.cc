@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "formats/slm/neutral.h"
+#include "support/items.h"
 #include "support/slm_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm_format {
 namespace {
 
+using test::names;
 using testing::header_of;
 using testing::ModelShape;
 using testing::render;
@@ -18,10 +20,6 @@ using testing::values_of;
 using testing::walk;
 
 constexpr ModelShape kShape{.hidden = 24, .layers = 2, .heads = 4, .ffn = 10};
-
-bool names(const std::vector<Item>& items, std::string_view subject) {
-  return std::ranges::any_of(items, [&](const Item& item) { return item.subject == subject; });
-}
 
 std::string folder_name(std::string name) {
   const std::pair<std::string_view, std::string_view> parts[] = {{"tok_embeddings", "embed_tokens"},

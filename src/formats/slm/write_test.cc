@@ -8,12 +8,14 @@
 #include "base/endian.h"
 #include "codecs/quantize.h"
 #include "core/compare.h"
+#include "support/items.h"
 #include "support/slm_testing.h"
 #include "support/thrown.h"
 
 namespace weighbridge::slm_format {
 namespace {
 
+using test::names;
 using testing::corpus_case;
 using testing::header_of;
 using testing::ModelShape;
@@ -27,10 +29,6 @@ Options quantized(std::string kind, bool norms = false) {
   options.quantize = std::move(kind);
   options.slm.quantize_norms = norms;
   return options;
-}
-
-bool names(const std::vector<Item>& items, std::string_view subject) {
-  return std::ranges::any_of(items, [&](const Item& item) { return item.subject == subject; });
 }
 
 // These files of the corpus are laid out by hand as the writer would, so each is reproduced byte for byte.

@@ -22,8 +22,7 @@ using wire::items::indefinite;
 using wire::items::kNull;
 using wire::items::map;
 
-std::string t(std::string_view text) { return wire::items::text(text); }
-std::string u(std::uint64_t value) { return wire::items::number(value); }
+using wire::items::t, wire::items::u;
 
 std::string le(std::uint64_t value) {
   std::string bytes(8, '\0');

@@ -16,11 +16,10 @@ namespace {
 
 using test::bytes_of;
 using test::render;
+using test::walk;
+using test::write;
 using wire::items::number;
 using wire::items::text;
-
-test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
-std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
 
 Model two() {
   Builder builder;
@@ -50,7 +49,7 @@ std::vector<Item> of_kind(const std::vector<Item>& items, LossKind kind) {
 }
 
 TEST(Ztensor0Write, LaysOutAsReadingZ6Says) {
-  const std::string made = write(two());
+  const std::string made = write(kFormat, two());
   const auto index = [](std::string_view layout_text) {
     return wire::items::array({map_of("b", 64, 4, "int16", wire::items::array({number(2), number(1)}), layout_text),
                                map_of("a", 128, 1, "uint8", wire::items::array({}), layout_text,
@@ -68,11 +67,11 @@ TEST(Ztensor0Write, LaysOutAsReadingZ6Says) {
   EXPECT_EQ(made, expected);
   Options options;
   options.zt0.omit_layout_field = true;
-  EXPECT_EQ(write(two(), options).substr(0, start.size() + index("").size()), start + index(""));
+  EXPECT_EQ(write(kFormat, two(), options).substr(0, start.size() + index("").size()), start + index(""));
 }
 
 TEST(Ztensor0Write, TheEmptyModelIsSeventeenBytes) {
-  EXPECT_EQ(write(Model()), std::string("ZTEN0001\x80\x01\0\0\0\0\0\0\0", 17));
+  EXPECT_EQ(write(kFormat, Model()), std::string("ZTEN0001\x80\x01\0\0\0\0\0\0\0", 17));
 }
 
 TEST(Ztensor0Write, ComesBackWithEveryOption) {
@@ -82,7 +81,7 @@ TEST(Ztensor0Write, ComesBackWithEveryOption) {
       Options options;
       options.encoding = encoding;
       options.digest = digest;
-      const auto [report, again] = walk(write(model, options));
+      const auto [report, again] = walk(kFormat, write(kFormat, model, options));
       EXPECT_EQ(report.total(), 0U);
       EXPECT_TRUE(core::compare(model, again).empty());
       const Part b = again["b"].main();
@@ -108,7 +107,7 @@ TEST(Ztensor0Write, CastsAndNamesIt) {
   options.cast = DType::f16;
   const core::WriteLayout made = layout(model, options);
   ASSERT_EQ(made.losses.size(), 2U);
-  const Model again = walk(render(made)).model;
+  const Model again = walk(kFormat, render(made)).model;
   EXPECT_EQ(test::logical_bytes(again["w"].main()), std::string("\0\x3e", 2));
   EXPECT_EQ(test::logical_bytes(again["f8"].main()), std::string("\0\x3c", 2));
 }
@@ -131,7 +130,7 @@ TEST(Ztensor0Write, MakesSparseAndQuantizedTensorsDense) {
   ASSERT_EQ(made.losses.size(), 2U);
   EXPECT_EQ(made.losses[0], (Item{LossKind::layout, "tensors[\"s\"]", "sparse_coo", "dense u8"}));
   EXPECT_EQ(made.losses[1].to, "dense f32");
-  const Model again = walk(render(made)).model;
+  const Model again = walk(kFormat, render(made)).model;
   EXPECT_EQ(test::logical_bytes(again["s"].main()), std::string("\0\x07\0", 3));
   const Tensor s = again["s"];
   EXPECT_EQ(s.attribute("note")->as_text(), "kept");
@@ -162,7 +161,7 @@ TEST(Ztensor0Write, NamesWhatItHasNoPlaceFor) {
   EXPECT_EQ(types[1].subject, "tensors[\"w\"].attributes[\"small\"]");
   EXPECT_EQ(of_kind(made.losses, LossKind::tokenizer).size(), 1U);
   EXPECT_EQ(made.losses.size(), 6U);
-  const auto [report, again] = walk(render(made));
+  const auto [report, again] = walk(kFormat, render(made));
   EXPECT_TRUE(report.valid());
   EXPECT_EQ(again["w"].attributes().size(), 3U);
 }
@@ -171,7 +170,7 @@ TEST(Ztensor0Write, EveryCaseThatOpensComesBack) {
   for (const core::CorpusCase& c : cases()) {
     if (c.generated_only) continue;
     SCOPED_TRACE(c.name);
-    const auto [report, model] = walk(c.bytes);
+    const auto [report, model] = walk(kFormat, c.bytes);
     if (!report.valid()) continue;
     const core::WriteLayout made = layout(model, {});
     // Partial overlaps are not written.
@@ -180,7 +179,7 @@ TEST(Ztensor0Write, EveryCaseThatOpensComesBack) {
     if (overlaps) {
       EXPECT_EQ(made.losses[0].kind, LossKind::alias);
     }
-    const auto [again_report, again] = walk(render(made));
+    const auto [again_report, again] = walk(kFormat, render(made));
     EXPECT_TRUE(again_report.valid());
     const auto differences = core::compare(model, again);
     EXPECT_TRUE(differences.empty()) << differences[0].subject;
@@ -190,7 +189,7 @@ TEST(Ztensor0Write, EveryCaseThatOpensComesBack) {
 
 TEST(Ztensor0Write, BigEndianBecomesLittleEndianAndSaysSo) {
   static const std::vector<core::CorpusCase> all = cases();
-  const Model model = walk(test::case_of(all, "valid-big-endian").bytes).model;
+  const Model model = walk(kFormat, test::case_of(all, "valid-big-endian").bytes).model;
   const core::WriteLayout made = layout(model, {});
   ASSERT_EQ(made.changes.size(), 1U);
   EXPECT_EQ(made.changes[0], (Item{LossKind::layout, "tensors[\"w\"].parts[\"data\"]", "big-endian", "little-endian"}));
@@ -207,14 +206,15 @@ TEST(Ztensor0Write, WhatItCannotInterpretGoesOverAsItIs) {
   options.zt0.omit_layout_field = true;
   for (const char* name : {"unknown-dtype", "unknown-encoding", "unknown-dtype-sparse", "unknown-encoding-sparse"}) {
     SCOPED_TRACE(name);
-    const Model model = walk(test::case_of(all, name).bytes).model;
+    const Model model = walk(kFormat, test::case_of(all, name).bytes).model;
     const core::WriteLayout made = layout(model, options);
     EXPECT_TRUE(made.losses.empty());
-    const Model again = walk(render(made)).model;
+    const Model again = walk(kFormat, render(made)).model;
     EXPECT_TRUE(core::compare(model, again).empty());
     EXPECT_EQ(again["w"].main().stored().span.size(), 4U);
   }
-  EXPECT_NE(write(walk(test::case_of(all, "unknown-dtype").bytes).model).find("data_endianness"), std::string::npos);
+  EXPECT_NE(write(kFormat, walk(kFormat, test::case_of(all, "unknown-dtype").bytes).model).find("data_endianness"),
+            std::string::npos);
 }
 
 // Issue 16, A.7: one that could be read would otherwise become dense.
@@ -227,11 +227,11 @@ TEST(Ztensor0Write, SparseTensorsOfThisFormatGoOverAsTheyAre) {
   for (const core::CorpusCase& each : all) {
     if (!each.name.starts_with("valid-sparse")) continue;
     SCOPED_TRACE(each.name);
-    const Model model = walk(each.bytes).model;
+    const Model model = walk(kFormat, each.bytes).model;
     for (const Options& o : {Options{}, options}) {
       const core::WriteLayout made = layout(model, o);
       EXPECT_TRUE(made.losses.empty());
-      const Model again = walk(render(made)).model;
+      const Model again = walk(kFormat, render(made)).model;
       EXPECT_TRUE(core::compare(model, again).empty());
       const Tensor from = model[0], to = again[0];
       EXPECT_TRUE(std::ranges::equal(from.main().stored().span, to.main().stored().span));
@@ -242,11 +242,11 @@ TEST(Ztensor0Write, SparseTensorsOfThisFormatGoOverAsTheyAre) {
 
 TEST(Ztensor0Write, StoredBytesGoOverWithTheirChecksum) {
   static const std::vector<core::CorpusCase> all = cases();
-  const Model model = walk(test::case_of(all, "valid-zstd").bytes).model;
+  const Model model = walk(kFormat, test::case_of(all, "valid-zstd").bytes).model;
   const core::WriteLayout made = layout(model, {});
   EXPECT_TRUE(made.changes.empty());
   EXPECT_TRUE(made.size_exact);
-  const Model again = walk(render(made)).model;
+  const Model again = walk(kFormat, render(made)).model;
   const Part part = again["w"].main(), from = model["w"].main();
   EXPECT_EQ(part.encoding(), Encoding::zstd);
   EXPECT_EQ(part.digest(), from.digest());
@@ -257,11 +257,11 @@ TEST(Ztensor0Write, StoredBytesGoOverWithTheirChecksum) {
 
 TEST(Ztensor0Write, EqualExtentsAreStoredOnce) {
   static const std::vector<core::CorpusCase> all = cases();
-  const Model model = walk(test::case_of(all, "valid-alias").bytes).model;
+  const Model model = walk(kFormat, test::case_of(all, "valid-alias").bytes).model;
   const core::WriteLayout made = layout(model, {});
   EXPECT_EQ(made.payloads.size(), 1U);
   EXPECT_TRUE(made.losses.empty());
-  const Model again = walk(render(made)).model;
+  const Model again = walk(kFormat, render(made)).model;
   EXPECT_EQ(again["a"].main().extent(), again["b"].main().extent());
 }
 

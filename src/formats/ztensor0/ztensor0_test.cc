@@ -19,15 +19,13 @@ namespace {
 
 using test::Json;
 using test::logical_bytes;
+using test::walk;
 using wire::items::number;
 using wire::items::text;
 
-test::Outcome walk(std::string bytes, const Context& context = {}) {
-  return test::walk(kFormat, std::move(bytes), context);
-}
 test::Outcome walk_case(std::string_view name) {
   static const std::vector<core::CorpusCase> all = cases();
-  return walk(test::case_of(all, name).bytes);
+  return walk(kFormat, test::case_of(all, name).bytes);
 }
 
 TEST(RealZtensor0, EveryFileIsAsItsManifestSays) {
@@ -38,7 +36,7 @@ TEST(RealZtensor0, EveryFileIsAsItsManifestSays) {
     if (file.at("generation") != "0.1") continue;
     SCOPED_TRACE(file.at("file"));
     ++files;
-    const auto [report, model] = walk(test::contents(folder + "/" + file.at("file").get<std::string>()));
+    const auto [report, model] = walk(kFormat, test::contents(folder + "/" + file.at("file").get<std::string>()));
     EXPECT_TRUE(report.valid());
     EXPECT_EQ(report.warnings(), 0U);
     EXPECT_EQ(report.unsupported(), 0U);
@@ -58,7 +56,7 @@ TEST(RealZtensor0, EveryFileComesBackTheSameThroughTheWriter) {
   for (const Json& file : manifest.at("files")) {
     if (file.at("generation") != "0.1") continue;
     SCOPED_TRACE(file.at("file"));
-    const Model model = walk(test::contents(folder + "/" + file.at("file").get<std::string>())).model;
+    const Model model = walk(kFormat, test::contents(folder + "/" + file.at("file").get<std::string>())).model;
     for (const std::string encoding : {"", "raw", "zstd"}) {
       for (const std::string digest : {"", "sha256", "crc32c"}) {
         SCOPED_TRACE(encoding + " " + digest);
@@ -69,7 +67,7 @@ TEST(RealZtensor0, EveryFileComesBackTheSameThroughTheWriter) {
         EXPECT_TRUE(made.losses.empty()) << made.losses[0].subject;
         const std::string bytes = test::render(made);
         EXPECT_EQ(bytes, test::render(layout(model, options))) << "not deterministic";
-        const auto [report, again] = walk(bytes);
+        const auto [report, again] = walk(kFormat, bytes);
         EXPECT_TRUE(report.valid()) << report.first_error()->message;
         const auto differences = core::compare(model, again);
         EXPECT_TRUE(differences.empty()) << differences[0].subject << ": " << differences[0].from << " / "
@@ -83,7 +81,7 @@ TEST(RealZtensor0, EveryFileComesBackTheSameThroughTheWriter) {
 TEST(Ztensor0Read, SaysWhereExpectedAndFound) {
   static const std::vector<core::CorpusCase> all = cases();
   const core::CorpusCase& c = test::case_of(all, "size");
-  const auto [report, model] = walk(c.bytes);
+  const auto [report, model] = walk(kFormat, c.bytes);
   ASSERT_EQ(report.total(), 1U);
   const Finding& finding = report.findings()[0];
   EXPECT_EQ(finding.tensor, "w");
@@ -101,7 +99,7 @@ TEST(Ztensor0Read, ABrokenTensorLeavesTheOthers) {
   const std::string index = wire::items::array({wire::items::map({}), good});
   std::string bytes = std::string(kMagic) + std::string(56, '\0') + index + std::string(8, '\0');
   base::store_le<std::uint64_t>(bytes.data() + bytes.size() - 8, index.size());
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_EQ(report.errors(), 6U);  // one for each missing field
   ASSERT_EQ(model.size(), 1U);
   EXPECT_EQ(model.name(0), "good");
@@ -115,7 +113,7 @@ TEST(Ztensor0Read, StopsWhereNoReportKeepsMore) {
   index.append(kEntries, '\xa0');
   std::string size(8, '\0');
   base::store_le<std::uint64_t>(reinterpret_cast<std::byte*>(size.data()), index.size());
-  const auto [report, model] = walk("ZTEN0001" + index + size);
+  const auto [report, model] = walk(kFormat, "ZTEN0001" + index + size);
   EXPECT_EQ(report.findings().size(), Report::kMaxFindings);
   EXPECT_LT(report.errors(), 2 * Report::kMaxFindings);
   EXPECT_EQ(model.size(), 0U);
@@ -131,7 +129,7 @@ TEST(Ztensor0Read, NoSpellingOfAChecksumMakesAFileThatCannotBeOpened) {
     const std::string index = wire::items::array({tensor});
     std::string bytes = std::string(kMagic) + std::string(56, '\0') + "\1\2\3\4" + index + std::string(8, '\0');
     base::store_le<std::uint64_t>(bytes.data() + bytes.size() - 8, index.size());
-    const auto [report, model] = walk(std::move(bytes));
+    const auto [report, model] = walk(kFormat, std::move(bytes));
     EXPECT_EQ(model.size(), 1U) << spelled;
     for (const Tensor& read : model) {
       const Part part = read.main();

@@ -23,8 +23,7 @@ using wire::items::Fields;
 using wire::items::kNull;
 using wire::items::map;
 
-std::string t(std::string_view text) { return wire::items::text(text); }
-std::string u(std::uint64_t value) { return wire::items::number(value); }
+using wire::items::t, wire::items::u;
 
 std::string component(std::string_view dtype, std::uint64_t offset, std::uint64_t length, Fields more = {}) {
   Fields fields{{t(kDtype), t(dtype)}, {t(kOffset), u(offset)}, {t(kLength), u(length)}};

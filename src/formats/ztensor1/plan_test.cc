@@ -20,14 +20,16 @@ namespace {
 using test::bytes_of;
 using test::logical_bytes;
 using test::render;
+using test::walk;
+using test::write;
 
-test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
-std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
-Model reread(const Model& model, const Options& options = {}) { return walk(write(model, options)).model; }
+Model reread(const Model& model, const Options& options = {}) {
+  return walk(kFormat, write(kFormat, model, options)).model;
+}
 
 // The bytes of the tensor "w" in a file.
 std::string bytes_in(std::string file) {
-  const Model model = walk(std::move(file)).model;
+  const Model model = walk(kFormat, std::move(file)).model;
   return logical_bytes(model["w"].main());
 }
 
@@ -120,7 +122,7 @@ TEST(ZtensorPlan, FramesOfOthersAreMadeAnew) {
   EXPECT_EQ(text_of(plain.losses), lost);
   EXPECT_EQ(text_of(plain.changes),
             part + ": crc32c:0x00000000 -> a digest of the new bytes\n" + part + ": zstd -> raw\n");
-  EXPECT_EQ(walk(render(plain)).report.total(), 0U);
+  EXPECT_EQ(walk(kFormat, render(plain)).report.total(), 0U);
 }
 
 TEST(ZtensorPlan, WhatCannotBeSaidIsABlocker) {
@@ -165,7 +167,7 @@ TEST(ZtensorPlan, KeysThatAreTheFormatsOwnAreDropped) {
     return loss.subject == "tensors[\"w\"].attributes[\"l\"]" && loss.kind == LossKind::attribute_type &&
            loss.to == "a plain value";
   }));
-  const auto [report, out] = walk(render(made));
+  const auto [report, out] = walk(kFormat, render(made));
   EXPECT_EQ(report.total(), 0U);
   ASSERT_EQ(out["w"].extra().size(), 1U);
   EXPECT_EQ(out["w"].extra()[0], Value::Entry("kept", Value::integer(std::uint64_t{7})));
@@ -217,7 +219,7 @@ TEST(ZtensorPlan, TheKeyOfTheTokenizerIsTheProgramsOwn) {
   const core::WriteLayout made = layout(builder.build(), {});
   EXPECT_EQ(text_of(made.losses),
             "attributes[\"weighbridge.tokenizer\"]: mine -> dropped: the key is this program's own\n");
-  EXPECT_EQ(*walk(render(made)).model.tokenizer(), tokenizer_of("t"));
+  EXPECT_EQ(*walk(kFormat, render(made)).model.tokenizer(), tokenizer_of("t"));
 }
 
 TEST(ZtensorPlan, OnlyAZtFileGrowsAndItKeepsItsVersion) {
@@ -228,7 +230,7 @@ TEST(ZtensorPlan, OnlyAZtFileGrowsAndItKeepsItsVersion) {
             "a file that is appended to keeps its version, 1.1.0");
   EXPECT_EQ(test::thrown([&] { append(target, more, encoded("", "1.2.0")); }).rule, "misuse/version");
   for (const char* same : {"1.1", "1.1.0"}) {
-    const Model out = walk(render(append(target, more, encoded("", same)))).model;
+    const Model out = walk(kFormat, render(append(target, more, encoded("", same)))).model;
     EXPECT_EQ(out.version(), "1.1.0");
   }
 }
@@ -248,7 +250,7 @@ TEST(ZtensorPlan, AnAppendKeepsTokenizerAndKeysOfTheFile) {
   EXPECT_EQ(text_of(made.losses),
             "tokenizer: a tokenizer -> dropped: the file has another one\n"
             "extra[\"differs\"]: true -> dropped\n");
-  const auto [report, out] = walk(render(made));
+  const auto [report, out] = walk(kFormat, render(made));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(*out.tokenizer(), tokenizer_of("old"));
   const Attributes extra = out.extra();
@@ -259,13 +261,13 @@ TEST(ZtensorPlan, AnAppendKeepsTokenizerAndKeysOfTheFile) {
 
 // A name in chunks is joined in the model; its entry in the file stays unchanged.
 TEST(ZtensorPlan, AnAppendKeepsNamesInChunks) {
-  std::string bytes = write(crafted("", [](core::Draft& d) { d.tensor(0).name("name"); }));
+  std::string bytes = write(kFormat, crafted("", [](core::Draft& d) { d.tensor(0).name("name"); }));
   bytes.replace(bytes.find("\x64name"), 5, "\x7f\x62na\x62me\xff");
   char& size = bytes[bytes.size() - 16];
   size = static_cast<char>(size + 3);
-  const auto [before, target] = walk(bytes);
+  const auto [before, target] = walk(kFormat, bytes);
   ASSERT_EQ(before.total(), 0U);
-  const auto [report, out] = walk(render(append(target, crafted("", [](core::Draft&) {}), {})));
+  const auto [report, out] = walk(kFormat, render(append(target, crafted("", [](core::Draft&) {}), {})));
   EXPECT_EQ(report.total(), 0U);
   ASSERT_EQ(out.size(), 2U);
   EXPECT_EQ(logical_bytes(out["name"].main()), "\x01\x02\x03\x04");
@@ -277,15 +279,15 @@ TEST(ZtensorContent, PaddingIsLookedAtInTheWholeFile) {
   for (int i = 0; i < 40; ++i)
     builder.tensor("t" + std::to_string(100 + i), DType::u8, {i == 20 ? 10'001U : 4'001U},
                    bytes_of(std::string(i == 20 ? 10'001 : 4'001, 'x')));
-  const std::string sound = write(builder.build());
-  EXPECT_EQ(walk(sound).report.total(), 0U);
-  const Model model = walk(sound).model;
+  const std::string sound = write(kFormat, builder.build());
+  EXPECT_EQ(walk(kFormat, sound).report.total(), 0U);
+  const Model model = walk(kFormat, sound).model;
   for (const std::uint32_t i : {0U, 15U, 17U, 20U, 38U}) {
     const Extent extent = *model[i].main().extent();
     const std::uint64_t at = extent.offset + extent.length + 3;
     std::string bytes = sound;
     bytes[base::to_size(at)] = 1;
-    const Report report = walk(bytes).report;
+    const Report report = walk(kFormat, bytes).report;
     ASSERT_EQ(report.total(), 1U) << i;
     EXPECT_EQ(report.findings()[0].rule, "zt/padding");
     EXPECT_GE(report.findings()[0].offset, extent.offset + extent.length);
@@ -300,7 +302,7 @@ TEST(ZtensorContent, ABrokenDiskIsNotAFault) {
                  {{"values", DType::u8, {1}, bytes_of("v")},
                   {"indices", DType::u8, {1}, bytes_of("\1")},
                   {"indptr", DType::u8, {2}, bytes_of(std::string("\0\1", 2))}});
-  const auto source = memory_source(bytes_of(write(builder.build())));
+  const auto source = memory_source(bytes_of(write(kFormat, builder.build())));
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   core::Draft draft;

@@ -24,8 +24,7 @@ using wire::items::array;
 using wire::items::Fields;
 using wire::items::map;
 
-std::string t(std::string_view text) { return wire::items::text(text); }
-std::string u(std::uint64_t value) { return wire::items::number(value); }
+using wire::items::t, wire::items::u;
 
 std::string object(const std::vector<std::uint64_t>& shape, std::string_view dtype, std::uint64_t offset,
                    std::uint64_t length) {

@@ -16,11 +16,8 @@ namespace {
 using test::bytes_of;
 using test::logical_bytes;
 using test::render;
-
-test::Outcome walk(std::string bytes, const Context& context = {}) {
-  return test::walk(kFormat, std::move(bytes), context);
-}
-std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
+using test::walk;
+using test::write;
 
 Model two() {
   Builder builder;
@@ -73,7 +70,7 @@ TEST(ZtensorWrite, MakesExactlyTheseBytes) {
   expected += "\x38" + expected_manifest;
   expected += static_cast<char>(expected_manifest.size());
   expected += std::string(7, '\0') + "ZTEN1000";
-  const std::string bytes = write(two());
+  const std::string bytes = write(kFormat, two());
   EXPECT_EQ(codecs::to_hex(std::as_bytes(std::span(bytes))), codecs::to_hex(std::as_bytes(std::span(expected))));
 }
 
@@ -81,10 +78,10 @@ TEST(ZtensorWrite, Version12SaysTypeAndUncompressedLength) {
   Options options = version("1.2");
   options.encoding = "zstd";
   options.digest = "crc32c";
-  const std::string bytes = write(two(), options);
+  const std::string bytes = write(kFormat, two(), options);
   for (const char* text : {"1.2.0", "f8_e4m3fn", "uncompressed_length", "crc32c:0x"})
     EXPECT_NE(bytes.find(text), std::string::npos) << text;
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model["a"].dtype(), DType::f8_e4m3);
   EXPECT_EQ(model["a"].part(0U).encoding(), Encoding::zstd);
@@ -92,7 +89,7 @@ TEST(ZtensorWrite, Version12SaysTypeAndUncompressedLength) {
 }
 
 TEST(ZtensorWrite, AnEmptyModelIsAFile) {
-  const auto [report, model] = walk(write(Builder().build()));
+  const auto [report, model] = walk(kFormat, write(kFormat, Builder().build()));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model.size(), 0U);
 }
@@ -111,7 +108,7 @@ TEST(ZtensorWrite, KeepsAttributesOfEveryType) {
   for (const char* v : {"1.1", "1.2"}) {
     const core::WriteLayout made = layout(model, version(v));
     EXPECT_TRUE(made.losses.empty());
-    const Model again = walk(render(made)).model;
+    const Model again = walk(kFormat, render(made)).model;
     const auto differences = core::compare(model, again);
     EXPECT_TRUE(differences.empty()) << differences[0].subject;
   }
@@ -121,7 +118,7 @@ TEST(ZtensorWrite, KeepsAttributesOfEveryType) {
 TEST(ZtensorWrite, Version11HasOnlyTextAtItsRoot) {
   Builder builder;
   builder.attribute("n", Value::integer(std::uint64_t{5}));
-  const std::string bytes = write(builder.build());
+  const std::string bytes = write(kFormat, builder.build());
   EXPECT_NE(bytes.find("\x61n\x61"
                        "5"),
             std::string::npos);
@@ -150,7 +147,7 @@ TEST(ZtensorWrite, NamesWhatItCannotHold) {
   const core::WriteLayout cast = layout(model, options);
   EXPECT_TRUE(cast.blockers.empty());
   ASSERT_EQ(cast.losses.size(), 1U);
-  const Model again = walk(render(cast)).model;
+  const Model again = walk(kFormat, render(cast)).model;
   EXPECT_EQ(again["x"].dtype(), DType::f32);
 }
 
@@ -168,14 +165,14 @@ TEST(ZtensorWrite, RefusesOptionsItLacks) {
 
 TEST(ZtensorWrite, StoresSharedBytesOnce) {
   Builder builder;
-  const Model one = walk(write(two())).model;
+  const Model one = walk(kFormat, write(kFormat, two())).model;
   builder.tensor("x", one["b"]);
   builder.tensor("y", one["b"]);
   builder.tensor("z", one["a"]);
   const core::WriteLayout made = layout(builder.build(), {});
   EXPECT_EQ(made.payloads.size(), 2U);
   EXPECT_TRUE(made.losses.empty());
-  const auto [report, model] = walk(render(made));
+  const auto [report, model] = walk(kFormat, render(made));
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model["x"].main().extent(), model["y"].main().extent());
 }
@@ -186,11 +183,11 @@ TEST(ZtensorWrite, KeepsStoredBytesDigestAndUnknownKeys) {
         c.name != "unknown-type")
       continue;
     SCOPED_TRACE(c.name);
-    const Model model = walk(c.bytes).model;
+    const Model model = walk(kFormat, c.bytes).model;
     const core::WriteLayout made = layout(model, {});
     EXPECT_TRUE(made.losses.empty());
     EXPECT_TRUE(made.changes.empty());
-    const Model again = walk(render(made)).model;
+    const Model again = walk(kFormat, render(made)).model;
     EXPECT_TRUE(core::compare(model, again).empty());
     const Part part = again["w"].main(), from = model["w"].main();
     EXPECT_EQ(part.digest(), from.digest());
@@ -198,8 +195,8 @@ TEST(ZtensorWrite, KeepsStoredBytesDigestAndUnknownKeys) {
 }
 
 TEST(ZtensorAppend, PutsNewObjectsBehindTheOldBytes) {
-  const std::string old = write(two());
-  const Model target = walk(old).model;
+  const std::string old = write(kFormat, two());
+  const Model target = walk(kFormat, old).model;
   Builder builder;
   builder.tensor("aa", DType::u8, {3}, bytes_of("new"));
   const Model more = builder.build();
@@ -208,7 +205,7 @@ TEST(ZtensorAppend, PutsNewObjectsBehindTheOldBytes) {
   const std::string bytes = render(made);
   EXPECT_EQ(bytes.substr(0, made.prefix_length), old.substr(0, made.prefix_length));
   EXPECT_EQ(made.prefix_length, 129U);
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_EQ(report.total(), 0U);
   ASSERT_EQ(model.size(), 3U);
   EXPECT_EQ(model.name(1), "aa");
@@ -220,12 +217,12 @@ TEST(ZtensorAppend, KeepsOldEntriesAndTheRootAsTheyStand) {
   for (const core::CorpusCase& c : cases()) {
     if (!c.rule.empty() || c.generated_only) continue;
     SCOPED_TRACE(c.name);
-    const Model target = walk(c.bytes).model;
+    const Model target = walk(kFormat, c.bytes).model;
     Builder builder;
     builder.tensor("zz", DType::u8, {3}, bytes_of("new"));
     const core::WriteLayout made = append(target, builder.build(), {});
     EXPECT_TRUE(made.losses.empty());
-    const auto [report, model] = walk(render(made));
+    const auto [report, model] = walk(kFormat, render(made));
     EXPECT_EQ(report.total(), 0U);
     EXPECT_EQ(model.version(), target.version());
     const auto differences = core::compare(target, model);
@@ -235,7 +232,7 @@ TEST(ZtensorAppend, KeepsOldEntriesAndTheRootAsTheyStand) {
 }
 
 TEST(ZtensorAppend, RefusesANameThatIsThere) {
-  const Model target = walk(write(two())).model;
+  const Model target = walk(kFormat, write(kFormat, two())).model;
   const core::WriteLayout made = append(target, two(), {});
   ASSERT_EQ(made.blockers.size(), 2U);
   EXPECT_EQ(made.blockers[0].kind, LossKind::name);
@@ -244,13 +241,13 @@ TEST(ZtensorAppend, RefusesANameThatIsThere) {
 TEST(ZtensorAppend, MergesAttributesAndNamesThoseThatDiffer) {
   Builder first;
   first.attribute("same", Value::text("1")).attribute("other", Value::text("2"));
-  const Model target = walk(write(first.build())).model;
+  const Model target = walk(kFormat, write(kFormat, first.build())).model;
   Builder second;
   second.attribute("same", Value::text("1")).attribute("other", Value::text("3")).attribute("new", Value::text("4"));
   const core::WriteLayout made = append(target, second.build(), {});
   ASSERT_EQ(made.losses.size(), 1U);
   EXPECT_EQ(made.losses[0].subject, "attributes[\"other\"]");
-  const Model model = walk(render(made)).model;
+  const Model model = walk(kFormat, render(made)).model;
   EXPECT_EQ(model.attribute("other")->as_text(), "2");
   EXPECT_EQ(model.attribute("new")->as_text(), "4");
 }
@@ -269,7 +266,7 @@ TEST(ZtensorWrite, CarriesQuantizedRowsAndBlocks) {
   builder.object("other", Layout::quantized_row, {1, 4}, attributes("q9_9", 4),
                  {{"data", DType::i8, {1, 4}, bytes_of("abcd")}, {"scales", DType::f32, {1}, one}});
   const Model in = builder.build();
-  const auto [report, out] = walk(write(in));
+  const auto [report, out] = walk(kFormat, write(kFormat, in));
   EXPECT_EQ(report.errors(), 0U);
   for (const char* name : {"r", "b"}) {
     const Tensor from = in[name], to = out[name];
@@ -293,9 +290,9 @@ TEST(ZtensorWrite, CarriesWholeBlocks) {
     Builder builder;
     builder.object("w", Layout::quantized_block, std::move(shape), {{"type", Value::text(type)}},
                    {{"data", DType::u8, {data.size()}, bytes_of(data)}});
-    return write(builder.build());
+    return write(kFormat, builder.build());
   };
-  const auto [report, out] = walk(of("ggml.q4_0", {2, 32}, blocks));
+  const auto [report, out] = walk(kFormat, of("ggml.q4_0", {2, 32}, blocks));
   EXPECT_EQ(report.findings().size(), 0U);
   const Tensor tensor = out["w"];
   ASSERT_EQ(tensor.block_type(), find_block_type("ggml.q4_0"));
@@ -307,7 +304,7 @@ TEST(ZtensorWrite, CarriesWholeBlocks) {
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], i < 32 ? 1 : 2);
   // An object whose shape or bytes do not fit is one of unknown format.
   const auto unsupported = [&](const char* type, std::vector<std::uint64_t> shape) {
-    const Model model = walk(of(type, std::move(shape), blocks)).model;
+    const Model model = walk(kFormat, of(type, std::move(shape), blocks)).model;
     const Tensor one = model["w"];
     return one.unsupported() != nullptr;
   };

@@ -26,11 +26,8 @@ using test::expect_tensors;
 using test::Json;
 using test::logical_bytes;
 using test::render;
-
-test::Outcome walk(std::string bytes, const Context& context = {}) {
-  return test::walk(kFormat, std::move(bytes), context);
-}
-std::string write(const Model& model, const Options& options = {}) { return render(layout(model, options)); }
+using test::walk;
+using test::write;
 
 const core::CorpusCase& corpus(std::string_view name) {
   static const std::vector<core::CorpusCase> all = cases();
@@ -45,7 +42,7 @@ TEST(RealZtensor, EveryFileOfThe1xLineIsAsItsManifestSays) {
     if (file.at("generation") == "0.1") continue;
     SCOPED_TRACE(file.at("file"));
     ++files;
-    const auto [report, model] = walk(contents(folder + "/" + file.at("file").get<std::string>()));
+    const auto [report, model] = walk(kFormat, contents(folder + "/" + file.at("file").get<std::string>()));
     const std::string verdict = file.at("expect");
     EXPECT_EQ(report.valid(), verdict != "reject");
     EXPECT_EQ(report.unsupported() > 0, verdict == "unsupported");
@@ -67,7 +64,7 @@ TEST(RealZtensor, EveryFileComesBackTheSameThroughTheWriter) {
   for (const Json& file : manifest.at("files")) {
     if (file.at("generation") == "0.1" || file.at("expect") == "reject") continue;
     SCOPED_TRACE(file.at("file"));
-    const Model model = walk(contents(folder + "/" + file.at("file").get<std::string>())).model;
+    const Model model = walk(kFormat, contents(folder + "/" + file.at("file").get<std::string>())).model;
     for (const std::string version : {"", "1.1", "1.2"}) {
       for (const std::string encoding : {"", "raw", "zstd"}) {
         SCOPED_TRACE(version + " " + encoding);
@@ -77,14 +74,14 @@ TEST(RealZtensor, EveryFileComesBackTheSameThroughTheWriter) {
         const core::WriteLayout made = layout(model, options);
         EXPECT_TRUE(made.losses.empty()) << made.losses[0].subject;
         const std::string bytes = render(made);
-        EXPECT_EQ(bytes, write(model, options)) << "not deterministic";
-        const auto [report, again] = walk(bytes);
+        EXPECT_EQ(bytes, write(kFormat, model, options)) << "not deterministic";
+        const auto [report, again] = walk(kFormat, bytes);
         EXPECT_TRUE(report.valid()) << report.first_error()->message;
         EXPECT_EQ(report.warnings(), 0U);
         const auto differences = core::compare(model, again);
         EXPECT_TRUE(differences.empty()) << differences[0].subject << ": " << differences[0].from << " / "
                                          << differences[0].to;
-        EXPECT_EQ(write(again, options), bytes) << "not stable";
+        EXPECT_EQ(write(kFormat, again, options), bytes) << "not stable";
       }
     }
   }
@@ -92,7 +89,7 @@ TEST(RealZtensor, EveryFileComesBackTheSameThroughTheWriter) {
 
 TEST(ZtensorRead, SaysWhereExpectedAndFound) {
   const core::CorpusCase& c = corpus("length");
-  const auto [report, model] = walk(c.bytes);
+  const auto [report, model] = walk(kFormat, c.bytes);
   ASSERT_EQ(report.total(), 1U);
   const Finding& finding = report.findings()[0];
   EXPECT_EQ(finding.rule, "zt/length");
@@ -111,13 +108,13 @@ TEST(ZtensorRead, LeavesOutTheBrokenObjectAlone) {
   Builder builder;
   builder.tensor("a", DType::u8, {4}, bytes_of("abcd"));
   builder.tensor("b", DType::u8, {4}, bytes_of("efgh"));
-  std::string bytes = write(builder.build());
+  std::string bytes = write(kFormat, builder.build());
   const std::size_t length = bytes.find("length", bytes.find("\x61"
                                                              "b",
                                                              192)) +
                              6;
   bytes[length] = 3;
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_EQ(report.errors(), 1U);
   ASSERT_EQ(model.size(), 1U);
   EXPECT_EQ(model.name(0), "a");
@@ -125,7 +122,7 @@ TEST(ZtensorRead, LeavesOutTheBrokenObjectAlone) {
 
 // Such a file was rejected.
 TEST(ZtensorRead, AnAttributeWhoseKeyIsNotTextIsAWarningAndANamedLoss) {
-  const auto [report, model] = walk(corpus("attribute-key").bytes);
+  const auto [report, model] = walk(kFormat, corpus("attribute-key").bytes);
   EXPECT_TRUE(report.valid());
   ASSERT_EQ(report.total(), 1U);
   EXPECT_EQ(report.findings()[0].found, "2 of them");
@@ -135,26 +132,26 @@ TEST(ZtensorRead, AnAttributeWhoseKeyIsNotTextIsAWarningAndANamedLoss) {
   const auto made = layout(model, {});
   ASSERT_EQ(made.losses.size(), 1U);
   EXPECT_EQ(made.losses[0].subject, "extra[\"attributes\"]");
-  EXPECT_TRUE(walk(render(made)).report.valid());
+  EXPECT_TRUE(walk(kFormat, render(made)).report.valid());
 
-  const auto [object_report, object_model] = walk(corpus("attribute-key-object").bytes);
+  const auto [object_report, object_model] = walk(kFormat, corpus("attribute-key-object").bytes);
   EXPECT_EQ(object_report.findings()[0].tensor, "w");
   ASSERT_EQ(object_model.size(), 1U);
   EXPECT_EQ(object_model[0].attributes().size(), 1U);
   const auto again = layout(object_model, {});
   ASSERT_EQ(again.losses.size(), 1U);
-  EXPECT_TRUE(walk(render(again)).report.valid());
+  EXPECT_TRUE(walk(kFormat, render(again)).report.valid());
 }
 
 TEST(ZtensorRead, PointsAtTheByteThatIsNoBool) {
-  const auto [report, model] = walk(corpus("bool").bytes);
+  const auto [report, model] = walk(kFormat, corpus("bool").bytes);
   ASSERT_EQ(report.errors(), 1U);
   EXPECT_EQ(report.findings()[0].offset, 65U);
   EXPECT_EQ(report.findings()[0].found, "2");
 }
 
 TEST(ZtensorRead, KeepsOddAttributesAsTheyStand) {
-  const Model model = walk(corpus("valid-attributes").bytes).model;
+  const Model model = walk(kFormat, corpus("valid-attributes").bytes).model;
   const auto kind = [&](std::string_view key) { return model.attribute(key)->kind(); };
   EXPECT_EQ(kind(""), Value::Kind::text);
   for (const std::string_view key : {"tag", "undefined", "other keys", "below -2^63"}) {
@@ -165,7 +162,7 @@ TEST(ZtensorRead, KeepsOddAttributesAsTheyStand) {
 }
 
 TEST(ZtensorRead, TakesNamesInChunks) {
-  std::string bytes = write([] {
+  std::string bytes = write(kFormat, [] {
     Builder builder;
     builder.tensor("name", DType::u8, {0}, Bytes{});
     return builder.build();
@@ -173,7 +170,7 @@ TEST(ZtensorRead, TakesNamesInChunks) {
   bytes.replace(bytes.find("\x64name"), 5, "\x7f\x62na\x62me\xff");
   const std::size_t footer = bytes.size() - 16;
   bytes[footer] = static_cast<char>(bytes[footer] + 3);
-  const auto [report, model] = walk(bytes);
+  const auto [report, model] = walk(kFormat, bytes);
   EXPECT_EQ(report.total(), 0U);
   ASSERT_EQ(model.size(), 1U);
   EXPECT_EQ(model.name(0), "name");
@@ -182,7 +179,7 @@ TEST(ZtensorRead, TakesNamesInChunks) {
 // A frame that decodes to far more than its stored size is not decoded again for each object that shares it.
 TEST(ZtensorRead, DecodesASharedFrameOfUnknownSizeOnce) {
   const core::CorpusCase& c = corpus("valid-csr-zstd-without-sizes");
-  const auto [report, model] = walk(c.bytes);
+  const auto [report, model] = walk(kFormat, c.bytes);
   EXPECT_EQ(report.total(), 0U);
   EXPECT_EQ(model["s"].part("values").value().count(), 2U);
   EXPECT_EQ(dense_bytes(model["s"]), std::string("\x05\0\0\0\0\x07", 6));

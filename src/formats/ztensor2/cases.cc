@@ -22,8 +22,7 @@ using wire::items::array;
 using wire::items::Fields;
 using wire::items::kNull;
 
-std::string t(std::string_view text) { return wire::items::text(text); }
-std::string u(std::uint64_t value) { return wire::items::number(value); }
+using wire::items::t, wire::items::u;
 // A map in the order of its keys' bytes.
 std::string map(Fields fields) {
   std::ranges::sort(fields);

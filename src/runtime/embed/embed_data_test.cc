@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/sanitized.h"
+#include "support/temporary_folder.h"
 #include "support/test_data.h"
 #include "weighbridge/embed.h"
 #include "weighbridge/open.h"
@@ -21,6 +22,7 @@
 namespace weighbridge {
 namespace {
 
+using test::read_file;
 using Ids = std::vector<std::uint32_t>;
 
 constexpr const char* kMiniLm = "build/demo/minilm.safetensors";
@@ -31,13 +33,8 @@ constexpr const char* kMiniLm = "build/demo/minilm.safetensors";
                     "index can be reached";                                \
   WB_REQUIRE_TEST_DATA(vocabulary_path, "wordpiece/bert-base-uncased-vocab.txt")
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Embedder minilm(const std::string& vocabulary_path, Precision precision) {
-  const Tokenizer vocabulary = WordPiece::vocabulary(contents(vocabulary_path));
+  const Tokenizer vocabulary = WordPiece::vocabulary(read_file(vocabulary_path));
   return Embedder(open(kMiniLm, {}, {.access = Access::mapped}),
                   {.heads = 12, .precision = precision, .vocabulary = &vocabulary});
 }
@@ -57,7 +54,7 @@ struct Accuracy {
   double most = 0, least = 1, mean = 0;
 };
 Accuracy golden_accuracy(const Embedder& embedder, const std::string& golden_path) {
-  const auto cases = nlohmann::json::parse(contents(golden_path))["cases"];
+  const auto cases = nlohmann::json::parse(read_file(golden_path))["cases"];
   std::vector<std::string> texts;
   for (const auto& one : cases) texts.push_back(one["text"]);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
@@ -86,7 +83,7 @@ TEST(EmbedData, TinyBertAgreesWithItsReference) {
   WB_REQUIRE_TEST_DATA(weights, "tiny_bert/model.safetensors");
   WB_REQUIRE_TEST_DATA(golden_path, "tiny_bert/golden.json");
   const Model model = open(weights);
-  const auto cases = nlohmann::json::parse(contents(golden_path))["cases"];
+  const auto cases = nlohmann::json::parse(read_file(golden_path))["cases"];
   const auto compare = [&](const EmbedOptions& options, const char* key, double most = 3e-6) {
     const Embedder embedder(model, options);
     for (const auto& one : cases) {
@@ -216,7 +213,7 @@ TEST(EmbedData, SpearmanOfStsB) {
   if (test::kSanitized) GTEST_SKIP() << "minutes for a figure; the other tests here take the same paths";
   WB_REQUIRE_TEST_DATA(csv, "stsb/stsb-en-test.csv");
   WB_REQUIRE_MINILM();
-  const auto rows = read_csv(contents(csv));
+  const auto rows = read_csv(read_file(csv));
   ASSERT_EQ(rows.size(), 1379U);
   EXPECT_NEAR(spearman(minilm(vocabulary_path, Precision::f32), rows), 0.8203, 5e-5);
   const double quantized = spearman(minilm(vocabulary_path, Precision::int8), rows);

@@ -21,8 +21,8 @@
 namespace weighbridge::kernels {
 namespace {
 
-using testing::activated, testing::Matrices, testing::matrices, testing::name, testing::numbers, testing::same_bits,
-    testing::Shape;
+using testing::activated, testing::kScaledShapes, testing::Matrices, testing::matrices, testing::name, testing::numbers,
+    testing::same_bits, testing::Shape;
 
 // ---- the twin ----
 
@@ -36,7 +36,7 @@ float round_to_bf16(double value) {
 }
 
 // The product of two bf16 is a float, so each step rounds once.
-float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
+float sum_in_bf16(const std::vector<double>& a, const std::vector<double>& w) {
   float sum = 0;
   for (std::size_t p = 0; p < a.size(); p += 2) {
     if (p + 1 < a.size()) sum += static_cast<float>(a[p + 1] * w[p + 1]);
@@ -44,7 +44,9 @@ float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
   }
   return sum;
 }
-std::vector<float> twin(const Matrices& in, const Shape& s) { return testing::twin(in, s, round_to_bf16, sum_of); }
+std::vector<float> bf16_twin(const Matrices& in, const Shape& s) {
+  return testing::twin(in, s, round_to_bf16, sum_in_bf16);
+}
 
 // ---- the sets ----
 
@@ -68,10 +70,6 @@ std::vector<float> product(const Kernels& set, const Matrices& in, const Shape& 
   return c;
 }
 
-constexpr Shape kShapes[] = {{1, 1, 1},    {1, 16, 3},     {2, 17, 16},   {3, 33, 33},   {4, 49, 63},
-                             {5, 96, 64},  {6, 144, 65},   {7, 31, 130},  {8, 384, 48},  {9, 97, 200},
-                             {23, 50, 18}, {19, 200, 384}, {129, 50, 97}, {16, 64, 195}, {1, 48, 400}};
-
 // ---- tests ----
 
 TEST(Bf16Pairs, TheTwinRoundsToTheNearest) {
@@ -84,9 +82,9 @@ TEST(Bf16Pairs, TheTwinRoundsToTheNearest) {
 
 TEST(Bf16Pairs, ProductsAreThoseOfTheTwin) {
   for (const Kernels* set : all_kernels()) {
-    for (const Shape& s : kShapes) {
+    for (const Shape& s : kScaledShapes) {
       const Matrices in = matrices(s);
-      const auto expected = twin(in, s);
+      const auto expected = bf16_twin(in, s);
       EXPECT_TRUE(same_bits(product(*set, in, s, Activation::none, nullptr), expected)) << set->name << " " << name(s);
       const auto residual = numbers(s.m * s.n, 4);
       auto with_residual = expected;
@@ -101,7 +99,7 @@ TEST(Bf16Pairs, AreActivated) {
   const Shape s{9, 97, 70};
   const Matrices in = matrices(s);
   for (const Activation activation : {Activation::gelu, Activation::gelu_tanh}) {
-    const auto expected = activated(twin(in, s), activation);
+    const auto expected = activated(bf16_twin(in, s), activation);
     for (const Kernels* set : all_kernels())
       EXPECT_TRUE(same_bits(product(*set, in, s, activation, nullptr), expected)) << set->name;
   }
@@ -135,7 +133,7 @@ Matrices extreme(const Shape& s) {
 TEST(Bf16Pairs, ExtremesAreThoseOfTheTwin) {
   const Shape s{5, 40, 192};
   const Matrices in = extreme(s);
-  const auto expected = twin(in, s);
+  const auto expected = bf16_twin(in, s);
   EXPECT_TRUE(std::all_of(expected.begin() + static_cast<std::ptrdiff_t>(s.n), expected.end(),
                           [](float value) { return std::isfinite(value); }));
   for (const Kernels* set : all_kernels())
@@ -163,7 +161,7 @@ TEST(Bf16Pairs, NoSumIsSubnormal) {
 TEST(Bf16Pairs, WhatIsNotFiniteStays) {
   const Shape s{2, 20, 30};
   Matrices in = matrices(s);
-  const auto expected = twin(in, s);
+  const auto expected = bf16_twin(in, s);
   in.a[3] = std::numeric_limits<float>::infinity();
   for (const Kernels* set : all_kernels()) {
     const auto c = product(*set, in, s, Activation::none, nullptr);

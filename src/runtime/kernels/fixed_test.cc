@@ -16,12 +16,13 @@ namespace {
 
 using testing::numbers, testing::same_bits;
 
-struct Shape {
+struct CodesShape {
   std::size_t m, n, k, block;
 };
-constexpr Shape kShapes[] = {{1, 1, 32, 32},   {1, 48, 64, 32},  {1, 100, 288, 32}, {2, 17, 96, 96},  {3, 100, 288, 32},
-                             {8, 144, 32, 32}, {9, 33, 128, 64}, {13, 16, 64, 32},  {17, 97, 160, 32}};
-constexpr Shape kRowShapes[] = {{1, 1, 1, 0}, {1, 50, 7, 0}, {2, 33, 172, 0}, {11, 96, 65, 0}, {6, 17, 1100, 0}};
+constexpr CodesShape kCodesShapes[] = {{1, 1, 32, 32},   {1, 48, 64, 32},   {1, 100, 288, 32},
+                                       {2, 17, 96, 96},  {3, 100, 288, 32}, {8, 144, 32, 32},
+                                       {9, 33, 128, 64}, {13, 16, 64, 32},  {17, 97, 160, 32}};
+constexpr CodesShape kRowShapes[] = {{1, 1, 1, 0}, {1, 50, 7, 0}, {2, 33, 172, 0}, {11, 96, 65, 0}, {6, 17, 1100, 0}};
 
 // Rows that an 8-bit or a careless fixed point would lose, after one of ordinary numbers.
 std::vector<float> activations(std::size_t m, std::size_t k) {
@@ -46,7 +47,7 @@ std::vector<float> activations(std::size_t m, std::size_t k) {
 
 // One product of codes; `values` are what the weights stand for.
 struct Case {
-  Case(const Shape& s, std::vector<float> dequantized)
+  Case(const CodesShape& s, std::vector<float> dequantized)
       : shape(s),
         values(std::move(dequantized)),
         a(activations(s.m, s.k)),
@@ -88,7 +89,7 @@ struct Case {
     }
   }
 
-  Shape shape;
+  CodesShape shape;
   std::vector<float> values, a, bias, residual;
 };
 
@@ -109,7 +110,7 @@ struct EightBits {
   }
 };
 
-void check_q8(const Shape& s) {
+void check_q8(const CodesShape& s) {
   const std::size_t padded = round_up(s.n, kLanes);
   std::vector<std::int8_t> codes(s.n * s.k);
   EightBits run{std::vector<std::int8_t>(packed_size(s.n, int8_depth(s.k)), 1), numbers(s.n, 5, 0.1F),
@@ -127,7 +128,7 @@ void check_q8(const Shape& s) {
   one.check([&](const Kernels& set, std::vector<float>& c, const Range& range) { run(one, set, c, range); });
 }
 
-void check_q4(const Shape& s) {
+void check_q4(const CodesShape& s) {
   std::vector<std::uint8_t> codes(s.n * s.k / 2), packed(packed_q4_size(s.n, s.k), 1);
   const std::vector<float> scales = numbers(s.n * s.k / s.block, 5, 0.1F);
   const auto noise = numbers(codes.size(), 6);
@@ -151,7 +152,7 @@ void check_q4(const Shape& s) {
   });
 }
 
-void check_q8_blocks(const Shape& s) {
+void check_q8_blocks(const CodesShape& s) {
   std::vector<std::int8_t> codes(s.n * s.k);
   std::vector<std::uint8_t> packed(packed_q8_size(s.n, s.k), 1);
   const std::vector<float> scales = numbers(s.n * s.k / kBlock, 5, 0.1F);
@@ -176,21 +177,21 @@ void check_q8_blocks(const Shape& s) {
 }
 
 TEST(FixedPoint, EightBitWeightsTimesExactActivations) {
-  for (const Shape& shape : kShapes) check_q8(shape);
-  for (const Shape& shape : kRowShapes) check_q8(shape);
+  for (const CodesShape& shape : kCodesShapes) check_q8(shape);
+  for (const CodesShape& shape : kRowShapes) check_q8(shape);
 }
 
 TEST(FixedPoint, FourBitWeightsTimesExactActivations) {
-  for (const Shape& shape : kShapes) check_q4(shape);
+  for (const CodesShape& shape : kCodesShapes) check_q4(shape);
 }
 
 TEST(FixedPoint, EightBitWeightsInBlocksTimesExactActivations) {
-  for (const Shape& shape : kShapes) check_q8_blocks(shape);
+  for (const CodesShape& shape : kCodesShapes) check_q8_blocks(shape);
 }
 
 // The largest digits and codes in every block, of either sign.
 TEST(FixedPoint, BlocksOfTheLargestNumbersAreExact) {
-  const Shape s{1, 16, 64, 0};
+  const CodesShape s{1, 16, 64, 0};
   for (const int code : {-128, 127}) {
     std::vector<std::int8_t> codes(s.n * s.k, static_cast<std::int8_t>(code));
     std::vector<std::uint8_t> packed(packed_q8_size(s.n, s.k));
@@ -216,7 +217,7 @@ TEST(FixedPoint, BlocksOfTheLargestNumbersAreExact) {
 // The largest digits and codes, of as many columns as a model may have, do not overflow.
 TEST(FixedPoint, TheWidestRowOfTheLargestNumbersIsExact) {
   const std::size_t k = 65536;
-  const Shape s{1, 16, k, 0};
+  const CodesShape s{1, 16, k, 0};
   std::vector<std::int8_t> codes(s.n * k, -127);
   EightBits run{std::vector<std::int8_t>(packed_size(s.n, k)), std::vector<float>(16, 1.0F),
                 std::vector<std::int32_t>(16)};
@@ -234,7 +235,7 @@ TEST(FixedPoint, TheWidestRowOfTheLargestNumbersIsExact) {
 
 // A unit below the smallest normal number lost them.
 TEST(FixedPoint, RowsOfTheSmallestNumbersAreExact) {
-  const Shape s{2, 20, 32, 32};
+  const CodesShape s{2, 20, 32, 32};
   std::vector<std::int8_t> codes(s.n * s.k, 3), packed(packed_size(s.n, s.k));
   std::vector<std::uint8_t> nibbles(codes.size() / 2, 0x33), packed_nibbles(packed_q4_size(s.n, s.k));
   const std::vector<float> ones(round_up(s.n, kPanel), 1.0F), zeros(ones.size(), 0.0F);
@@ -277,7 +278,7 @@ TEST(FixedPoint, RowsOfTheSmallestNumbersAreExact) {
 }
 
 TEST(FixedPoint, ARowThatIsNotFiniteGivesNoNumbers) {
-  const Shape s{3, 20, 32, 32};
+  const CodesShape s{3, 20, 32, 32};
   std::vector<std::int8_t> codes(s.n * s.k, 3);
   EightBits run{std::vector<std::int8_t>(packed_size(s.n, s.k)), std::vector<float>(32, 1.0F),
                 std::vector<std::int32_t>(32)};

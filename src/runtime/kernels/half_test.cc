@@ -20,8 +20,8 @@
 namespace weighbridge::kernels {
 namespace {
 
-using testing::activated, testing::Matrices, testing::matrices, testing::name, testing::numbers, testing::same_bits,
-    testing::Scaled, testing::Shape;
+using testing::activated, testing::kScaledShapes, testing::Matrices, testing::matrices, testing::name, testing::numbers,
+    testing::same_bits, testing::Scaled, testing::Shape;
 
 #define WB_REQUIRE_HALF() \
   if (half_kernels() == nullptr) GTEST_SKIP() << "this processor has no AVX512-FP16"
@@ -42,7 +42,7 @@ double fma_half(double a, double b, double c) { return round_to_half(a * b + c);
 
 Scaled scaled(const float* x, std::size_t n) { return testing::scaled(x, n, round_to_half); }
 
-float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
+float sum_in_half(const std::vector<double>& a, const std::vector<double>& w) {
   float sum = 0;
   for (std::size_t begin = 0; begin < a.size(); begin += kHalfChain) {
     double chain = 0;
@@ -51,7 +51,9 @@ float sum_of(const std::vector<double>& a, const std::vector<double>& w) {
   }
   return sum;
 }
-std::vector<float> twin(const Matrices& in, const Shape& s) { return testing::twin(in, s, round_to_half, sum_of); }
+std::vector<float> half_twin(const Matrices& in, const Shape& s) {
+  return testing::twin(in, s, round_to_half, sum_in_half);
+}
 
 // ---- reference values ----
 
@@ -74,10 +76,6 @@ std::vector<float> product(const Matrices& in, const Shape& s, Activation activa
       half.product(task, {row, std::min(row + rows, s.m), panel, std::min(panel + panels, half_panel_count(s.n))});
   return c;
 }
-
-constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 3},   {2, 17, 16},   {3, 33, 33},  {4, 49, 63},
-                             {5, 96, 64},   {6, 144, 65}, {7, 31, 130},  {8, 384, 48}, {9, 97, 200},
-                             {16, 64, 192}, {23, 50, 18}, {19, 200, 384}};
 
 // ---- tests ----
 
@@ -121,9 +119,9 @@ TEST(Halves, RowsAreScaledAndRoundedToTheNearest) {
 
 TEST(Halves, ProductsAreThoseOfTheTwin) {
   WB_REQUIRE_HALF();
-  for (const Shape& s : kShapes) {
+  for (const Shape& s : kScaledShapes) {
     const Matrices in = matrices(s);
-    const auto expected = twin(in, s);
+    const auto expected = half_twin(in, s);
     EXPECT_TRUE(same_bits(product(in, s, Activation::none, nullptr), expected)) << name(s);
     const auto residual = numbers(s.m * s.n, 4);
     auto with_residual = expected;
@@ -137,7 +135,7 @@ TEST(Halves, AreActivated) {
   const Shape s{9, 97, 70};
   const Matrices in = matrices(s);
   for (const Activation activation : {Activation::gelu, Activation::gelu_tanh})
-    EXPECT_TRUE(same_bits(product(in, s, activation, nullptr), activated(twin(in, s), activation)));
+    EXPECT_TRUE(same_bits(product(in, s, activation, nullptr), activated(half_twin(in, s), activation)));
 }
 
 TEST(Halves, DoNotDependOnHowTheyAreSharedOut) {
@@ -161,7 +159,7 @@ TEST(Halves, DoNotOverflow) {
   in.a[4 * s.k + 3] = -3e9F;
   in.w[7] = -1e-7F;
   const auto c = product(in, s, Activation::none, nullptr);
-  EXPECT_TRUE(same_bits(c, twin(in, s)));
+  EXPECT_TRUE(same_bits(c, half_twin(in, s)));
   for (std::size_t i = 0; i < s.m; ++i) {
     double expected = 0;
     for (std::size_t p = 0; p < s.k; ++p) expected += double{in.a[i * s.k + p]} * double{in.w[s.k + p]};

@@ -15,48 +15,45 @@
 #include <vector>
 
 #include "codecs/small_float.h"
-#include "support/kernel_numbers.h"
+#include "support/scaled_products.h"
 
 namespace weighbridge::kernels {
 namespace {
 
-using testing::numbers, testing::same_bits;
+using testing::name, testing::numbers, testing::same_bits, testing::Shape;
 
 std::vector<float> padded(std::vector<float> x) {
   x.resize(round_up(x.size(), kLanes));
   return x;
 }
 
-struct Shape {
-  std::size_t m, n, k;
-};
-constexpr Shape kShapes[] = {{1, 1, 1},
-                             {1, 16, 3},
-                             {2, 17, 16},
-                             {3, 48, 33},
-                             {4, 49, 7},
-                             {5, 100, 31},
-                             {6, 144, 64},
-                             {7, 31, 20},
-                             {8, 384, 48},
-                             {9, 96, 17},
-                             {16, 64, 32},
-                             {23, 50, 18},
-                             {1, 64, 33},
-                             {1, 80, 20},
-                             {1, 96, 7},
-                             {1, 172, 64},
-                             {1, 257, 40},
-                             // Depths of several blocks of steps, groups of rows, tiles of unequal heights.
-                             {1, 48, 97},
-                             {1, 17, 400},
-                             {9, 96, 193},
-                             {15, 31, 385},
-                             {17, 97, 100},
-                             {127, 33, 98},
-                             {128, 16, 8},
-                             {129, 50, 97},
-                             {260, 18, 12}};
+constexpr Shape kProductShapes[] = {{1, 1, 1},
+                                    {1, 16, 3},
+                                    {2, 17, 16},
+                                    {3, 48, 33},
+                                    {4, 49, 7},
+                                    {5, 100, 31},
+                                    {6, 144, 64},
+                                    {7, 31, 20},
+                                    {8, 384, 48},
+                                    {9, 96, 17},
+                                    {16, 64, 32},
+                                    {23, 50, 18},
+                                    {1, 64, 33},
+                                    {1, 80, 20},
+                                    {1, 96, 7},
+                                    {1, 172, 64},
+                                    {1, 257, 40},
+                                    // Depths of several blocks of steps, groups of rows, tiles of unequal heights.
+                                    {1, 48, 97},
+                                    {1, 17, 400},
+                                    {9, 96, 193},
+                                    {15, 31, 385},
+                                    {17, 97, 100},
+                                    {127, 33, 98},
+                                    {128, 16, 8},
+                                    {129, 50, 97},
+                                    {260, 18, 12}};
 
 std::vector<float> product(const Kernels& set, const Shape& s, Activation activation, bool with_residual) {
   const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));
@@ -73,7 +70,7 @@ std::vector<float> product(const Kernels& set, const Shape& s, Activation activa
 }
 
 TEST(Products, AreWhatTheyShouldBe) {
-  for (const Shape& s : kShapes) {
+  for (const Shape& s : kProductShapes) {
     const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = numbers(s.n, 3);
     const auto residual = numbers(s.m * s.n, 4);
     const auto c = product(*all_kernels()[0], s, Activation::none, true);
@@ -81,7 +78,7 @@ TEST(Products, AreWhatTheyShouldBe) {
       for (std::size_t j = 0; j < s.n; ++j) {
         float chain = bias[j];  // the contract, not an approximation: one chain in the order of k, then the residual
         for (std::size_t p = 0; p < s.k; ++p) chain = std::fma(a[i * s.k + p], w[j * s.k + p], chain);
-        ASSERT_EQ(c[i * s.n + j], chain + residual[i * s.n + j]) << s.m << "x" << s.n << "x" << s.k;
+        ASSERT_EQ(c[i * s.n + j], chain + residual[i * s.n + j]) << name(s);
       }
     }
   }
@@ -89,16 +86,16 @@ TEST(Products, AreWhatTheyShouldBe) {
 
 TEST(Products, HaveTheSameBitsInEverySet) {
   for (const Kernels* set : all_kernels())
-    for (const Shape& s : kShapes)
+    for (const Shape& s : kProductShapes)
       for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh})
         for (const bool residual : {false, true})
           EXPECT_TRUE(
               same_bits(product(*set, s, activation, residual), product(*all_kernels()[0], s, activation, residual)))
-              << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+              << set->name << " " << name(s);
 }
 
 TEST(Products, OfHalvesAreThoseOfTheirValues) {
-  for (const Shape& s : kShapes) {
+  for (const Shape& s : kProductShapes) {
     const auto a = numbers(s.m * s.k, 1), bias = padded(numbers(s.n, 3));
     // f16 values of every exponent that a sum can take, with subnormals and zeros.
     std::vector<std::uint16_t> w(packed_size(s.n, s.k));
@@ -114,13 +111,13 @@ TEST(Products, OfHalvesAreThoseOfTheirValues) {
       set->product_f16({common, a.data(), s.k, w.data()}, all);
       common.c = expected.data();
       all_kernels()[0]->product_f32({common, a.data(), s.k, same.data()}, all);
-      EXPECT_TRUE(same_bits(c, expected)) << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+      EXPECT_TRUE(same_bits(c, expected)) << set->name << " " << name(s);
     }
   }
 }
 
 TEST(Products, OfBf16AreThoseOfTheirValues) {
-  for (const Shape& s : kShapes) {
+  for (const Shape& s : kProductShapes) {
     const auto a = numbers(s.m * s.k, 1), bias = padded(numbers(s.n, 3)), noise = numbers(packed_size(s.n, s.k), 4);
     std::vector<Bf16> w(noise.size());
     std::vector<float> same(w.size());
@@ -135,7 +132,7 @@ TEST(Products, OfBf16AreThoseOfTheirValues) {
       set->product_bf16({common, a.data(), s.k, w.data()}, all);
       common.c = expected.data();
       all_kernels()[0]->product_f32({common, a.data(), s.k, same.data()}, all);
-      EXPECT_TRUE(same_bits(c, expected)) << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+      EXPECT_TRUE(same_bits(c, expected)) << set->name << " " << name(s);
     }
   }
 }
@@ -388,7 +385,7 @@ TEST(Int8, TwoElementsFarFromTheOthersKeepTheirValues) {
 }
 
 TEST(Int8, ProductsAreThoseOfTheCodes) {
-  for (const Shape& s : kShapes) {
+  for (const Shape& s : kProductShapes) {
     const auto a = numbers(s.m * s.k, 1), w = numbers(s.n * s.k, 2), bias = padded(numbers(s.n, 3));
     const Quantized codes = quantized(*all_kernels()[0], a, s.m, s.k, &Kernels::quantize_row_apart);
     std::vector<std::int8_t> packed(packed_size(s.n, int8_depth(s.k)));
@@ -412,7 +409,7 @@ TEST(Int8, ProductsAreThoseOfTheCodes) {
       for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh})
         for (const float* more : {static_cast<const float*>(nullptr), residual.data()})
           EXPECT_TRUE(same_bits(product(*set, activation, more), product(*all_kernels()[0], activation, more)))
-              << set->name << " " << s.m << "x" << s.n << "x" << s.k;
+              << set->name << " " << name(s);
     const std::vector<float> first = product(kernels(), Activation::none, nullptr);
     for (std::size_t i = 0; i < s.m; ++i) {
       for (std::size_t j = 0; j < s.n; ++j) {
@@ -421,7 +418,7 @@ TEST(Int8, ProductsAreThoseOfTheCodes) {
           const double code = std::nearbyint(double{w[j * s.k + p]} / double{scale[j]});
           value += code * double{scale[j]} * meaning(codes, i, p, s.k);
         }
-        ASSERT_NEAR(first[i * s.n + j], value, 0.02) << s.m << "x" << s.n << "x" << s.k;
+        ASSERT_NEAR(first[i * s.n + j], value, 0.02) << name(s);
       }
     }
   }
