@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "doctor/continued.h"
-#include "support/sanitized.h"
+#include "support/rounds.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/open.h"
@@ -313,7 +313,7 @@ TEST(Doctor, FilesCutAnywhereAreNeverCalledSound) {
     if (bytes.size() > 20000 || !verify(source_of(bytes, name)).report.valid()) continue;
     ++files;
     const std::size_t step = std::max<std::size_t>(1, (bytes.size() - std::min<std::size_t>(bytes.size(), 600)) / 300);
-    const std::size_t coarser = test::kSanitized ? 5 : 1;  // it took most of a minute
+    const std::size_t coarser = std::max(1U, 80 / test::rounds(16U));  // all of them took most of a minute
     for (std::size_t cut = 0; cut < bytes.size(); cut += (cut < 600 ? 1 : step) * coarser) {
       const std::string part = bytes.substr(0, cut);
       const Diagnosis d = of(part, name);

@@ -15,7 +15,7 @@
 #include "corpus/all_cases.h"
 #include "support/agreement.h"
 #include "support/failing_source.h"
-#include "support/sanitized.h"
+#include "support/rounds.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/open.h"
@@ -289,9 +289,7 @@ TEST(Corpus, ASourceThatFailsIsAnIoErrorAndNothingElse) {
     const auto expected = verify(whole, context).report.findings();
     const OpenOptions as{.format = std::string(corpus.format->info.name)};  // detection would read the end of the file
     const std::uint64_t size = c.bytes.size();
-    const std::uint64_t step = std::max<std::uint64_t>(1, size / (std::getenv("WEIGHBRIDGE_THOROUGH") ? 300
-                                                                  : kSanitized                        ? 30
-                                                                                                      : 100));
+    const std::uint64_t step = std::max<std::uint64_t>(1, size / rounds(32U));
     std::uint64_t io_errors = 0;
     for (std::uint64_t k = 0; k <= size; k += step) {
       const auto failing = std::make_shared<FailingSource>(whole, k);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// corpus_malformed COUNT [SEED [FORMAT...]]: generates that many files of each format. None may crash or hang, give an
-// error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files. Writes
-// failing files into the current folder and prints their names and a table of results.
+// corpus_malformed [COUNT [SEED [FORMAT...]]]: generates that many files of each format. None may crash or hang, give
+// an error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files.
+// Writes failing files into the current folder and prints their names and a table of results.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 #include "corpus/subjects.h"
 #include "support/hostile.h"
 #include "support/peak_memory.h"
-#include "support/sanitized.h"
+#include "support/rounds.h"
 
 namespace weighbridge::test {
 namespace {
@@ -148,12 +148,13 @@ int run(std::uint64_t count, std::uint64_t seed, const std::set<std::string>& on
 }  // namespace weighbridge::test
 
 int main(int count, char** arguments) {
-  if (count < 2) {
-    std::fprintf(stderr, "usage: corpus_malformed COUNT [SEED [FORMAT...]]\n");
+  const std::uint64_t files = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : weighbridge::test::rounds(2000U);
+  if (files == 0) {
+    std::fprintf(stderr, "usage: corpus_malformed [COUNT [SEED [FORMAT...]]]\n");
     return 2;
   }
   const std::uint64_t seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
   std::set<std::string> only;
   for (int i = 3; i < count; ++i) only.emplace(arguments[i]);
-  return weighbridge::test::run(std::strtoull(arguments[1], nullptr, 10), seed, only);
+  return weighbridge::test::run(files, seed, only);
 }

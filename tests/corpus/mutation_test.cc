@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <ctime>
 #include <stdexcept>
 #include <string>
@@ -16,20 +15,17 @@
 #include "registry/registry.h"
 #include "support/agreement.h"
 #include "support/peak_memory.h"
-#include "support/sanitized.h"
+#include "support/rounds.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"
 
 namespace weighbridge::test {
 namespace {
 
-// Large cases are sampled, so that one run stays within a minute, even with sanitizers, which are ten times slower: at
-// most this many places of a case, and this many bytes that are read for all of them, since a check reads the whole
-// file.
-// WEIGHBRIDGE_THOROUGH=1 is for those who have longer: make check-long.
-const bool kThorough = std::getenv("WEIGHBRIDGE_THOROUGH") != nullptr;
-const std::size_t kPlaces = kThorough || !test::kSanitized ? 1500 : 60;
-const std::size_t kBytes = kThorough ? SIZE_MAX : std::size_t{1} << (test::kSanitized ? 17 : 20);
+// Large cases are sampled: at most this many places of a case, and this many bytes that are read for all of them, since
+// a check reads the whole file.
+const std::size_t kPlaces = rounds<std::size_t>(100);
+const std::size_t kBytes = kThorough ? SIZE_MAX : rounds(std::size_t{1} << 18);
 
 // A source over the bytes of the case, which must outlive it.
 std::shared_ptr<const Source> source_of(const core::CorpusCase& c, const std::string& name) {
