@@ -193,7 +193,7 @@ stage-malformed:
 	WEIGHBRIDGE_THOROUGH=1 build/release/tests/corpus/corpus_test --gtest_brief=1
 
 # What make test had to skip for want of a package.
-NEED_PACKAGES = tests/cli/test_embed.py tests/cli/test_extract.py tests/witness/test_witness_ztensor0.py
+NEED_PACKAGES = tests/cli/test_embed.py tests/cli/test_extract.py
 interop-published:
 	@tools/run-pytest.sh published tests/interop tests/robustness $(NEED_PACKAGES)
 
