@@ -17,14 +17,7 @@ esac
 shift
 for python in "${pythons[@]}"; do
   if "$python" -c 'import pytest' 2>/dev/null; then
-    flags=()
-    help="$("$python" -m pytest --help)"
-    # Keeps no files of passed tests, because some are gigabytes.
-    [[ "$help" == *tmp_path_retention_policy* ]] && flags=(-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed)
-    # Debian 12 has xdist 3.1, which does not steal work yet.
-    [[ "$help" == *--dist* ]] && flags+=(-n "$(nproc)" --dist "$([[ "$help" == *worksteal* ]] && echo worksteal || echo load)")
-    # A background job of a script ignores these signals, and the command that the tests interrupt would inherit that.
-    env --default-signal=INT,HUP "$python" -m pytest -q -rs -p no:cacheprovider ${flags[@]+"${flags[@]}"} "$@"
+    tools/pytest.sh "$python" "$@"
     exit
   fi
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # `test-python-core.sh BUILD`: compiles the extension module over the library of a build folder and runs the tests of the Python package that
-# need no other package. Only nanobind comes from the package index; if it cannot be reached, this says so and succeeds.
+# need no other package. nanobind and pytest come from the package index; if it cannot be reached, this says so and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 built=$1
@@ -21,4 +21,4 @@ cp -r python/weighbridge python/tests "$work"
 rm -f "$work"/weighbridge/_core*.so
 cp build/python-core/python/_core*.so "$work/weighbridge"
 cd "$work"
-WEIGHBRIDGE_ROOT=$root PYTHONPATH=$work "$python" -m pytest -q -rs -p no:cacheprovider tests
+WEIGHBRIDGE_ROOT=$root PYTHONPATH=$work "$root/tools/pytest.sh" "$python" tests

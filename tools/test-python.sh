@@ -33,7 +33,7 @@ PYTHON
 # The packages of the other environment, and the installed wheel.
 site=$("$alone/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 export PYTHONPATH=$site
-PATH=$alone/bin:$PATH "$tools/python" -m pytest -q -rs -p no:cacheprovider tests "$@"
+PATH=$alone/bin:$PATH "$root/tools/pytest.sh" "$tools/python" tests "$@"
 # NumPy's types of Python 3.10 are older ones.
 if "$tools/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
   "$tools/python" -m mypy --strict --config-file "$root/pyproject.toml" -p weighbridge
