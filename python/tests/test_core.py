@@ -296,13 +296,16 @@ def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(tmp_path, job
             def read(self, size):
                 slow(size)
                 return super().read(size)
+        begun = threading.Barrier(4)
         def work():
+            {job}
+            begun.wait()
             while True:
                 {job}
         kept = wb.open(io.BytesIO(data)), memoryview(data)
         for _ in range(3):
             threading.Thread(target=work, daemon=True).start()
-        time.sleep(0.2)
+        begun.wait()
     """
     for _ in range(2):
         # Side by side, so that threads wait for the GIL when the interpreter begins to end: the released wheel crashed there.

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import select
 import shutil
 import signal
 import threading
@@ -157,6 +158,7 @@ def test_ids_and_likelihoods(generator):
 
 def in_child(job):
     """Runs the job in a forked process and says whether it returned True within ten seconds."""
+    running, held = os.pipe()  # the child's end is closed when it ends
     child = os.fork()
     if child == 0:
         done = False
@@ -164,14 +166,12 @@ def in_child(job):
             done = job()
         finally:
             os._exit(0 if done else 1)
-    for _ in range(200):
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return status == 0
-        time.sleep(0.05)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+    os.close(held)
+    ended, _, _ = select.select([running], [], [], 10)
+    os.close(running)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -5,12 +5,16 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
 import time
 
 from conftest import COMMAND
+from waiting import in_the_middle
+
+PATIENCE = 0.5  # seconds: cli/progress.cc draws no bar of a shorter job
 
 
 class Terminal:
@@ -22,7 +26,7 @@ class Terminal:
         self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=child, stdout=out or child, stderr=child,
                                         start_new_session=True, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", **environment})
         os.close(child)
-        self.text = ""
+        self.text, self.begun = "", time.monotonic()
 
     def resize(self, columns):
         fcntl.ioctl(self.parent, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
@@ -42,6 +46,13 @@ class Terminal:
             self.text += piece.decode(errors="replace")
         assert not until or re.search(until, self.text), self.text[-300:]
         return self.text
+
+    def linger(self, after=16 << 20):
+        """Pauses the job in its middle until it is old enough for a bar, which it then draws at once: however fast it is, it shows one."""
+        in_the_middle(self.process, after)
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(max(0, self.begun + PATIENCE - time.monotonic()))
+        self.process.send_signal(signal.SIGCONT)
 
     def close(self):
         self.read()

@@ -4,26 +4,21 @@ import json
 import re
 import shutil
 import subprocess
-import time
 
 import pytest
 
 from conftest import COMMAND, weighbridge
+from waiting import until_it_reads
 
 SANDBOX = json.loads(weighbridge("--version", "--json").stdout)["sandbox"]
 
 
 def status_of(*arguments):
-    """NoNewPrivs and Seccomp of a command that waits for its standard input."""
+    """NoNewPrivs and Seccomp of a command that reads its standard input: it is confined before it opens it."""
     run = subprocess.Popen([COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        found = {}
-        for _ in range(200):  # until it reads: it is confined before it opens its input
-            found = dict(re.findall(r"^(NoNewPrivs|Seccomp):\s+(\d)$", open(f"/proc/{run.pid}/status").read(), re.M))
-            if found.get("Seccomp") == "2":
-                break
-            time.sleep(0.01)
-        return found
+        until_it_reads(run)
+        return dict(re.findall(r"^(NoNewPrivs|Seccomp):\s+(\d)$", open(f"/proc/{run.pid}/status").read(), re.M))
     finally:
         run.kill()
         run.communicate()

@@ -217,7 +217,7 @@ def test_an_unchanged_file_is_not_read_again(model, keys, cache):
     def remembered(*arguments):
         return json.loads(weighbridge(*check, *arguments).stdout)["remembered"]
 
-    time.sleep(3.1)  # what has just changed is not remembered
+    time.sleep(3.1)  # what has just changed is not remembered, and no call sets the time of a change
     assert (remembered("--state", state), remembered("--state", state), remembered("--state", state, "--full")) == (0, 3, 0)
     assert not cache.exists()
     assert (remembered(), remembered(), remembered("--state", ""), remembered()) == (0, 3, 0, 3)

@@ -2,7 +2,6 @@
 """Tests the transcripts in README.md and the pages of docs/ against the command's output, each page's commands in order in one folder.
 Every other command line on a page must use existing verbs and flags, and the C++ on the pages must compile. Two pages have their own
 tests: embedding.md (tests/interop/test_minilm.py) and slm-chain.md (tests/interop/test_slm_chain.py)."""
-import functools
 import os
 import pathlib
 import re
@@ -13,6 +12,7 @@ import subprocess
 import pytest
 
 from conftest import COMMAND, ROOT, TEST_DATA
+from tables import action_verbs, british_spellings, help_of, pages, verbs
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 OF_OTHERS = {"embedding.md", "slm-chain.md"}
@@ -116,32 +116,8 @@ def test_a_difference_on_a_page_is_seen():
     assert not shown("one\n", "one\ntwo\n")
 
 
-# Accepted, but not shown in help (test_help.py tests them).
-BRITISH = {"--colour", "--quantise", "--dequantise", "--quantise-norms", "--normalise"}
-
-
-@functools.cache
-def help_of(*verb):
-    done = subprocess.run([COMMAND, *verb, "--help"], capture_output=True, text=True, timeout=60)
-    return done.stdout if done.returncode == 0 else None
-
-
 def has_flag(help_text, flag):
     return re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", help_text) is not None
-
-
-def verbs():
-    groups = re.findall(r"^[A-Z][a-z]+:\n((?:  .*\n)+)", help_of().split("Exit status:")[0], re.M)
-    return [verb for group in groups for verb in re.findall(r"^  ([a-z]+)(?= |$)", group, re.M) if verb != "help"]
-
-
-def every_page_of_help():
-    """The name of each verb, and of each action that a verb's help lists."""
-    for verb in verbs():
-        yield [verb]
-        for words in re.findall(r"^  ([a-z][a-z -]*[a-z])(?= [\[A-Z])", help_of(verb).split("\nFlags of every action:")[0], re.M):
-            if "Flags of every action:" in help_of(verb):
-                yield [verb, *words.split(" ")]
 
 
 def lines_of_the_command(text):
@@ -160,7 +136,7 @@ def wrong_with(words):
     text = help_of(*verb)
     if text is None or verb and verb[0] not in verbs():
         return f"no verb {words[0]}"
-    if words[0] in ("slm", "khlnary", "evaluate") and len(words) > 1:
+    if words[0] in action_verbs() and len(words) > 1:
         text = help_of(*words[:2]) or help_of(*words[:3])  # some actions have steps
         if text is None:
             return f"no action {words[1]}"
@@ -179,10 +155,10 @@ def test_what_a_page_calls_is_there(page):
     text = page.read_text()
     for words in lines_of_the_command(text):
         assert wrong_with(words) is None, (words, wrong_with(words))
-    every = "".join(help_of(*words) for words in every_page_of_help())
+    every = "".join(help_of(*words) for words in pages())
     others = (ROOT / "python/weighbridge/ray/__main__.py").read_text()  # the flags of `python -m weighbridge.ray`
     for flag in re.findall(r"`(--[a-z][\w-]*)", text):
-        assert has_flag(every, flag) or flag in BRITISH or f'"{flag}"' in others, flag
+        assert has_flag(every, flag) or flag in british_spellings() or f'"{flag}"' in others, flag
 
 
 def test_a_call_of_what_is_not_there_is_seen():

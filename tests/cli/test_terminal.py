@@ -5,12 +5,12 @@ import re
 import signal
 import struct
 import subprocess
-import time
 
 import pytest
 
 from conftest import COMMAND, floats, safetensors, weighbridge, ztensor
 from terminal import Terminal, on_terminal
+from waiting import in_the_middle, until
 
 ERASE = "\x1b[J"
 
@@ -37,7 +37,8 @@ def sparse_file(path, sizes, dtype="U8"):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    return sparse_file(tmp_path_factory.mktemp("large") / "large.safetensors", {"w": 6 << 30}, "BOOL")
+    """More than is read before a test has seen what it wants to see."""
+    return sparse_file(tmp_path_factory.mktemp("large") / "large.safetensors", {"w": 64 << 30}, "BOOL")
 
 
 def interrupted(terminal):
@@ -53,9 +54,11 @@ def interrupted(terminal):
 # At 60 columns the rate appears only if the other figures are short, so it is not checked there.
 @pytest.mark.parametrize("columns,rate", [(30, False), (40, False), (60, None), (80, True), (200, True)])
 def test_the_bar_ends_before_the_line_does(large, columns, rate):
-    drawn = bars(on_terminal("hash", large, columns=columns))
-    assert drawn and all(len(bar) < columns for bar in drawn)
-    assert all(bar.endswith(" left") for bar in drawn[:-1] if columns >= 40), drawn
+    terminal = Terminal("hash", large, columns=columns)
+    terminal.read(r"(\x1b\[J[^\r\n]+\r[^\n]*){4}")
+    drawn = bars(interrupted(terminal))
+    assert len(drawn) >= 4 and all(len(bar) < columns for bar in drawn)
+    assert all(bar.endswith(" left") for bar in drawn if columns >= 40), drawn
     assert rate is None or any("/s" in bar for bar in drawn) == rate
 
 
@@ -63,19 +66,27 @@ def test_a_bar_that_became_too_wide_leaves_nothing(large):
     terminal = Terminal("hash", large, columns=200)
     terminal.read(r"hash \[")
     terminal.resize(25)
-    terminal.close()
+    terminal.read(r"\x1b\[Jhash [^\r\n\[]+\r")
+    interrupted(terminal)
     # Each bar leaves the cursor at its beginning, so that erasing to the end of the screen removes all of it.
     assert all(piece.endswith("\r") for piece in terminal.text.split("\r" + ERASE)[1:-1])
     assert len(bars(terminal.text)[-1]) < 25
 
 
 def test_a_terminal_without_a_cursor_gets_no_bar(large):
-    assert "[" not in on_terminal("hash", large, TERM="dumb")
+    """Of two jobs, the one that began later shows its bar, and the other none."""
+    dumb = Terminal("hash", large, TERM="dumb")
+    in_the_middle(dumb.process)
+    other = Terminal("hash", large)
+    other.read(r"hash \[")
+    interrupted(other)
+    assert "[" not in interrupted(dumb)
 
 
 def test_the_bar_of_several_files_names_the_one_it_is_at(sample, large):
-    text = on_terminal("verify", sample, large)
-    assert "verify large.safetensors [" in text
+    terminal = Terminal("verify", sample, large)
+    terminal.read(r"verify large.safetensors \[")
+    interrupted(terminal)
 
 
 def test_a_result_is_shown_before_the_next_file_is_read(sample, large):
@@ -86,16 +97,28 @@ def test_a_result_is_shown_before_the_next_file_is_read(sample, large):
 
 
 def test_the_bar_of_a_conversion_says_whether_it_writes_or_checks(tmp_path):
-    path = sparse_file(tmp_path / "in.safetensors", {"w": 1 << 30})
-    drawn = bars(on_terminal("convert", path, tmp_path / "out.zt"))
+    terminal = Terminal("convert", sparse_file(tmp_path / "in.safetensors", {"w": 1 << 28}), tmp_path / "out.zt")
+    terminal.linger()
+    assert terminal.close() == 0
+    drawn = bars(terminal.text)
     assert any("convert writing [" in bar for bar in drawn) or any("convert checking [" in bar for bar in drawn), drawn
-    assert all(" of 1.0 GiB" in bar for bar in drawn if " of " in bar), drawn
+    assert all(" of 256 MiB" in bar for bar in drawn if " of " in bar), drawn
 
 
 def test_extracting_many_tensors_shows_a_bar(tmp_path):
-    path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 200 << 20 for i in range(6)})
-    drawn = bars(on_terminal("extract", path, "--glob", "*", "--raw", "-o", tmp_path / "out"))
-    assert drawn and any(" of 1.2 GiB" in bar for bar in drawn), drawn
+    path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 64 << 20 for i in range(6)})
+    terminal = Terminal("extract", path, "--glob", "*", "--raw", "-o", tmp_path / "out")
+    terminal.linger()
+    assert terminal.close() == 0
+    drawn = bars(terminal.text)
+    assert drawn and any(" of 384 MiB" in bar for bar in drawn), drawn
+
+
+def test_the_result_follows_the_bar_on_its_line(tmp_path):
+    terminal = Terminal("hash", sparse_file(tmp_path / "in.safetensors", {"w": 1 << 29}))
+    terminal.linger()
+    assert terminal.close() == 0
+    assert re.search("left" + r"\s*\r" + re.escape("\r" + ERASE) + "wb2:[0-9a-f]{64}  ", terminal.text), terminal.text
 
 
 # ---- Ctrl-C ----
@@ -117,7 +140,7 @@ def test_a_bar_that_is_just_being_drawn_is_taken_away(large):
 
 def test_an_interrupt_before_the_bar_ends_the_line(large):
     terminal = Terminal("hash", large)
-    time.sleep(0.2)
+    in_the_middle(terminal.process, 1 << 20)
     assert interrupted(terminal).endswith("\n")
 
 
@@ -129,9 +152,7 @@ def test_extracting_many_tensors_leaves_nothing_when_interrupted(tmp_path, there
         out.mkdir(parents=True)
         (out / "w0.bin").write_bytes(b"old")
     process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "--force", "-o", out])
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not list(tmp_path.rglob("w1.bin")):
-        time.sleep(0.01)
+    until(lambda: list(tmp_path.rglob("w1.bin")), process)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     if there:
@@ -143,9 +164,7 @@ def test_extracting_many_tensors_leaves_nothing_when_interrupted(tmp_path, there
 def test_what_a_killed_extraction_left_the_next_one_removes(tmp_path):
     path = sparse_file(tmp_path / "in.safetensors", {f"w{i}": 100 << 20 for i in range(60)})
     process = subprocess.Popen([COMMAND, "extract", path, "--glob", "*", "--raw", "-o", tmp_path / "out"])
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not list(tmp_path.rglob("w1.bin")):
-        time.sleep(0.01)
+    until(lambda: list(tmp_path.rglob("w1.bin")), process)
     process.kill()
     process.wait(60)
     assert len(os.listdir(tmp_path)) == 2

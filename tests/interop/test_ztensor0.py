@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from interop_tools import (NAME_OF, cbor2, content_digest, expect_equal, extracted, inspected, np, one_of_each, random_model, run_python,
+from interop_tools import (cbor2, content_digest, expect_equal, extracted, inspected, np, one_of_each, random_model, run_python,
                            weighbridge, zt_bytes)
 
 zstandard = pytest.importorskip("zstandard", reason="zstandard is missing: tools/python-environments.sh makes the environment")

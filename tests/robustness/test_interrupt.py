@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests events in the middle of a job: a user stops it, or an input shrinks, changes, vanishes or cannot be read.
+import array
 import fcntl
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 
 import pytest
@@ -92,14 +93,22 @@ def test_a_stopped_convert_to_another_container_leaves_nothing(tmp_path, words):
     assert files_below(there) == before and strays_below(there) == []
 
 
-def wait_for_handler(process, number):
-    """Waits until the process handles the signal, and a moment longer, until it waits."""
-    caught = re.compile(r"^SigCgt:\s*([0-9a-f]+)$", re.M)
-    while not int(caught.search(pathlib.Path(f"/proc/{process.pid}/status").read_text())[1], 16) >> (number - 1) & 1:
+def until(happened, process):
+    while not happened():
         assert process.poll() is None, process.communicate()
         time.sleep(0.001)
-    time.sleep(0.2)
-    assert process.poll() is None, process.communicate()
+
+
+def opened_by(process):
+    try:
+        return {os.readlink(each) for each in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()}
+    except FileNotFoundError:  # closed meanwhile
+        return set()
+
+
+def wait_for_sleep(process):
+    """Waits until the process waits for something."""
+    until(lambda: pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S", process)
 
 
 @pytest.mark.parametrize("number,status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -110,7 +119,10 @@ def test_waiting_for_standard_input_can_be_stopped(tmp_path, words, number, stat
     names = {"{model}": tmp_path / "model.weights", "{out}": tmp_path / ("out.zt" if words[0] == "convert" else "out.npy")}
     waiting = subprocess.Popen([COMMAND, *(str(names.get(word, word)) for word in words)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for_handler(waiting, number)
+    os.write(waiting.stdin.fileno(), b"x")
+    left = array.array("i", [1])
+    until(lambda: fcntl.ioctl(waiting.stdin, termios.FIONREAD, left) == 0 and left[0] == 0, waiting)  # it has taken the byte
+    wait_for_sleep(waiting)
     waiting.send_signal(number)
     assert waiting.wait(timeout=20) == status
     waiting.stdin.close()
@@ -124,7 +136,8 @@ def test_waiting_for_a_ledger_can_be_stopped(tmp_path):
     fcntl.flock(held, fcntl.LOCK_EX)
     waiting = subprocess.Popen([COMMAND, "slm", "promotion-ledger", "append", tmp_path / "ledger", tmp_path / "model.slm"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for_handler(waiting, signal.SIGTERM)
+    until(lambda: str(tmp_path) in opened_by(waiting), waiting)
+    wait_for_sleep(waiting)
     waiting.send_signal(signal.SIGTERM)
     assert waiting.wait(timeout=20) == 143
     os.close(held)

@@ -49,15 +49,18 @@ def test_root_needs_no_sudo(system, tmp_path):
     assert done.returncode == 0 and "with apt-get (" in done.stdout and "sudo" not in calls.read_text()
 
 
-def test_the_demo_says_what_it_will_install_before_it_does(system):
+def test_the_demo_says_what_it_will_install_before_it_does(system, tmp_path):
     """make demo once began with apt-get, and said neither which Python packages it fetches nor what a package is
     for."""
     environment, calls = system
-    done = subprocess.run(["bash", SCRIPT, "--say", "demo"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and not calls.exists(), "only said"
-    assert done.stdout.startswith("Debian packages that it will install:\n  g++                    compiles\n")
-    demo = (ROOT / "tools/demo.sh").read_text()
-    assert 0 < demo.index("--say demo") < demo.index("build the Python package") < demo.index("cmake --build")
+    (tmp_path / "bin/cmake").write_text(f'#!/bin/sh\necho "cmake $*" >> {calls}\n')
+    (tmp_path / "bin/cmake").chmod(0o755)
+    done = subprocess.run(["bash", ROOT / "tools/demo.sh"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and calls.read_text() == "sudo -n true\n", "it may not install, and then it builds nothing"
+    said, installs, _ = done.stdout.partition("Installing these packages")
+    assert installs and "Debian packages that it will install:\n  g++                    compiles\n" in said
+    listed = (ROOT / "python/requirements-demo.txt").read_text().splitlines()
+    assert all(line.split("==")[0] in said for line in listed if not line.startswith("#"))
 
 
 def test_every_package_has_its_purpose(system):
