@@ -8,7 +8,7 @@ import struct
 import sys
 
 from chain_jobs import CHAIN_JOBS, chain_job
-from robustness import ROOT, STRAY, done, run, write_safetensors
+from robustness import ROOT, STRAY, done, injecting, run, write_safetensors
 
 sys.path.insert(0, str(ROOT / "tests/witness"))
 import embd  # noqa: E402
@@ -83,7 +83,7 @@ class Job:
         """A run from the start under `strace --inject=injection`."""
         def again():
             self.reset()
-            return run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+            return run(*self.arguments, prefix=injecting(injection))
         self.injected = again
         return again()
 
@@ -116,8 +116,7 @@ class Job:
 
     def restored_by_a_run_on_a_full_disk(self, where):
         """Whether the files are the new ones after a next run that cannot write."""
-        full = [f"--inject={call}:error=ENOSPC" for call in ("pwrite64", "fallocate")]
-        run(*self.arguments, prefix=["strace", "-qq", "-o", "/dev/null", *full])
+        run(*self.arguments, prefix=injecting("pwrite64:error=ENOSPC", "fallocate:error=ENOSPC"))
         found = only_files(files_below(self.there))
         strays = [stray for stray in strays_below(self.there) if not stray.endswith(".tmp")]
         assert found in (only_files(self.old), only_files(self.new)), f"{where}: the next run restored neither: {sorted(found)}"

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from robustness import COMMAND, done, require_strace, run, write_safetensors
+from robustness import COMMAND, done, injecting, require_strace, run, write_safetensors
 from test_kill import ERRORS, HARMLESS
 
 LEFT = re.compile(r"\..*\.weighbridge-(edit\.journal|[0-9a-f]{16}\.tmp)")
@@ -76,7 +76,7 @@ class Edit:
 
     def run_with(self, injection):
         self.reset()
-        return run(*self.words, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={injection}"])
+        return run(*self.words, prefix=injecting(injection))
 
     def settle(self, where):
         """The next run of any edit settles first; returns whether the file is then the new one."""
