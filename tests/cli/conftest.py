@@ -55,16 +55,15 @@ def validated(text, schema):
 
 def safetensors(tensors, metadata=None):
     """The bytes of a .safetensors file; tensors: name -> (dtype, shape, bytes)."""
-    header, offset, payload = {}, 0, b""
+    header, offset = {}, 0
     if metadata is not None:
         header["__metadata__"] = metadata
     for name, (dtype, shape, data) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
         offset += len(data)
-        payload += data
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + payload
+    return b"".join([struct.pack("<Q", len(text)), text, *(data for _, _, data in tensors.values())])
 
 
 def cbor(value):

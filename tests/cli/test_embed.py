@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests embed, similarity, search, tokenize and evaluate on a tiny model made here: their output, and their errors for bad input."""
+import functools
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ HIDDEN, FFN, POSITIONS = 8, 16, 16
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "weigh", "##bridge", "is", "scale", "for", "lorries", "naive"]
 
 
+@functools.cache
 def noise(*shape):
     values = np.random.Generator(np.random.PCG64(sum(shape) + len(shape))).standard_normal(shape) * 0.3
     return ("F32", list(shape), values.astype("<f4").tobytes())
@@ -507,7 +509,7 @@ def test_vectors_beside_the_key_of_others_are_refused(model, tmp_path):
 def test_the_second_of_two_runs_leaves_the_vectors_of_the_first(model, tmp_path, left):
     short, long, kept = tmp_path / "short.txt", tmp_path / "long.txt", tmp_path / "v.npy"
     short.write_text("a scale\n")
-    long.write_text("a scale for lorries\n" * 300_000)  # long enough to be stopped in the middle
+    long.write_text("a scale for lorries\n" * 50_000)  # long enough to be stopped in the middle
     first = ["search", model, "a", "--corpus", short, "--vectors", kept]
     if left:
         weighbridge(*first)
