@@ -7,7 +7,7 @@ usage: coverage.py [--no-run] [--uncovered PREFIX] [--page]
 
 --no-run        use the counts of the last run
 --uncovered P   list each line and branch below src/P that no test runs
---page          write the table into docs/reliability.md
+--page          write the table into docs/reliability.md, with the commit
 
 Counts lines of code and branches of conditions (llvm-cov) in the library, not in the tests."""
 
@@ -19,6 +19,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import sections
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/coverage"
@@ -92,11 +94,11 @@ def table(found):
         for key in (name.split("/")[1], "all of these"):
             for i, (kind, field) in enumerate((("lines", "covered"), ("lines", "count"), ("branches", "covered"), ("branches", "count"))):
                 totals[key][i] += summary[kind][field]
-    rows = ["| layer | lines | run by tests | branches | taken by tests |", "| --- | ---: | ---: | ---: | ---: |"]
+    rows = []
     for key in [*LAYERS, "all of these"]:
         covered, lines, taken, branches = totals[key]
-        rows.append(f"| {key} | {lines:,} | {percent(covered, lines)} | {branches:,} | {percent(taken, branches)} |")
-    return "\n".join(rows) + "\n"
+        rows.append([key, f"{lines:,}", percent(covered, lines), f"{branches:,}", percent(taken, branches)])
+    return sections.table(["layer", "lines", "run by tests", "branches", "taken by tests"], rows, range(1, 5)) + f"\nOf {sections.measured()}.\n"
 
 
 def percent(part, whole):
@@ -119,13 +121,6 @@ def uncovered(found, prefix):
             print(f"{name}:{line}: {'; '.join(sorted(set(what)))}: {text[line - 1].strip()[:90]}")
 
 
-def write_page(rows):
-    page = ROOT / "docs/reliability.md"
-    begin, end = "<!-- coverage: written by tools/coverage.py -->\n", "<!-- end -->"
-    before, rest = page.read_text().split(begin)
-    page.write_text(before + begin + rows + rest[rest.index(end):])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-run", action="store_true")
@@ -139,7 +134,7 @@ def main():
         uncovered(found, o.uncovered)
     print(table(found))
     if o.page:
-        write_page(table(found))
+        sections.write("docs/reliability.md", "tools/coverage.py", {"coverage": table(found)})
 
 
 if __name__ == "__main__":

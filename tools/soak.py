@@ -6,7 +6,7 @@ of the time to the last.
 
 usage: soak.py LAKE [--minutes 30] [--seed 1]      needs the package weighbridge
 
-Prints a line a minute. Exits with 1 if memory or files have grown, or if an exception was not one of the package's own."""
+Prints a line a minute, and at the end the commit and the sums. Exits with 1 if memory or files have grown, or if an exception was not one of the package's own."""
 import argparse
 import collections
 import os
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import sections
 import weighbridge as wb
 
 TARGETS = ["gguf", "npz", "pt", "safetensors", "zt"]  # by extension
@@ -85,6 +86,7 @@ def main():
             samples.append((resident(), len(os.listdir("/proc/self/fd"))))
             print(f"{(now - begin) / 60:3.0f} min: {sum(done.values()):,} done, {sum(refused.values()):,} refused, "
                   f"{samples[-1][0]:.1f} MiB, {samples[-1][1]} open files", flush=True)
+    print(f"commit {sections.commit()}")
     print("done", dict(sorted(done.items())), "refused", dict(sorted(refused.items())))
     faults = sorted(set(strange))
     third = max(1, len(samples) // 3)

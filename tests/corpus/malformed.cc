@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // corpus_malformed [COUNT [SEED [FORMAT...]]]: generates that many files of each format. None may crash or hang, give
-// an error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files.
-// Writes failing files into the current folder and prints their names and a table of results.
+// an error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files. Writes
+// failing files into the current folder and prints their names, the build's commit and a table of results.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include "support/hostile.h"
 #include "support/peak_memory.h"
 #include "support/rounds.h"
+#include "weighbridge/version.h"
 
 namespace weighbridge::test {
 namespace {
@@ -131,6 +132,7 @@ bool passes(const Subject& subject, std::uint64_t count, std::uint64_t seed) {
 }
 
 int run(std::uint64_t count, std::uint64_t seed, const std::set<std::string>& only) {
+  std::printf("commit %s\n", std::string(commit()).c_str());
   std::printf("%-12s %9s %9s %9s %12s %10s %9s\n", "format", "files", "opened", "refused", "rules hit", "slowest",
               "memory");
   std::fflush(stdout);

@@ -55,7 +55,8 @@ def test_readers_of_changed_files_agree(family):
     finally:
         run.close()
     seconds = time.monotonic() - until + SECONDS
-    print(f"\n{family}, seed {SEED}: {run.tried:,} files in {seconds:.0f} s ({run.tried / seconds:.0f} each second), {run.accepted:,} accepted")
+    build = json.loads(subprocess.run([COMMAND, "--version", "--json"], check=True, capture_output=True, text=True).stdout)
+    print(f"\n{family}, commit {build['commit'][:8]}, seed {SEED}: {run.tried:,} files in {seconds:.0f} s ({run.tried / seconds:.0f} each second), {run.accepted:,} accepted")
     for (reader, said), count in run.refused.most_common(20):
         print(f"  {reader} refuses {count} of them: {said}")
     for (reader, said), count in run.worse.items():
