@@ -29,7 +29,7 @@ demo: ## say what it installs, build, make a sample model and take it through ev
 	@tools/demo.sh
 
 test: ## what a newcomer runs: house rules, one build, its unit, corpus and command tests
-	@tools/stages.sh \
+	@tools/stages.sh $@ \
 	  "packages" "$(AGAIN) setup FOR=test" \
 	  "house rules" "$(AGAIN) stage-house" \
 	  "unit, corpus and layering tests (GCC, the release build)" "$(AGAIN) stage-unit" \
@@ -41,7 +41,7 @@ quick: ## build and test what the uncommitted change can break, in minutes; SINC
 	@tools/quick.py
 
 check: ## everything else that must be green: release, published packages, browser, sanitizers, threads, a short fuzz run
-	@tools/stages.sh \
+	@tools/stages.sh $@ \
 	  "packages and Python environments" "$(AGAIN) stage-environments" \
 	  "everything compiles, benchmarks and fuzz targets too" "$(AGAIN) stage-compile" \
 	  "a word for each public name" "$(AGAIN) stage-reference" \
@@ -58,7 +58,7 @@ check-long: ## what does not fit, before a release; PART=packages, peers, malfor
 	@for part in $(or $(PART),$(PARTS)); do $(AGAIN) part-$$part || exit; done
 
 part-packages:
-	@tools/stages.sh \
+	@tools/stages.sh $@ \
 	  "the shared library" "$(AGAIN) stage-shared" \
 	  "the browser: core with and without vectors, npm package and page" "$(AGAIN) stage-web" \
 	  "the page in Firefox" "$(AGAIN) stage-firefox" \
@@ -67,22 +67,22 @@ part-packages:
 	  "the same bytes from two folders" "$(AGAIN) stage-reproducible"
 
 part-peers:
-	@tools/stages.sh $(foreach peer,$(PEERS),"beside $(peer)" "$(AGAIN) interop-$(peer)")
+	@tools/stages.sh $@ $(foreach peer,$(PEERS),"beside $(peer)" "$(AGAIN) interop-$(peer)")
 
 part-malformed:
-	@tools/stages.sh \
+	@tools/stages.sh $@ \
 	  "properties with other random cases" "$(AGAIN) stage-properties" \
 	  "100,000 malformed files of each format, and the corpus changed and cut everywhere" "$(AGAIN) stage-malformed" \
 	  "the Python package under the address sanitizer" "tools/test-python-asan.sh"
 
 part-fuzz:
-	@tools/stages.sh "clang 16: each fuzz target for ten minutes, and the cost of each format for three" "$(AGAIN) stage-fuzz FUZZ_SECONDS=600"
+	@tools/stages.sh $@ "clang 16: each fuzz target for ten minutes, and the cost of each format for three" "$(AGAIN) stage-fuzz FUZZ_SECONDS=600"
 
 part-threads:
-	@tools/stages.sh "clang 16: thread sanitizer over everything" "$(AGAIN) stage-all-threads"
+	@tools/stages.sh $@ "clang 16: thread sanitizer over everything" "$(AGAIN) stage-all-threads"
 
 part-emulators:
-	@tools/stages.sh "the released wheels" "$(AGAIN) wheels" "aarch64 under an emulator" "tools/test-aarch64.sh"
+	@tools/stages.sh $@ "the released wheels" "$(AGAIN) wheels" "aarch64 under an emulator" "tools/test-aarch64.sh"
 
 # What interop and stage run.
 PEERS = published differential llama model-signing torch-files torch ray
