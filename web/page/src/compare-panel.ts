@@ -5,12 +5,13 @@
 import type { Comparison, DiffOptions, MetadataDiff, Model, TensorDiff } from "./api.js";
 import { DifferenceTable, kindsOf } from "./difference-table.js";
 import { DifferenceView } from "./difference-view.js";
-import { button, facts, field, h, replace, type Child } from "./dom.js";
+import { button, facts, field, h, replace, spelt, type Child } from "./dom.js";
 import { failureView } from "./findings.js";
 import { chooseFiles } from "./file-drop.js";
 import { grouped, plural, size } from "./format-numbers.js";
 import { besideTable } from "./grid-table.js";
 import { Job } from "./job.js";
+import { cut } from "./long-name.js";
 import { session, wasCancelled, type Entry } from "./state.js";
 
 const ENTRIES = 300;
@@ -39,7 +40,7 @@ export class ComparePanel extends HTMLElement {
       return;
     }
     replace(this.#second, ...others.map((other, at) =>
-      h("option", { value: at, selected: other === chosen }, other.name)));
+      h("option", { value: at, selected: other === chosen, title: spelt(other.name), "aria-label": spelt(other.name) }, cut(other.name, 60))));
     this.#second.onchange = () => {
       session.second = others[Number(this.#second.value)] ?? null;
       replace(this.#result);

@@ -4,7 +4,7 @@
 
 import type { TensorDiff, ValueDiff } from "./api.js";
 import { grouped, plural, real } from "./format-numbers.js";
-import { GridTable, LONGEST_NAME, padded, type Column } from "./grid-table.js";
+import { GridTable, padded, type Column } from "./grid-table.js";
 
 type Verdict = TensorDiff["verdict"];
 
@@ -71,8 +71,7 @@ function numbers(key: string, label: string, title: string, cell: (values: Value
 }
 
 const COLUMNS: Column<TensorDiff>[] = [
-  { key: "name", label: "Tensor", cell: (tensor) => bothNames(tensor).slice(0, LONGEST_NAME),
-    rank: (tensor) => padded(nameOf(tensor)) },
+  { key: "name", label: "Tensor", rank: (tensor) => padded(nameOf(tensor)) },
   { key: "kind", label: "What", cell: (tensor) => kindsOf(tensor).join(", "),
     rank: (tensor) => kindsOf(tensor).join(" ") },
   numbers("max", "Max abs", "The largest |B − A|",

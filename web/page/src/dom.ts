@@ -69,7 +69,7 @@ function apply(element: Element, props: Props): void {
 // Control characters other than tab and line feed, and those that change the text direction.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-const spelt = (text: string): string =>
+export const spelt = (text: string): string =>
   text.replace(HIDDEN, (character) => `‹U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 
 function append(parent: Element, children: Child[]): void {

@@ -5,6 +5,7 @@
 
 import { h, replace } from "./dom.js";
 import { grouped } from "./format-numbers.js";
+import { cut, longName } from "./long-name.js";
 
 export interface Column<T> {
   key: string;
@@ -12,7 +13,8 @@ export interface Column<T> {
   /** What the label stands for, if it is short. */
   title?: string;
   numeric?: boolean;
-  cell: (item: T) => HTMLElement | string;
+  /** Its text; the column "name" has `names` instead. */
+  cell?: (item: T) => HTMLElement | string;
   /** The sort key of the column. */
   rank: (item: T) => string | number;
 }
@@ -31,9 +33,6 @@ export interface TableKind<T> {
   readonly count: (shown: readonly T[], all: number) => string;
   readonly none: string;
 }
-
-/** The part of a name that is shown; no screen has room for more. The view of one item shows all of it. */
-export const LONGEST_NAME = 500;
 
 /** Pads digits to one length, so that text comparison orders numbers: layers.2 before layers.10. */
 export const padded = (text: string): string => text.replace(/\d+/g, (digits) => digits.padStart(20, "0"));
@@ -182,9 +181,12 @@ export class GridTable<T> extends HTMLElement {
     return h("div", { role: "row", class: "table-row", "aria-rowindex": place + 2, "data-place": place,
       tabindex: place === this.#active ? "0" : "-1", "aria-selected": String(index === this.#chosen),
       onclick: () => { this.#active = place; this.#choose(); } },
-      ...this.#kind.columns.map(({ key, cell, numeric }) => h("div", { role: "gridcell",
-        class: `cell ${key}${numeric ? " numeric" : ""}`,
-        title: key === "name" ? this.#kind.names(item).slice(0, LONGEST_NAME) : null }, cell(item))));
+      ...this.#kind.columns.map(({ key, cell, numeric }) => {
+        if (cell) return h("div", { role: "gridcell", class: `cell ${key}${numeric ? " numeric" : ""}` }, cell(item));
+        const name = cut(this.#kind.names(item));
+        return h("div", { role: "gridcell", class: `cell ${key} long-name`, dir: "auto", title: name, "aria-label": name || null },
+          ...longName(name));
+      }));
   }
 
   #choose(): void {

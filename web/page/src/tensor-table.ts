@@ -3,7 +3,7 @@
 
 import type { TensorInfo } from "./api.js";
 import { grouped, plural, shape, size, sizeText } from "./format-numbers.js";
-import { GridTable, LONGEST_NAME, padded, type Column } from "./grid-table.js";
+import { GridTable, padded, type Column } from "./grid-table.js";
 
 export const storedBytes = (tensor: TensorInfo): number =>
   tensor.parts.reduce((sum, part) => sum + (part.length ?? 0), 0);
@@ -12,7 +12,7 @@ const firstOffset = (tensor: TensorInfo): number =>
   tensor.parts.reduce((first, part) => Math.min(first, part.offset ?? Infinity), Infinity);
 
 const COLUMNS: Column<TensorInfo>[] = [
-  { key: "name", label: "Name", cell: ({ name }) => name.slice(0, LONGEST_NAME), rank: ({ name }) => padded(name) },
+  { key: "name", label: "Name", rank: ({ name }) => padded(name) },
   { key: "dtype", label: "Dtype", cell: (tensor) => tensor.dtype, rank: ({ dtype }) => dtype },
   { key: "shape", label: "Shape", cell: (tensor) => shape(tensor.shape),
     rank: ({ shape: dims }) => padded(dims?.join(" ") ?? "") },
