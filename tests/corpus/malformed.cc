@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // corpus_malformed [COUNT [SEED [FORMAT...]]]: generates that many files of each format. None may crash or hang, give
-// an error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files. Writes
-// failing files into the current folder and prints their names, the build's commit and a table of results.
+// an error that does not blame the file, or exceed the bounds of reading G13. The same seed makes the same files.
+// Writes failing files into the current folder and prints their names, the build's commit and a table of results.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include "support/hostile.h"
 #include "support/peak_memory.h"
 #include "support/rounds.h"
+#include "support/sanitized.h"
 #include "weighbridge/version.h"
 
 namespace weighbridge::test {
