@@ -58,6 +58,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns that an empty std::optional<std::string> is uninitialized (its bug 80635).
   target_compile_options(wb_options INTERFACE -Wno-maybe-uninitialized)
   target_compile_options(wb_options INTERFACE -Wno-restrict)  # GCC 12 sees overlaps in "text" + std::string (its bug 105651)
+  if(WEIGHBRIDGE_UNITY)  # GCC takes a source that another one includes for a header
+    target_compile_options(wb_options INTERFACE -Wno-subobject-linkage)
+  endif()
 endif()
 if(WEIGHBRIDGE_WERROR)
   target_compile_options(wb_options INTERFACE -Werror)
