@@ -73,6 +73,7 @@ def trace():
 
 
 # ---- ninja's log ----
+# Files are named without marks of code: the page says what was measured, and a file that goes since then need not be there.
 
 def steps_of(log):
     """(output, seconds) of the last run of each step. A step with several outputs has a line for each."""
@@ -122,7 +123,7 @@ def rooms_table(steps):
 
 def files_table(steps):
     compiled = sorted(((seconds, name_of(output)) for output, seconds in steps if output.endswith(".o")), reverse=True)
-    return sections.table(["file", "s"], [[f"`{name}`", f"{seconds:.1f}"] for seconds, name in compiled[:MOST]], [1])
+    return sections.table(["file", "s"], [[name, f"{seconds:.1f}"] for seconds, name in compiled[:MOST]], [1])
 
 
 # ---- clang's traces ----
@@ -254,7 +255,7 @@ def tables():
         made["rooms"], made["files"] = rooms_table(steps), files_table(steps)
     headers, templates, count = traces(BUILD / "trace")
     if count:
-        made["headers"], made["templates"] = most_table(headers, f"header, in {count} sources", True), most_table(templates, "template", True)
+        made["headers"], made["templates"] = most_table(headers, f"header, in {count} sources", False), most_table(templates, "template", True)
     if records := lines_of(BUILD / "stages.tsv", 7):
         made["stages"] = stages_table(records)
     return made
