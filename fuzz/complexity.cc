@@ -4,6 +4,7 @@
 // byte are kept and changed further. A cost beyond those of kRows fails. The environment variable
 // WEIGHBRIDGE_FUZZ_FORMAT names the format to open inputs as: as of formats(), "manifest" for the lists of files of
 // signing.h, or nothing, for the format that the content is of.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

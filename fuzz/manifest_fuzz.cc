@@ -2,6 +2,7 @@
 // Fuzz target: the reader of manifests. The input is read as a bundle, and also as the statement inside one, because a
 // fuzzer cannot change a text that is written in base64. A statement that is read must be the same after it is written,
 // and any certificate must at worst be reported as wrong.
+#include <algorithm>
 #include <tuple>
 
 #include "harness.h"

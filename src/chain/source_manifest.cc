@@ -2,6 +2,7 @@
 // Converts between source.manifest and models.
 #include "chain/source_manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>

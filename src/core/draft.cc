@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -41,6 +42,18 @@ std::uint16_t add_role(std::vector<std::string>& roles, std::string_view role) {
 }  // namespace
 
 std::uint16_t index_of_role(std::vector<std::string>& roles, std::string_view role) { return find_or_add(roles, role); }
+
+struct Draft::Keys {
+  struct Order {
+    using is_transparent = void;
+    const std::vector<Value::Entry>* all;
+    std::string_view key(std::uint32_t i) const noexcept { return (*all)[i].first; }
+    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept { return key(a) < key(b); }
+    bool operator()(std::uint32_t a, std::string_view b) const noexcept { return key(a) < b; }
+    bool operator()(std::string_view a, std::uint32_t b) const noexcept { return a < key(b); }
+  };
+  std::set<std::uint32_t, Order> order;
+};
 
 Draft::Draft() : state_(std::make_shared<State>()) {}
 Draft::~Draft() = default;
@@ -381,12 +394,12 @@ const std::vector<Value::Entry>& Draft::attributes() const noexcept { return sta
 const Value* Draft::attribute(std::string_view key) {
   const std::vector<Value::Entry>& all = state_->attributes.all;
   if (!keys_) {
-    keys_.emplace(KeyOrder{&all});
+    keys_ = std::make_unique<Keys>(std::set<std::uint32_t, Keys::Order>(Keys::Order{&all}));
     ordered_ = 0;
   }
-  for (; ordered_ < all.size(); ++ordered_) keys_->insert(narrow(ordered_, "attributes"));
-  const auto found = keys_->find(key);
-  return found == keys_->end() ? nullptr : &all[*found].second;
+  for (; ordered_ < all.size(); ++ordered_) keys_->order.insert(narrow(ordered_, "attributes"));
+  const auto found = keys_->order.find(key);
+  return found == keys_->order.end() ? nullptr : &all[*found].second;
 }
 std::span<const std::string> Draft::roles() const noexcept { return state_->roles; }
 std::uint32_t Draft::part_count(std::uint32_t tensor) const noexcept { return state_->tensors[tensor].part_count; }

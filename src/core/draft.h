@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -237,19 +236,11 @@ class Draft {
   TextRef refer(std::string_view text);  // by reference within header or arena, else copied to the arena
   void forget_runs() noexcept;
   std::uint32_t append_dims(Shape);  // index of the first in State::dims
-  // Orders attributes by key.
-  struct KeyOrder {
-    using is_transparent = void;
-    const std::vector<Value::Entry>* all;
-    std::string_view key(std::uint32_t i) const noexcept { return (*all)[i].first; }
-    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept { return key(a) < key(b); }
-    bool operator()(std::uint32_t a, std::string_view b) const noexcept { return key(a) < b; }
-    bool operator()(std::string_view a, std::uint32_t b) const noexcept { return a < key(b); }
-  };
+  struct Keys;                       // orders attributes by key
   std::shared_ptr<State> state_;
   std::vector<std::uint32_t> runs_;    // tensors of adopted models; those of each model are in the order of their names
   std::vector<std::size_t> run_ends_;  // in runs_
-  std::optional<std::set<std::uint32_t, KeyOrder>> keys_;  // of the first ordered_ attributes; once it is asked for
+  std::unique_ptr<Keys> keys_;         // of the first ordered_ attributes; once it is asked for
   std::size_t ordered_ = 0;
 };
 

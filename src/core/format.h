@@ -2,7 +2,6 @@
 // The interface of a format: Format, a constexpr struct of facts and functions, and WriteLayout, the output that a plan
 // promises, a conversion writes and read-back compares.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,7 +34,7 @@ struct Glance {
   std::span<const std::string> members{};  // of a zip archive: the first names in its directory
   bool folder = false;
 
-  bool lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
+  bool lists(std::string_view file) const;
 };
 
 // One of several files, read as a separate model.
@@ -201,12 +200,7 @@ struct OutFolder {
 };
 
 // The layout itself for a single file, else those of the folder's payload files.
-inline std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
-  if (!layout.folder) return {&layout};
-  std::vector<const WriteLayout*> out;
-  for (const OutFile& file : layout.folder->payloads) out.push_back(&file.layout);
-  return out;
-}
+std::vector<const WriteLayout*> files_of(const WriteLayout& layout);
 
 // Another header for a file whose payload stays what it is: with it, a file is changed in place, or copied without
 // reading the payload. The bytes after the header may move as a whole; those before it stay.

@@ -2,6 +2,7 @@
 // Reading Hugging Face folders: one folder for each rule, what valid folders become, and where their files may be.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

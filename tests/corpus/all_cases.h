@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/corpus_case.h"
 #include "core/format.h"
+#include "support/corpus_case.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::test {

@@ -12,9 +12,9 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
-#include "core/corpus_case.h"
 #include "core/encoding.h"
 #include "core/format.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::test {
 

@@ -11,6 +11,7 @@
 #include "formats/slm/format.h"
 #include "formats/slm/names.h"
 #include "formats/slm/tokenizer.h"
+#include "support/corpus_case.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::slm_format::testing {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/embd/format.h"
+#include "support/corpus_case.h"
 #include "support/embd_case_file.h"
 
 namespace weighbridge::embd {

@@ -2,6 +2,7 @@
 // Reading what the corpus cannot show: values, offsets, wording, and the bounds of reading G13.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "formats/embd/checksums.h"

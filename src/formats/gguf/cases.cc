@@ -9,6 +9,7 @@
 
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::gguf {
 namespace {

@@ -3,8 +3,11 @@
 #pragma once
 #include <vector>
 
-#include "core/corpus_case.h"
 #include "core/format.h"
+
+namespace weighbridge::core {
+struct CorpusCase;
+}
 
 namespace weighbridge::gguf {
 

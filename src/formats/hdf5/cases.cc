@@ -10,6 +10,7 @@
 #include "codecs/codec.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/layout.h"
+#include "support/corpus_case.h"
 #include "support/hdf5_structures.h"
 
 namespace weighbridge::hdf5 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detection of a folder by its files, and JSON values as texts of attributes and back.
+#include <algorithm>
+
 #include "formats/huggingface/format.h"
 
 #include <gtest/gtest.h>

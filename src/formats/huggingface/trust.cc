@@ -2,6 +2,7 @@
 // Finds code, templates and pickles among the files of a folder.
 #include "formats/huggingface/trust.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>

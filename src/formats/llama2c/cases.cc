@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/llama2c/format.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::llama2c {
 namespace {

@@ -4,9 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "core/corpus_case.h"
 #include "core/format.h"
 #include "formats/llama2c/layout.h"
+
+namespace weighbridge::core {
+struct CorpusCase;
+}
 
 namespace weighbridge::llama2c {
 

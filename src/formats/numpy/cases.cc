@@ -8,6 +8,7 @@
 #include "codecs/codec.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/layout.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::numpy {
 namespace {

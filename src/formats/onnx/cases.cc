@@ -5,6 +5,7 @@
 
 #include "formats/onnx/format.h"
 #include "formats/onnx/layout.h"
+#include "support/corpus_case.h"
 #include "support/little_endian.h"
 
 namespace weighbridge::onnx {

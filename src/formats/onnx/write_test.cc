@@ -2,6 +2,7 @@
 // Copies of models with other elements: in place, and from fields of numbers at any depth.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

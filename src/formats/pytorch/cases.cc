@@ -9,6 +9,7 @@
 #include "codecs/codec.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -3,6 +3,7 @@
 // PyTorch.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

@@ -7,6 +7,7 @@
 
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::safetensors {
 namespace {

@@ -12,6 +12,7 @@
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 #include "formats/safetensors/rules.h"
+#include "support/corpus_case.h"
 #include "support/peak_memory.h"
 #include "support/rounds.h"
 #include "support/sanitized.h"

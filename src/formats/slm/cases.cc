@@ -10,6 +10,7 @@
 
 #include "formats/slm/format.h"
 #include "formats/slm/names.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::slm_format {
 namespace {

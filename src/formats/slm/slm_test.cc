@@ -10,6 +10,7 @@
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"
+#include "support/corpus_case.h"
 #include "support/slm_testing.h"
 
 namespace weighbridge::slm_format {

@@ -9,6 +9,7 @@
 
 #include "codecs/indexed_checksum.h"
 #include "formats/slm_adapter/format.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::slm_adapter {
 namespace {

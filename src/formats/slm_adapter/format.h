@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/corpus_case.h"
 #include "core/format.h"
 #include "formats/slm_adapter/layout.h"
+
+namespace weighbridge::core {
+struct CorpusCase;
+}
 
 namespace weighbridge::slm_adapter {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/stb/format.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::stb {
 namespace {

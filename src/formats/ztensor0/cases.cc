@@ -12,6 +12,7 @@
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
 #include "support/cbor_items.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

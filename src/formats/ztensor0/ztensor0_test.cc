@@ -2,6 +2,7 @@
 // Reading what the corpus cannot show: values, offsets and messages of findings, and real files of published writers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/endian.h"
@@ -10,6 +11,7 @@
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
 #include "support/cbor_items.h"
+#include "support/corpus_case.h"
 #include "support/test_data.h"
 #include "support/thrown.h"
 #include "support/ztensor_manifest.h"

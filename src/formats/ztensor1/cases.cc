@@ -14,6 +14,7 @@
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "support/cbor_items.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

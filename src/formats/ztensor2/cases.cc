@@ -14,6 +14,7 @@
 #include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
 #include "support/cbor_items.h"
+#include "support/corpus_case.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

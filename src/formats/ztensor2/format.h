@@ -3,9 +3,12 @@
 #pragma once
 #include <vector>
 
-#include "core/corpus_case.h"
 #include "core/format.h"
 #include "weighbridge/hash.h"
+
+namespace weighbridge::core {
+struct CorpusCase;
+}
 
 namespace weighbridge::ztensor2 {
 

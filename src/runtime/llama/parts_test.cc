@@ -2,6 +2,7 @@
 // The small parts of the runtime: elementary functions, sampling, stop texts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
