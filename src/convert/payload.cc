@@ -2,12 +2,14 @@
 // Reads a payload by its form.
 #include "convert/payload.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/fail.h"
 #include "convert/hashing.h"
 #include "core/dense.h"
 #include "core/draft.h"
+#include "core/elements.h"
 #include "core/logical.h"
 
 namespace weighbridge::convert {
@@ -17,17 +19,26 @@ using Form = core::Payload::Form;
 bool needs_encoding(const core::Payload& p) noexcept { return p.encoding != Encoding::raw && p.form != Form::stored; }
 
 bool has_ranges(const core::Payload& p) noexcept {
+  if (p.form == Form::stored) return true;
+  if (p.encoding != Encoding::raw) return false;
   switch (p.form) {
-    case Form::stored: return true;
-    case Form::logical: return p.encoding == Encoding::raw && core::is_direct(p.tensor.part(p.part));
-    case Form::dense:
-    case Form::made: return false;
+    case Form::stored: break;
+    case Form::logical: return core::is_direct(p.tensor.part(p.part));
+    case Form::dense: return core::divides(p.tensor, p.dtype, kSegment);
+    case Form::made: return p.make_range != nullptr;
   }
   return false;
 }
 
-void read_range(const core::Payload& p, std::uint64_t offset, std::span<std::byte> out) {
+void read_range(const core::Payload& p, const Context& context, std::uint64_t offset, std::span<std::byte> out,
+                codecs::CastTally* tally) {
   if (out.empty()) return;
+  if (p.form == Form::made) return p.make_range(context, offset, out);
+  if (p.form == Form::dense) {
+    const std::uint64_t bits = info(p.dtype).bits, first = offset * 8 / bits;
+    const auto elements = core::elements_of(p.tensor, p.dtype);
+    return elements->read(first, std::min(out.size() * 8 / bits, elements->count() - first), out, context, tally);
+  }
   const Part part = p.tensor.part(p.part);
   if (p.form == Form::logical) return core::read_direct(part, offset, out);
   const Extent extent = *part.extent();
@@ -48,7 +59,7 @@ void stream(const core::Payload& p, const Context& context, const Sink& sink, co
     std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kSegment, left)));
     for (std::uint64_t offset = 0; left > 0;) {
       const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kSegment, left)));
-      read_range(p, offset, piece);
+      read_range(p, context, offset, piece, tally);
       offset += piece.size();
       checked(piece);
     }

@@ -329,7 +329,12 @@ class Writer {
     const core::BufferPool::Lease lease(buffers_);
     const Payload& p = payloads_[task.first];
     const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kSegment, p.stored_size - task.offset)));
-    read_range(p, task.offset, bytes);
+    codecs::CastTally tally;
+    read_range(p, quiet_, task.offset, bytes, &tally);
+    {
+      const std::lock_guard lock(casts_mutex_);
+      record_.casts[task.first].add(tally);
+    }
     record_.hashes_of(task.first)[base::to_size(task.offset / kSegment)] = codecs::xxh3_128(bytes);
     put(record_.stored[task.first].offset + task.offset, bytes);
     if (task.kind == Task::Kind::turn) {
@@ -422,7 +427,7 @@ class Writer {
     if (needs_encoding(p)) {
       std::ranges::copy(encoded_[i - window_], out.begin());
     } else if (has_ranges(p)) {
-      read_range(p, 0, out);
+      read_range(p, quiet_, 0, out, &record_.casts[i]);
     } else {
       std::size_t at = 0;
       stream(
@@ -445,6 +450,7 @@ class Writer {
   const std::uint64_t budget_;  // of encoded payloads held at once
   core::BufferPool buffers_{base::to_size(kSegment)};
   Record record_;
+  std::mutex casts_mutex_;  // of Record::casts where threads divide a payload
   std::uint64_t cursor_ = 0;
   std::size_t window_ = 0;                       // index of the first payload of the window
   std::vector<std::vector<std::byte>> encoded_;  // one per payload of the window

@@ -3,10 +3,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "codecs/blocks.h"
+#include "core/elements.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
@@ -20,6 +22,9 @@ codecs::BlockForm block_form(const Tensor&);
 // Nothing unless the tensor can be read: a known block type, valid parameters, and parts of the right sizes.
 std::optional<codecs::BlockForm> readable_blocks(const Tensor&);
 
+// Decodes the blocks of the requested elements only. Null unless the tensor has readable_blocks() and all its parts are
+// stored uncompressed.
+std::unique_ptr<const Elements> block_elements(const Tensor&);
 // The f32 dense form, in pieces of at most kPiece bytes if the type's decoding unit fits. Streams the main part; reads
 // the others in windows if they are stored uncompressed, else holds them within limits.decoded. Throws
 // Error{unsupported} if this build cannot decode the blocks, Error{malformed} if parts have wrong sizes.

@@ -14,6 +14,7 @@
 #include "core/blocks.h"
 #include "core/coded.h"
 #include "core/dense.h"
+#include "core/elements.h"
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/words.h"
@@ -56,9 +57,7 @@ class CastSink {
   CastSink(const Tensor& tensor, DType from, DType to, std::uint64_t elements, const Sink& sink,
            codecs::CastTally* tally = nullptr)
       : tensor_(tensor), from_(from), to_(to), left_(elements), sink_(sink), tally_(tally) {
-    if (!codecs::can_cast(from, to)) {
-      base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}", quoted(tensor), name(from), name(to)));
-    }
+    if (!codecs::can_cast(from, to)) core::require_cast(tensor, from, to, {codecs::CastStatus::not_allowed}, 0);
   }
 
   bool operator()(std::span<const std::byte> piece) {
@@ -69,14 +68,9 @@ class CastSink {
       const std::span<const std::byte> block = piece.first(std::min<std::size_t>(piece.size(), kBlock));
       const std::uint64_t n = std::min<std::uint64_t>(left_, block.size() * 8 / info(from_).bits);
       out_.resize(base::to_size(*packed_size(to_, n)));
-      const codecs::CastResult result =
-          codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n, tally_);
-      if (!result.ok()) {
-        base::misuse("cast", fmt::format("tensor {} cannot be cast from {} to {}: element {} {}", quoted(tensor_),
-                                         name(from_), name(to_), done_ + result.index,
-                                         result.status == codecs::CastStatus::nan ? "is NaN, which the target lacks"
-                                                                                  : "does not fit"));
-      }
+      core::require_cast(tensor_, from_, to_,
+                         codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n, tally_),
+                         done_);
       left_ -= n;
       done_ += n;
       if (!sink_(out_)) return false;
@@ -112,6 +106,8 @@ void core::stream_dense(const Tensor& tensor, DType dtype, const Context& contex
   if (dtype == own) return tensor.stream_dense(dtype, context, sink);
   require_elements(tensor);
   require_castable(tensor);
+  if (const auto elements = elements_of(tensor, dtype); elements && divides(*elements, kPiece))
+    return core::stream(*elements, context, sink, tally);
   CastSink cast(tensor, own, dtype, base::element_count(tensor.shape()).value_or(0), sink, tally);
   const Sink casting = [&](std::span<const std::byte> piece) { return cast(piece); };
   if (tensor.layout() == Layout::dense)
@@ -192,22 +188,8 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
   };
   if (dtype != this->dtype()) require_castable(*this);
   if (out.empty()) return;
+  if (const auto elements = core::elements_of(*this, dtype)) return elements->read(first * row, *wanted, out, context);
   if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
-  const bool raw = main().encoding() == Encoding::raw;
-  if (layout() == Layout::dense && (raw || main().encoding() == Encoding::zstd_seekable)) {
-    // Reads only the requested rows: one piece at a time, or all at once where pieces would share frames.
-    CastSink cast(*this, this->dtype(), dtype, *wanted, fill);
-    const std::uint64_t width = info(this->dtype()).bits / 8, most = raw ? core::kPiece / width : *wanted;
-    std::vector<std::byte> piece;
-    for (std::uint64_t done = 0; done < *wanted;) {
-      const std::uint64_t n = std::min(most, *wanted - done);
-      piece.resize(base::to_size(n * width));
-      main().read_range(first * row + done, n, piece, context);
-      if (!cast(piece)) return;
-      done += n;
-    }
-    return;
-  }
   const std::uint64_t begin = *packed_size(dtype, first * row);
   std::uint64_t at = 0;
   stream_dense(dtype, context, [&](std::span<const std::byte> piece) {

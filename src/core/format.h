@@ -71,7 +71,7 @@ struct Payload {
     stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
     logical,  // Part::stream(), then `encoding`
     dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
-    made,     // the output of `make`, then `encoding`: codes and scales, rows in another order
+    made,     // the output of `make` or `make_range`, then `encoding`: codes and scales, rows in another order
   };
   Form form = Form::logical;
   Encoding encoding = Encoding::raw;  // of the output
@@ -91,6 +91,8 @@ struct Payload {
   bool shared = false;
   // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
+  // [reads] In its place: fills `out` with the bytes from `offset` on, for several threads at once.
+  std::function<void(const Context&, std::uint64_t offset, std::span<std::byte> out)> make_range{};
 };
 
 // Where the bytes of a tensor are in a payload that it shares.

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "codecs/codec.h"
+#include "core/blocks.h"
 #include "core/draft.h"
 #include "support/random.h"
 #include "support/thrown.h"
+#include "weighbridge/block_type.h"
 #include "weighbridge/hash.h"
 
 namespace weighbridge::core {
@@ -163,6 +165,59 @@ TEST(Cancel, StopsEveryJobSoon) {
       EXPECT_LE(made.source->read, std::uint64_t{24} << 20) << j;
     }
   }
+}
+
+// A tensor of whole blocks with arbitrary bytes, for types that have one part.
+Made blocks(const BlockTypeInfo& type, std::uint64_t rows, std::uint64_t row) {
+  const std::uint64_t size = rows * row / type.block_elements * type.block_bytes, shape[] = {rows, row};
+  Made out;
+  out.source = std::make_shared<Watched>(pattern(size));
+  Draft draft;
+  const std::uint32_t source = draft.add_source(out.source);
+  const std::uint32_t at = draft.add_tensor("w", type.layout, DType::f32, shape);
+  draft.add_part(type.roles[0], DType::u8, std::span(&size, 1), Encoding::raw, {source, 0, size}, size);
+  draft.tensor(at).block_type(&type);
+  draft.index_names();
+  out.model = draft.finish();
+  return out;
+}
+
+TEST(Rows, OfBlocksReadTheBlocksOfTheRowAndNoOthers) {
+  const BlockTypeInfo& type = *find_block_type("ggml.q4_k");
+  const Made made = blocks(type, 400, 1024);
+  const std::uint64_t row = 1024 / type.block_elements * type.block_bytes;
+  std::vector<float> out(1024);
+  for (const std::uint64_t r : {399U, 0U, 200U}) {
+    made.source->read = 0;
+    made.model["w"].rows_into(r, 1, DType::f32, std::as_writable_bytes(std::span(out)));
+    EXPECT_EQ(made.source->read, row);
+  }
+  made.source->read = 0;
+  std::vector<std::uint16_t> halves(1024);
+  for (std::uint64_t r = 0; r < 400; ++r)
+    made.model["w"].rows_into(r, 1, DType::f16, std::as_writable_bytes(std::span(halves)));
+  EXPECT_EQ(made.source->read, 400 * row);
+}
+
+TEST(Rows, OfEveryTypeOfBlocksAreRowsOfTheWhole) {
+  std::size_t types = 0;
+  for (const BlockTypeInfo& type : all_block_types()) {
+    if (!type.id.starts_with("ggml.")) continue;
+    ++types;
+    const Made made = blocks(type, 9, 512);
+    const codecs::BlockForm form = block_form(made.model["w"]);
+    std::vector<float> whole(form.elements());
+    const auto stored = all_of(made.model["w"].main());
+    const std::span<const std::byte> part(stored);
+    type.codec->decode(form, 0, form.elements(), {&part, 1}, whole.data());
+    for (std::uint64_t first = 0; first < 9; ++first)
+      for (const std::uint64_t count : {std::uint64_t{1}, 9 - first}) {
+        std::vector<float> out(count * 512);
+        made.model["w"].rows_into(first, count, DType::f32, std::as_writable_bytes(std::span(out)));
+        EXPECT_EQ(std::memcmp(out.data(), whole.data() + first * 512, out.size() * sizeof(float)), 0) << type.id;
+      }
+  }
+  EXPECT_GT(types, 20U);
 }
 
 }  // namespace

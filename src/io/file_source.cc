@@ -70,6 +70,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
  public:
   FileSource(Fd fd, std::string path, const struct stat& opened, Access access, std::function<Fd()> again)
       : path_(std::move(path)),
+        there_(anchored(path_)),
         opened_(opened),
         access_(access),
         again_(std::move(again)),
@@ -191,12 +192,12 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     }, there{};
     if (::fstat(file_.use()->get(), &held) != 0) base::io_error_of(path_, "read", "cannot be read", errno);
     require_same_content(held);
-    if (::stat(path_.c_str(), &there) != 0) changed("it is no longer there");
+    if (::stat(there_.c_str(), &there) != 0) changed("it is no longer there");
     require_same_file(there);
     require_same_change(held);
   }
 
-  std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), path_); }
+  std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), there_); }
 
  private:
   void require_range(std::uint64_t offset, std::uint64_t length) const {
@@ -246,7 +247,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     base::io_error_of(path_, "changed", "the file changed while it was read: " + how);
   }
 
-  const std::string path_;
+  const std::string path_, there_;  // as given, and anchored()
   const struct stat opened_;
   const Access access_;
   const std::function<Fd()> again_;

@@ -114,17 +114,16 @@ class FilePlace final : public Place {
     if (name == own_) return file_;
     require_relative(name);
     if (!path_) return beside_ ? beside_->open(name) : nullptr;
-    const std::string path = split_path(*path_).folder;
-    return open_in(folder(path), path, name, Access::positional);
+    return open_in(folder(), split_path(std::string(file_->name())).folder, name, Access::positional);
   }
 
  private:
   const std::shared_ptr<const Source> file_;
   const std::optional<std::string> path_;
   // Opened when the first file beside it is: few files have any.
-  Folder folder(const std::string& path) const {
+  Folder folder() const {
     const std::lock_guard lock(opening_);
-    if (!folder_) folder_ = open_folder_path(path);
+    if (!folder_) folder_ = open_folder_path(split_path(*path_).folder);
     return folder_;
   }
 
@@ -137,7 +136,7 @@ class FilePlace final : public Place {
 class FolderPlace final : public Place {
  public:
   FolderPlace(std::string path, Access access)
-      : path_(std::move(path)), folder_(open_folder_path(path_)), access_(access) {}
+      : path_(std::move(path)), there_(anchored(path_)), folder_(open_folder_path(path_)), access_(access) {}
 
   Kind kind() const noexcept override { return Kind::folder; }
   std::string_view name() const noexcept override { return path_; }
@@ -145,7 +144,7 @@ class FolderPlace final : public Place {
   std::vector<std::string> list() const override {
     std::vector<std::string> out;
     std::error_code error, unknown;
-    for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error))
+    for (fs::directory_iterator at(there_, error), end; !error && at != end; at.increment(error))
       out.push_back(at->path().filename().string() + (at->is_directory(unknown) ? "/" : ""));
     if (error) base::io_error_of(path_, "open", "the folder cannot be listed", error.value());
     std::ranges::sort(out);
@@ -163,7 +162,7 @@ class FolderPlace final : public Place {
       const auto [folder, depth] = std::move(left.back());
       left.pop_back();
       std::error_code error, unknown;
-      for (fs::directory_iterator at(folder.empty() ? path_ : join_path(path_, folder), error), end;
+      for (fs::directory_iterator at(folder.empty() ? there_ : join_path(there_, folder), error), end;
            !error && at != end; at.increment(error)) {
         const std::string own = at->path().filename().string();
         std::string name = folder.empty() ? own : folder + "/" + own;
@@ -192,13 +191,13 @@ class FolderPlace final : public Place {
 
   bool leads_out(const fs::path& link) const {
     std::error_code error;
-    const std::string top = fs::canonical(path_, error).string() + "/",
+    const std::string top = fs::canonical(there_, error).string() + "/",
                       target = fs::canonical(link, error).string() + "/";
     return !error && !target.starts_with(top);
   }
   static bool is_blob(std::string_view link) { return link.starts_with("../") && link.find("/blobs/") != link.npos; }
 
-  const std::string path_;
+  const std::string path_, there_;
   const Folder folder_;  // every name is looked up in it, even if `path_` is replaced
   const Access access_;
 };
@@ -240,6 +239,12 @@ class FilesPlace final : public Place {
 };
 
 }  // namespace
+
+std::string anchored(const std::string& path) {
+  std::error_code error;
+  const fs::path out = fs::absolute(path, error);
+  return error ? path : out.string();
+}
 
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path) {
   return std::make_shared<FilePlace>(std::move(file), std::move(path), nullptr);

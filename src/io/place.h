@@ -21,7 +21,11 @@ struct Beneath {
 // Looks up a relative path without ".." below `folder`, and follows no link.
 Beneath look_beneath(int folder, const std::string& relative);
 
-// The place of an open file at `path`, with the other files of its folder.
+// The path from the root, so that it stays what it is when the process changes its directory. The path itself if the
+// system cannot say where it is.
+std::string anchored(const std::string& path);
+
+// The place of an open file at `path`, which is anchored(), with the other files of its folder.
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path);
 
 // The files in a folder and in the folders below it, by their sorted names relative to it. Of links, only those to

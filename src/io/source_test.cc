@@ -21,6 +21,7 @@
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/error.h"
+#include "weighbridge/place.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge {
@@ -220,6 +221,23 @@ TEST_P(FileSources, ChangesAreSeen) {
     EXPECT_EQ(found.kind, Kind::io);
     EXPECT_NE(found.message.find(test.words), std::string::npos) << found.message;
   }
+}
+
+TEST(PositionalFile, ARelativePathStaysTheFileWhenTheProcessChangesItsDirectory) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "models");
+  write_file(folder / "models/a", "12345");
+  write_file(folder / "models/b", "beside");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const auto source = open_file("models/a");
+  const auto place = place_at("models");
+  fs::current_path(before);
+  EXPECT_EQ(source->name(), "models/a");
+  source->check_unchanged();
+  EXPECT_EQ(all_of(*source->place()->open("b")), "beside");
+  EXPECT_EQ(place->list().size(), 2U);
+  EXPECT_EQ(place->open("b")->name(), "models/b");
 }
 
 TEST(PositionalFile, AFileThatShrinksIsIoAndNeverZeros) {

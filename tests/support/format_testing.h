@@ -80,6 +80,13 @@ inline std::string logical_bytes(const core::Payload& p) {
     take(p.tensor.part(p.part).stored().span);
     return out;
   }
+  if (p.make_range) {  // in pieces that end in the middle of whatever it is made of
+    out.resize(p.logical_size);
+    const auto all = std::as_writable_bytes(std::span(out));
+    for (std::size_t at = 0; at < all.size(); at += 1001)
+      p.make_range({}, at, all.subspan(at, std::min<std::size_t>(1001, all.size() - at)));
+    return out;
+  }
   if (p.form == core::Payload::Form::made)
     p.make({}, take);
   else if (p.form == core::Payload::Form::dense)

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "base/fail.h"
 #include "codecs/blocks.h"
 #include "core/blocks.h"
+#include "core/elements.h"
 #include "core/plan_items.h"
 #include "core/shards.h"
 #include "core/words.h"
@@ -72,23 +75,40 @@ void refuse_options(const Options& options) {
     base::misuse("cast", "a cast and a quantization exclude each other");
 }
 
-// Encodes the tensor's values as blocks.
-std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>&)> make_blocks(
-    const Tensor& tensor, const BlockTypeInfo& type) {
-  return [tensor, &type](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
-    constexpr std::size_t kTile = std::size_t{1} << 16;  // a multiple of the elements of every block
+// The tensor's values as blocks.
+class Blocks {
+ public:
+  Blocks(const Tensor& tensor, const BlockTypeInfo& type)
+      : tensor_(tensor), type_(type), elements_(core::elements_of(tensor, DType::f32)) {}
+
+  bool have_ranges() const { return elements_ && core::divides(*elements_, kTile * sizeof(float)); }
+
+  // The bytes from `offset` on. They need not begin or end with a block.
+  void range(const Context& context, std::uint64_t offset, std::span<std::byte> out) const {
+    const std::uint64_t first = offset / type_.block_bytes, end = offset + out.size();
+    const std::uint64_t last = (end + type_.block_bytes - 1) / type_.block_bytes, most = kTile / type_.block_elements;
+    std::vector<float> tile;
+    std::vector<std::byte> blocks;
+    for (std::uint64_t block = first; block < last; block += most) {
+      tile.resize(base::to_size(std::min(most, last - block) * type_.block_elements));
+      elements_->read(block * type_.block_elements, tile.size(), std::as_writable_bytes(std::span(tile)), context);
+      encode(tile, blocks);
+      const std::uint64_t at = block * type_.block_bytes, from = std::max(at, offset),
+                          to = std::min<std::uint64_t>(at + blocks.size(), end);
+      std::memcpy(out.data() + (from - offset), blocks.data() + (from - at), base::to_size(to - from));
+    }
+  }
+
+  // All of them in order, for elements that only come in order.
+  void stream(const Context& context, const std::function<void(std::span<const std::byte>)>& sink) const {
     std::vector<float> tile;
     std::vector<std::byte> blocks;
     const auto flush = [&] {
-      if (!std::ranges::all_of(tile, [](float value) { return std::isfinite(value); }))
-        base::malformed("convert/not-finite", "a value of tensor " + core::quoted(tensor.name()) +
-                                                  " is not finite, so it cannot be quantized");
-      blocks.resize(tile.size() / type.block_elements * type.block_bytes);
-      type.codec->encode(tile, blocks.data());
+      encode(tile, blocks);
       sink(blocks);
       tile.clear();
     };
-    tensor.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
+    tensor_.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
       while (!piece.empty()) {
         const std::size_t before = tile.size(), n = std::min(piece.size() / sizeof(float), kTile - before);
         tile.resize(before + n);
@@ -99,8 +119,23 @@ std::function<void(const Context&, const std::function<void(std::span<const std:
       return true;
     });
     if (!tile.empty()) flush();
-  };
-}
+  }
+
+ private:
+  static constexpr std::size_t kTile = std::size_t{1} << 16;  // a multiple of the elements of every block
+
+  void encode(std::span<const float> tile, std::vector<std::byte>& blocks) const {
+    if (!std::ranges::all_of(tile, [](float value) { return std::isfinite(value); }))
+      base::malformed("convert/not-finite", "a value of tensor " + core::quoted(tensor_.name()) +
+                                                " is not finite, so it cannot be quantized");
+    blocks.resize(tile.size() / type_.block_elements * type_.block_bytes);
+    type_.codec->encode(tile, blocks.data());
+  }
+
+  Tensor tensor_;
+  const BlockTypeInfo& type_;
+  std::unique_ptr<const core::Elements> elements_;
+};
 
 // One tensor of the output.
 struct Out {
@@ -348,7 +383,13 @@ class Planner {
       payload.part = core::main_part(one.from);
     } else if (one.block) {
       payload.form = Form::made;
-      payload.make = make_blocks(one.from, *one.block);
+      const auto blocks = std::make_shared<const Blocks>(one.from, *one.block);
+      if (blocks->have_ranges())
+        payload.make_range = [blocks](const Context& context, std::uint64_t offset, std::span<std::byte> bytes) {
+          blocks->range(context, offset, bytes);
+        };
+      else
+        payload.make = [blocks](const Context& context, const auto& sink) { blocks->stream(context, sink); };
     }
     out.payloads.push_back(std::move(payload));
     out.tensors.push_back({.name = one.from.name(),

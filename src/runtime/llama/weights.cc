@@ -308,14 +308,7 @@ struct Job {
 
   // Rows from row `first` as f32.
   void read_rows(std::size_t first, std::size_t rows, std::span<float> out) const {
-    const auto blocks = ggml_blocks(tensor);
-    if (!blocks) return tensor.rows_into(first, rows, DType::f32, std::as_writable_bytes(out));
-    const codecs::BlockCodec& codec = *blocks->type->codec;
-    const codecs::ByteRange range = codec.range(*blocks, 0, std::uint64_t{first} * to->k, out.size());
-    std::vector<std::byte> read(base::to_size(range.length));
-    tensor.main().read_range(range.offset, range.length, read);
-    const std::span<const std::byte> part(read);
-    codec.decode(*blocks, std::uint64_t{first} * to->k, out.size(), {&part, 1}, out.data());
+    tensor.rows_into(first, rows, DType::f32, std::as_writable_bytes(out));
   }
   // The stored bytes of rows from row `first`.
   void bytes_of_rows(std::size_t first, std::span<std::byte> out) const {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random access to the elements of a tensor, whoever makes them:
+//   stored   raw parts, strided ones, and frames of seekable zstd: Part::read_range()
+//   blocks   of every type in the table of block types, decoded for the requested elements only (core/blocks.h)
+//   cast     any of these in another dtype
+// Other tensors (compressed, sparse, computed) can only be streamed from the start: elements_of() has nothing for them.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "codecs/cast.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::core {
+
+class Elements {
+ public:
+  static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 16;  // what is made of so many stays in the cache
+
+  virtual ~Elements() = default;
+  DType dtype() const noexcept { return dtype_; }
+  std::uint64_t count() const noexcept { return count_; }
+  // Elements that are made together: reading one of them makes them all, so that ranges should begin and end with them.
+  virtual std::uint64_t granularity() const noexcept { return 1; }
+  // How many elements a read should have: with fewer, neighboring reads repeat work; more take memory only.
+  virtual std::uint64_t at_once() const noexcept { return kAtOnce; }
+  // [reads] Fills `out` with the elements [first, first + n), which begin and end at whole bytes. What casts did is
+  // added to the tally, if there is one. Throws Error{io}, Error{malformed}, Error{misuse} for a value that the dtype
+  // lacks.
+  virtual void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&,
+                    codecs::CastTally* tally = nullptr) const = 0;
+
+ protected:
+  Elements(DType dtype, std::uint64_t count) : dtype_(dtype), count_(count) {}
+
+ private:
+  DType dtype_;
+  std::uint64_t count_;
+};
+
+// Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist.
+std::unique_ptr<const Elements> elements_of(const Tensor&, DType);
+// Whether reads of so many bytes, or more, repeat no work: threads can divide the elements.
+bool divides(const Elements&, std::uint64_t bytes) noexcept;
+// The same for elements_of() of the tensor, of which each range of so many bytes has whole elements. False without any.
+bool divides(const Tensor&, DType, std::uint64_t bytes) noexcept;
+// Passes all of them to the sink in order, in pieces of about kPiece bytes. They divide() into such pieces.
+void stream(const Elements&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
+            codecs::CastTally* tally = nullptr);
+
+// Throws Error{misuse} unless the result is that all is well. `first`: the index in the tensor where the cast began.
+void require_cast(const Tensor&, DType from, DType to, const codecs::CastResult&, std::uint64_t first);
+
+}  // namespace weighbridge::core
