@@ -10,6 +10,8 @@
 
 #include "base/checked.h"
 #include "core/draft.h"
+#include "core/elements.h"
+#include "core/payload.h"
 #include "core/plan_text.h"
 #include "core/view.h"
 #include "core/words.h"
@@ -61,6 +63,10 @@ Dequantized dequantized(const Model& model, DType to) {
     const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, DType::f32, tensor.shape());
     draft.tensor(at).write_as(to);
     const std::uint32_t part = draft.add_part("data", DType::f32, tensor.shape(), Encoding::computed, {}, *size);
+    if (auto own = core::elements_of(tensor, DType::f32); own && core::divides(*own, core::kPiece)) {
+      draft.part(part).elements(std::move(own));
+      continue;
+    }
     draft.part(part).make(
         [tensor](const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) {
           tensor.stream_dense(DType::f32, context, sink);

@@ -230,14 +230,14 @@ std::optional<codecs::BlockForm> readable_blocks(const Tensor& tensor) {
   return codecs::block_problem(form).empty() && has_sizes(tensor, form) ? std::optional(form) : std::nullopt;
 }
 
-std::unique_ptr<const Elements> block_elements(const Tensor& tensor) {
+std::shared_ptr<const Elements> block_elements(const Tensor& tensor) {
   const auto form = readable_blocks(tensor);
   if (!form) return nullptr;
   for (const std::string_view role : form->type->roles) {
     const Part part = *tensor.part(role);
     if (!is_direct(part) || info(part.dtype()).bits % 8 != 0) return nullptr;
   }
-  return std::make_unique<BlockElements>(tensor, *form);
+  return std::make_shared<BlockElements>(tensor, *form);
 }
 
 void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::Sink& sink) {

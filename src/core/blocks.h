@@ -24,7 +24,7 @@ std::optional<codecs::BlockForm> readable_blocks(const Tensor&);
 
 // Decodes the blocks of the requested elements only. Null unless the tensor has readable_blocks() and all its parts are
 // stored uncompressed.
-std::unique_ptr<const Elements> block_elements(const Tensor&);
+std::shared_ptr<const Elements> block_elements(const Tensor&);
 // The f32 dense form, in pieces of at most kPiece bytes if the type's decoding unit fits. Streams the main part; reads
 // the others in windows if they are stored uncompressed, else holds them within limits.decoded. Throws
 // Error{unsupported} if this build cannot decode the blocks, Error{malformed} if parts have wrong sizes.

@@ -86,9 +86,9 @@ class Row {
 };
 
 // Delivers whole elements, with their bytes in order.
-class Elements {
+class Collected {
  public:
-  Elements(const Cut& cut, std::uint64_t size, const Sink& sink)
+  Collected(const Cut& cut, std::uint64_t size, const Sink& sink)
       : swap_(cut.swap), sink_(sink), buffer_(base::to_size(std::min(kPiece, size))) {}
   std::span<std::byte> room() { return std::span(buffer_).subspan(used_); }
   bool commit(std::size_t n) {
@@ -245,7 +245,7 @@ void stream_cut(const Part& part, const Cut& cut, const Context& context, const 
     if (left == 0) sink(out);
     return;
   }
-  Elements out(cut, size, sink);
+  Collected out(cut, size, sink);
   for (std::uint64_t r = 0; r < rows.count; ++r) {
     Row row(cut, r, rows.elements, width);
     bool wanted = true;

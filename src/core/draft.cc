@@ -539,6 +539,10 @@ PartDraft& PartDraft::make(
   side().make = std::move(make);
   return *this;
 }
+PartDraft& PartDraft::elements(std::shared_ptr<const Elements> elements) {
+  side().elements = std::move(elements);
+  return *this;
+}
 PartDraft& PartDraft::cut(const Cut& cut) {
   side().cut = cut;
   return *this;

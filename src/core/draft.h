@@ -20,6 +20,8 @@
 
 namespace weighbridge::core {
 
+class Elements;
+
 // A file of a model's folder besides the weights and config.json.
 struct FolderFile {
   std::string name;      // relative to the folder
@@ -97,6 +99,7 @@ class PartDraft {
   PartDraft& pull(Builder::Pull);                 // produces its bytes, if it is computed
   // The same, in pieces of any length, whole on each call unless the sink returns false.
   PartDraft& make(std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)>);
+  PartDraft& elements(std::shared_ptr<const Elements>);  // the same, in any order
 
  private:
   friend class Draft;

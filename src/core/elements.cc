@@ -14,6 +14,7 @@
 #include "core/cut.h"
 #include "core/logical.h"
 #include "core/payload.h"
+#include "core/state.h"
 #include "core/words.h"
 
 namespace weighbridge::core {
@@ -39,7 +40,7 @@ class StoredElements final : public Elements {
 
 class CastElements final : public Elements {
  public:
-  CastElements(Tensor tensor, std::unique_ptr<const Elements> from, DType to)
+  CastElements(Tensor tensor, std::shared_ptr<const Elements> from, DType to)
       : Elements(to, from->count()), tensor_(std::move(tensor)), from_(std::move(from)) {
     if (!codecs::can_cast(from_->dtype(), to))
       require_cast(tensor_, from_->dtype(), to, {codecs::CastStatus::not_allowed}, 0);
@@ -65,26 +66,33 @@ class CastElements final : public Elements {
 
  private:
   Tensor tensor_;
-  std::unique_ptr<const Elements> from_;
+  std::shared_ptr<const Elements> from_;
 };
 
-std::unique_ptr<const Elements> own_elements(const Tensor& tensor) {
+std::shared_ptr<const Elements> own_elements(const Tensor& tensor) {
   if (tensor.unsupported()) return nullptr;
   if (is_quantized(tensor.layout())) return block_elements(tensor);
   if (tensor.layout() != Layout::dense) return nullptr;
   const Part part = tensor.main();
   const bool strided = part.encoding() == Encoding::raw && part.extent() && !part.strides().empty();
   if (info(part.dtype()).bits == 0) return nullptr;
+  if (part.encoding() == Encoding::computed) return computed_elements(part);
   const bool random = is_direct(part) || ((strided || part.encoding() == Encoding::zstd_seekable) && !cut_of(part));
-  return random ? std::make_unique<StoredElements>(part) : nullptr;
+  return random ? std::make_shared<StoredElements>(part) : nullptr;
 }
 
 }  // namespace
 
-std::unique_ptr<const Elements> elements_of(const Tensor& tensor, DType dtype) {
+std::shared_ptr<const Elements> computed_elements(const Part& part) {
+  const std::uint32_t side = Access::record(part).side;
+  return part.encoding() == Encoding::computed && side != kNone ? Access::state(part).part_sides[side].elements
+                                                                : nullptr;
+}
+
+std::shared_ptr<const Elements> elements_of(const Tensor& tensor, DType dtype) {
   auto own = own_elements(tensor);
   if (own == nullptr || own->dtype() == dtype) return own;
-  return std::make_unique<CastElements>(tensor, std::move(own), dtype);
+  return std::make_shared<CastElements>(tensor, std::move(own), dtype);
 }
 
 bool divides(const Elements& elements, std::uint64_t bytes) noexcept {

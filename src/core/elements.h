@@ -2,8 +2,10 @@
 // Random access to the elements of a tensor, whoever makes them:
 //   stored   raw parts, strided ones, and frames of seekable zstd: Part::read_range()
 //   blocks   of every type in the table of block types, decoded for the requested elements only (core/blocks.h)
+//   computed parts whose maker gave their elements (PartDraft::elements())
 //   cast     any of these in another dtype
-// Other tensors (compressed, sparse, computed) can only be streamed from the start: elements_of() has nothing for them.
+// Other tensors (compressed, sparse, computed in order) can only be streamed from the start: elements_of() has nothing
+// for them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -41,7 +43,9 @@ class Elements {
 };
 
 // Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist.
-std::unique_ptr<const Elements> elements_of(const Tensor&, DType);
+std::shared_ptr<const Elements> elements_of(const Tensor&, DType);
+// Those that the maker of a computed part gave; null if it gave none.
+std::shared_ptr<const Elements> computed_elements(const Part&);
 // Whether reads of so many bytes, or more, repeat no work: threads can divide the elements.
 bool divides(const Elements&, std::uint64_t bytes) noexcept;
 // The same for elements_of() of the tensor, of which each range of so many bytes has whole elements. False without any.

@@ -14,6 +14,7 @@
 #include "codecs/zstd_seekable.h"
 #include "core/asking_source.h"
 #include "core/cut.h"
+#include "core/elements.h"
 #include "core/encoding.h"
 #include "core/logical.h"
 #include "core/payload.h"
@@ -284,7 +285,9 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
       return;
     }
     case Encoding::computed:
-      if (const core::PartSide& side = core::Access::state(*this).part_sides[part.side]; side.make)
+      if (const core::PartSide& side = core::Access::state(*this).part_sides[part.side]; side.elements)
+        core::stream(*side.elements, context, sink);
+      else if (side.make)
         stream_made(*this, side, context, sink);
       else
         stream_computed(part, side.pull, context, sink);
@@ -329,6 +332,7 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     });
     return;
   }
+  if (const auto elements = core::computed_elements(*this)) return elements->read(first, count, out, context);
   // Other encoded parts and computed ones are streamed from the start to the last requested element.
   std::uint64_t at = 0, filled = 0;
   const Sink take = [&](std::span<const std::byte> piece) {

@@ -76,8 +76,9 @@ struct PartSide {
   std::vector<std::int64_t> strides;
   std::optional<Cut> cut;
   Entries extra;
-  Builder::Pull pull;  // encoding computed: this, or `make`
+  Builder::Pull pull;  // encoding computed: this, `make`, or `elements`
   std::function<void(const Context&, const std::function<bool(std::span<const std::byte>)>& sink)> make;
+  std::shared_ptr<const Elements> elements{};
 };
 
 struct TensorRecord {

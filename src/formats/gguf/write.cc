@@ -134,7 +134,7 @@ class Blocks {
 
   Tensor tensor_;
   const BlockTypeInfo& type_;
-  std::unique_ptr<const core::Elements> elements_;
+  std::shared_ptr<const core::Elements> elements_;
 };
 
 // One tensor of the output.
