@@ -62,10 +62,10 @@ class AskingSource final : public Source {
 // Reads a range of a file from front to back, in pieces of at most 1 MiB: use(offset, bytes) counts them, and returns
 // whether to go on.
 template <class Use> void read_pieces(const Source& source, std::uint64_t begin, std::uint64_t end, Use&& use) {
-  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-  std::vector<std::byte> buffer(base::to_size(std::min(kPiece, end - begin)));
+  constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
+  std::vector<std::byte> buffer(base::to_size(std::min(kReadAtOnce, end - begin)));
   while (begin < end) {
-    const auto piece = std::span(buffer).first(base::to_size(std::min(kPiece, end - begin)));
+    const auto piece = std::span(buffer).first(base::to_size(std::min(kReadAtOnce, end - begin)));
     source.read_at(begin, piece);
     if (!use(begin, std::span<const std::byte>(piece))) return;
     begin += piece.size();

@@ -171,7 +171,7 @@ TEST(Cancel, StopsEveryJobSoon) {
 Made blocks(const BlockTypeInfo& type, std::uint64_t rows, std::uint64_t row) {
   const std::uint64_t size = rows * row / type.block_elements * type.block_bytes, shape[] = {rows, row};
   Made out;
-  out.source = std::make_shared<Watched>(pattern(size));
+  out.source = std::make_shared<Watched>(noise(size));
   Draft draft;
   const std::uint32_t source = draft.add_source(out.source);
   const std::uint32_t at = draft.add_tensor("w", type.layout, DType::f32, shape);
