@@ -32,10 +32,13 @@ def measured(program, filter_, o):
 
 def library(results, o):
     to_us = {"ns": 1e-3, "us": 1, "ms": 1e3}
-    for name, all_ in measured(o.library, "^open_file/[a-z]+/(1000|100000)$|^find_by_name$", o).items():
+    for name, all_ in measured(o.library, "^open_file/[a-z]+/(1000|100000)$|^find_by_name$|^row_of_blocks$", o).items():
         times = figures([one["real_time"] * to_us[one["time_unit"]] / 1e3 for one in all_])
         if name == "find_by_name":
             results.row("library", "find a name among 100,000", times)
+            continue
+        if name == "row_of_blocks":
+            results.row("library", "one row of 128,256 x 4,096 as q4_k", {**times, "asked": 1})
             continue
         _, form, count = name.split("/")
         results.row("library", f"open .{form}, {int(count):,} tensors", {**times, "asked": OPENED_IN_US[int(count)] / 1e3})

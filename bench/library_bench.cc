@@ -79,6 +79,35 @@ std::vector<std::byte> noise(std::size_t size) {
   return out;
 }
 
+// One row, near the end, of an embedding as q4_k with arbitrary blocks.
+void row_of_blocks(benchmark::State& state) {
+  constexpr std::uint64_t kRows = 128256, kColumns = 4096, kRow = 100000;
+  const wb::BlockTypeInfo& type = *wb::find_block_type("ggml.q4_k");
+  const std::uint64_t row = kColumns / type.block_elements * type.block_bytes;
+  const auto blocks = std::make_shared<const std::vector<std::byte>>(noise(kRows * row));
+  wb::Builder builder;
+  builder.object("w", type.layout, {kRows, kColumns}, {{"type", wb::Value::text(std::string(type.type_attribute))}},
+                 {{std::string(type.roles[0]), wb::DType::u8, {kRows * row}, {*blocks, blocks}}});
+  const wb::Model model = builder.build();
+  std::vector<float> out(kColumns), expected(kColumns);
+  const auto bytes = std::as_writable_bytes(std::span(out));
+  model["w"].rows_into(kRow, 1, wb::DType::f32, bytes);
+  wb::codecs::BlockForm form;
+  form.type = &type;
+  form.rank = 1;
+  form.rows = 1;
+  form.columns = form.row = kColumns;
+  form.dtypes = {wb::DType::u8};
+  const std::array<std::span<const std::byte>, 1> parts{std::span(*blocks).subspan(kRow * row, row)};
+  type.codec->decode(form, 0, kColumns, parts, expected.data());
+  if (std::memcmp(out.data(), expected.data(), bytes.size()) != 0) return state.SkipWithError("the row is wrong");
+  for (auto _ : state) {
+    model["w"].rows_into(kRow, 1, wb::DType::f32, bytes);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(row_of_blocks);
+
 // Each thread works on its own megabyte in cache: the rate of one core. The sum over threads is the machine's roof.
 template <class Function> void roof(benchmark::State& state, Function&& function) {
   const std::vector<std::byte> data = noise(std::size_t{1} << 20);

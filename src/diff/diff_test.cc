@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "core/draft.h"
 #include "support/thrown.h"
 
 namespace weighbridge {
@@ -379,6 +382,37 @@ TEST(Diff, ASparseTensorIsComparedWithinTheLimitOfMemory) {
   EXPECT_EQ(found.incomparable, 1u);
   EXPECT_NE(found.tensors[0].why.find("the limit of 268435456 for memory"), std::string::npos);
   EXPECT_EQ(diff(sparse(1), model_of({{"x", {1}, {1}}}), {.match = Match::content}).different, 2u);
+}
+
+// Sparse tensors that are too large to be dense are compared part by part, and a thread reads ahead in one of the two.
+TEST(Diff, TheHookOfASparseComparisonIsCalledByOneThreadAtATime) {
+  const auto sparse = [] {
+    constexpr std::uint64_t kEntries = 1 << 16, kShape[] = {std::uint64_t{1} << 40, 1}, kCoords[] = {2, kEntries};
+    core::Draft draft;
+    draft.add_tensor("s", Layout::sparse_coo, DType::f32, kShape);
+    const auto part = [&](std::string_view role, DType dtype, Shape shape, std::uint64_t size) {
+      const std::uint32_t at = draft.add_part(role, dtype, shape, Encoding::computed, {}, size);
+      draft.part(at).pull([size](std::uint64_t offset, std::span<std::byte> out) {
+        const auto n = static_cast<std::size_t>(std::min<std::uint64_t>({out.size(), size - offset, 4096}));
+        std::memset(out.data(), 0, n);
+        return n;
+      });
+    };
+    part("values", DType::f32, std::span(&kEntries, 1), kEntries * 4);
+    part("coords", DType::u64, kCoords, kEntries * 16);
+    draft.index_names();
+    return draft.finish();
+  };
+  std::atomic<int> inside{0}, most{0};
+  Context context;
+  context.progress = [&](std::uint64_t, std::uint64_t) {
+    most = std::max(most.load(), ++inside);
+    std::this_thread::yield();
+    --inside;
+    return true;
+  };
+  EXPECT_TRUE(diff(sparse(), sparse(), {}, context).equal());
+  EXPECT_EQ(most, 1);
 }
 
 TEST(Diff, ManyTensorsOfOneContentArePairedInReasonableTime) {
