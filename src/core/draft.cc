@@ -394,7 +394,7 @@ const std::vector<Value::Entry>& Draft::attributes() const noexcept { return sta
 const Value* Draft::attribute(std::string_view key) {
   const std::vector<Value::Entry>& all = state_->attributes.all;
   if (!keys_) {
-    keys_ = std::make_unique<Keys>(std::set<std::uint32_t, Keys::Order>(Keys::Order{&all}));
+    keys_ = std::make_unique<Keys>(Keys{std::set<std::uint32_t, Keys::Order>(Keys::Order{&all})});
     ordered_ = 0;
   }
   for (; ordered_ < all.size(); ++ordered_) keys_->order.insert(narrow(ordered_, "attributes"));
