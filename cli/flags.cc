@@ -71,7 +71,7 @@ constexpr Where kComputes = in::inspect | in::verify | in::convert | in::edit | 
                             in::diff | in::doctor | in::manifest | in::explain | in::khlnary | in::slm | kVectors |
                             in::tokenize | in::generate | in::perplexity;
 
-constexpr double kMost = Range{}.most, kLargest = std::numeric_limits<double>::max();
+constexpr double kNoLimit = Range{}.most, kLargest = std::numeric_limits<double>::max();
 
 std::vector<std::string_view> writable_formats() {
   std::vector<std::string_view> out;
