@@ -316,7 +316,7 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     convert::WithModules whole = convert::with_modules(out.model, context);
     out.model = std::move(whole.model);
     out.files = std::move(whole.files);
-    out.computed = !out.files.empty();
+    out.computed = out.computed || !out.files.empty();
     add(out.changes, std::move(whole.changes));
   }
   if (to.name == "embd" || !options.gguf.naming.empty()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -64,23 +65,43 @@ TEST(Plan, NamesTheFactorThatAnNvfp4MatrixIsMultipliedBy) {
   }
 }
 
-TEST(Plan, DequantizeMakesOnlyQuantizedTensorsDenseWhereverTheyCouldBeKept) {
-  const std::string block =
-      std::string("\x00\x3c\x01\xff\x7f\x80", 6) + std::string(28, '\x02');  // q8_0: a scale of 1, and codes
-  const float other[] = {1.5F, 65536.0F};
+// A tensor of one block of q8_0, "q", and a dense one.
+Model with_one_block() {
+  static const std::string block =
+      std::string("\x00\x3c\x01\xff\x7f\x80", 6) + std::string(28, '\x02');  // a scale of 1, and codes
+  static const float other[] = {1.5F, 65536.0F};
   core::Draft draft;
   const std::uint32_t codes = draft.add_source(memory_source({std::as_bytes(std::span(block)), nullptr}));
   const std::uint32_t values = draft.add_source(memory_source({std::as_bytes(std::span(other)), nullptr}));
   const std::uint64_t dims[] = {1, 32}, bytes[] = {34}, two[] = {2};
   const BlockTypeInfo* const type = find_block_type("ggml.q8_0");
-  ASSERT_NE(type, nullptr);
   const std::uint32_t at = draft.add_tensor("q", type->layout, DType::f32, dims);
   draft.add_part("data", DType::u8, bytes, Encoding::raw, {codes, 0, 34}, 34);
   draft.tensor(at).block_type(type).attribute("type", Value::text(std::string(type->type_attribute)));
   draft.add_tensor("dense", Layout::dense, DType::f32, two);
   draft.add_part("data", DType::f32, two, Encoding::raw, {values, 0, 8}, 8);
   draft.index_names();
-  const Model model = draft.finish();
+  return draft.finish();
+}
+
+TEST(Plan, DequantizingChecksTheDigestsOfItsInput) {
+  const Folder folder;
+  plan(with_one_block(), "zt", {.digest = "sha256"}).execute(folder / "q.zt");
+  const Extent extent = *open(folder / "q.zt")["q"].main().extent();
+  {
+    std::fstream file(folder / "q.zt", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(extent.offset + 5));
+    file.put('\x01');
+  }
+  for (const std::string_view to : {"safetensors", "zt", "gguf"}) {
+    SCOPED_TRACE(to);
+    const Plan made = plan(open(folder / "q.zt"), to, {.dequantize = DType::f16});
+    EXPECT_EQ(thrown([&] { made.execute(folder / "out"); }).rule, "zt/digest");
+  }
+}
+
+TEST(Plan, DequantizeMakesOnlyQuantizedTensorsDenseWhereverTheyCouldBeKept) {
+  const Model model = with_one_block();
   for (const std::string_view to : {"safetensors", "zt", "zt2", "gguf", "npz", "pytorch"}) {
     SCOPED_TRACE(to);
     const Plan made = plan(model, to, {.dequantize = DType::f16});
