@@ -12,7 +12,6 @@
 #include "base/fail.h"
 #include "codecs/cast.h"
 #include "core/blocks.h"
-#include "core/coded.h"
 #include "core/dense.h"
 #include "core/elements.h"
 #include "core/payload.h"
@@ -30,11 +29,6 @@ std::string quoted(const Tensor& tensor) { return core::quoted(tensor.name()); }
 
 void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
-}
-
-// Codes of a scheme have no values in another dtype.
-void require_castable(const Tensor& tensor) {
-  core::require_values(tensor, "its elements are not the numbers of a weight, and cannot be cast");
 }
 
 // Bytes of the dense form; throws if they exceed the caller's limit, or are out of proportion to what is stored.
@@ -186,7 +180,7 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
     filled += piece.size();
     return filled < out.size();
   };
-  if (dtype != this->dtype()) require_castable(*this);
+  if (dtype != this->dtype()) core::require_castable(*this);
   if (out.empty()) return;
   if (const auto elements = core::elements_of(*this, dtype)) return elements->read(first * row, *wanted, out, context);
   if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/blocks.h"
+#include "core/coded.h"
 #include "core/cut.h"
 #include "core/logical.h"
 #include "core/payload.h"
@@ -92,6 +93,7 @@ std::shared_ptr<const Elements> computed_elements(const Part& part) {
 std::shared_ptr<const Elements> elements_of(const Tensor& tensor, DType dtype) {
   auto own = own_elements(tensor);
   if (own == nullptr || own->dtype() == dtype) return own;
+  require_castable(tensor);
   return std::make_shared<CastElements>(tensor, std::move(own), dtype);
 }
 
@@ -121,6 +123,10 @@ void stream(const Elements& elements, const Context& context,
     if (!sink(piece)) return;
     done += n;
   }
+}
+
+void require_castable(const Tensor& tensor) {
+  require_values(tensor, "its elements are not the numbers of a weight, and cannot be cast");
 }
 
 void require_cast(const Tensor& tensor, DType from, DType to, const codecs::CastResult& result, std::uint64_t first) {

@@ -42,7 +42,8 @@ class Elements {
   std::uint64_t count_;
 };
 
-// Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist.
+// Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist, and
+// as require_castable().
 std::shared_ptr<const Elements> elements_of(const Tensor&, DType);
 // Those that the maker of a computed part gave; null if it gave none.
 std::shared_ptr<const Elements> computed_elements(const Part&);
@@ -54,6 +55,8 @@ bool divides(const Tensor&, DType, std::uint64_t bytes) noexcept;
 void stream(const Elements&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
             codecs::CastTally* tally = nullptr);
 
+// Throws Error{unsupported} for codes of a scheme, which have no values in another dtype.
+void require_castable(const Tensor&);
 // Throws Error{misuse} unless the result is that all is well. `first`: the index in the tensor where the cast began.
 void require_cast(const Tensor&, DType from, DType to, const codecs::CastResult&, std::uint64_t first);
 
