@@ -79,6 +79,17 @@ std::vector<std::byte> noise(std::size_t size) {
   return out;
 }
 
+// A row of so many elements.
+wb::codecs::BlockForm row_form(const wb::BlockTypeInfo& type, std::uint64_t elements) {
+  wb::codecs::BlockForm form;
+  form.type = &type;
+  form.rank = 1;
+  form.rows = 1;
+  form.columns = form.row = elements;
+  form.dtypes = {wb::DType::u8};
+  return form;
+}
+
 // One row, near the end, of an embedding as q4_k with arbitrary blocks.
 void row_of_blocks(benchmark::State& state) {
   constexpr std::uint64_t kRows = 128256, kColumns = 4096, kRow = 100000;
@@ -92,12 +103,7 @@ void row_of_blocks(benchmark::State& state) {
   std::vector<float> out(kColumns), expected(kColumns);
   const auto bytes = std::as_writable_bytes(std::span(out));
   model["w"].rows_into(kRow, 1, wb::DType::f32, bytes);
-  wb::codecs::BlockForm form;
-  form.type = &type;
-  form.rank = 1;
-  form.rows = 1;
-  form.columns = form.row = kColumns;
-  form.dtypes = {wb::DType::u8};
+  const wb::codecs::BlockForm form = row_form(type, kColumns);
   const std::array<std::span<const std::byte>, 1> parts{std::span(*blocks).subspan(kRow * row, row)};
   type.codec->decode(form, 0, kColumns, parts, expected.data());
   if (std::memcmp(out.data(), expected.data(), bytes.size()) != 0) return state.SkipWithError("the row is wrong");
@@ -136,12 +142,7 @@ void decode_blocks(benchmark::State& state, const wb::BlockTypeInfo& type) {
   std::vector<std::byte> blocks = noise(kElements / type.block_elements * type.block_bytes);
   for (std::byte& b : blocks) b &= std::byte{0x3B};  // an f16 below 1, whichever bytes it has
   std::vector<float> out(kElements);
-  wb::codecs::BlockForm form;
-  form.type = &type;
-  form.rank = 1;
-  form.rows = 1;
-  form.columns = form.row = kElements;
-  form.dtypes = {wb::DType::u8};
+  const wb::codecs::BlockForm form = row_form(type, kElements);
   if (!wb::codecs::block_problem(form).empty()) return state.SkipWithError("the blocks cannot be decoded");
   const std::array<std::span<const std::byte>, 1> parts{blocks};
   for (auto _ : state) {
