@@ -26,12 +26,15 @@ if(BUILD_SHARED_LIBS)
   set(pc_requires Requires.private)
 endif()
 configure_file(cmake/weighbridge.pc.in ${PROJECT_BINARY_DIR}/weighbridge.pc @ONLY)
+set(cxx_libraries "-lstdc++ -lm")
 set(chain_library -lweighbridge_chain)
 if(BUILD_SHARED_LIBS)
   set(chain_library "")  # part of the shared library
+  set(cxx_libraries "")
 endif()
 configure_file(cmake/weighbridge-chain.pc.in ${PROJECT_BINARY_DIR}/weighbridge-chain.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc ${PROJECT_BINARY_DIR}/weighbridge-chain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+configure_file(cmake/weighbridge-c.pc.in ${PROJECT_BINARY_DIR}/weighbridge-c.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weighbridge.pc ${PROJECT_BINARY_DIR}/weighbridge-chain.pc ${PROJECT_BINARY_DIR}/weighbridge-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # The command
 install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)

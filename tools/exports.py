@@ -61,6 +61,11 @@ def declared(code, scope=""):
                 yield "function", scope + (f"operator{head.split('operator')[1].split('(')[0].strip()}" if "operator" in name else name[-1])
 
 
+def c_names():
+    """The functions of the header for C."""
+    return set(re.findall(r"\b(wb_\w+)\(", code_of((ROOT / "include/weighbridge/c.h").read_text(encoding="utf-8"))))
+
+
 def public_names():
     """kind -> the names of all public headers."""
     names = {"class": set(), "function": set()}
@@ -75,14 +80,14 @@ def public_names():
 
 def stray_exports(demangled):
     """Those of a library's exported names, demangled, that no public header declares."""
-    names = public_names()
+    names, c_functions = public_names(), c_names()
     prefix = re.compile(r"(?:typeinfo for |typeinfo name for |vtable for |guard variable for )?")
 
     def is_public(name):
         name = prefix.sub("", name, count=1)
         function = re.match(r"[\w:]+", name)
         return (function is not None and function[0] in names["function"] or
-                any(name == each or name.startswith(each + "::") for each in names["class"]))
+                name in c_functions or any(name == each or name.startswith(each + "::") for each in names["class"]))
 
     return [name for name in demangled if not is_public(name)]
 
@@ -94,10 +99,11 @@ def map_text():
         lines += [f'"typeinfo for {name}"', f'"typeinfo name for {name}"', f'"vtable for {name}"', f"{name}::*"]
     for name in sorted(names["function"]):
         lines += [f"{name}[!_a-zA-Z0-9]*"]  # its parameters, or a tag of the ABI
+    in_c = "".join(f"    {name};\n" for name in sorted(c_names()))
     body = "".join(f"      {line};\n" for line in lines)
     return ("/* What a shared library exports: what the public headers declare. Written by tools/exports.py.\n"
             "   SPDX-License-Identifier: Apache-2.0 */\n"
-            "{\n  global:\n    extern \"C++\" {\n" + body + "    };\n  local:\n    *;\n};\n")
+            "{\n  global:\n" + in_c + "    extern \"C++\" {\n" + body + "    };\n  local:\n    *;\n};\n")
 
 
 def main():

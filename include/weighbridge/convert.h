@@ -234,6 +234,8 @@ class Plan {
 /// Reads no payload except `embeddings.position_ids` for EMBD (reading E14), g_idx with Options::gptq, and all with
 /// ZtOptions::sparse; there it may throw the same errors as members marked [reads], and uses the context.
 Plan plan(const Model&, std::string_view format, const Options& = {}, const Context& = {});
+/// The name of the format that save() writes to this path. Throws Error{misuse} if no format is written to such files.
+std::string_view format_of_output(const std::string& path, const Options& = {});
 /// [reads] plan() and Plan::execute(), with the format of the path's extension. A path that ends in / means a Hugging
 /// Face folder.
 Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});

@@ -425,7 +425,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   return convert::PlanMaker::make(std::move(rep), more, options);
 }
 
-Written save(const Model& model, const std::string& path, const Options& options, const Context& context) {
+std::string_view format_of_output(const std::string& path, const Options& options) {
   const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
   std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
   for (char& c : extension)
@@ -439,7 +439,11 @@ Written save(const Model& model, const std::string& path, const Options& options
       writer_of(named->info.name);  // throws: it is only read
     base::misuse("unknown-extension", "no format is written to files called " + quote(path) + ": give the format");
   }
-  return plan(model, format->name, options, context).execute(path, context);
+  return format->name;
+}
+
+Written save(const Model& model, const std::string& path, const Options& options, const Context& context) {
+  return plan(model, format_of_output(path, options), options, context).execute(path, context);
 }
 
 }  // namespace weighbridge

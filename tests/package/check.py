@@ -161,6 +161,11 @@ def pkg_config(a):
     program = a.work / "pkg-config/consumer"
     run(a.compiler, "-std=c++20", CONSUMER / "main.cc", "-o", program, *flags)
     consumer_says_ok(program)
+    # A program in C knows nothing of C++: the flags name its library too.
+    flags = run("pkg-config", "--cflags", "--libs", "weighbridge-c", env=environment).split()
+    in_c = a.work / "pkg-config/in-c"
+    run(shutil.which("cc") or "gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", CONSUMER / "main.c", "-o", in_c, *flags)
+    assert run(in_c, a.work / "pkg-config") == "ok\n"
 
 
 def files_below(folder):

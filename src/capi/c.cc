@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of weighbridge/c.h over the library. Owns the only place where its exceptions become values.
+#include "weighbridge/c.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "core/elements.h"
+#include "core/words.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/dtype.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/json.h"
+#include "weighbridge/open.h"
+#include "weighbridge/verify.h"
+#include "weighbridge/version.h"
+
+using namespace weighbridge;
+
+struct wb_error {
+  wb_kind kind = WB_INTERNAL;
+  Finding finding{};
+  std::string message{};
+};
+struct wb_job {
+  Limits limits{};
+  std::shared_ptr<Executor> executor{};
+  wb_progress progress = nullptr;
+  void* user = nullptr;
+  std::atomic<bool> cancelled{false};
+};
+struct wb_options {
+  OpenOptions open{};
+  Options convert{};
+  std::string to{};
+};
+struct wb_model {
+  explicit wb_model(Model opened) : model(std::move(opened)) {
+    names.reserve(model.size());
+    for (const Tensor& tensor : model) names.emplace_back(tensor.name());
+  }
+  Model model;
+  std::vector<std::string> names;  // each ends with a NUL, unlike those of the model
+};
+struct wb_plan {
+  Plan plan;
+  std::string from, path;  // the names of input and output
+};
+
+namespace {
+
+static_assert(std::atomic<bool>::is_always_lock_free, "wb_job_cancel() may be called by a signal handler");
+
+// Nothing can be allocated for it, so it is always there.
+wb_error& no_memory() {
+  static wb_error error{WB_MEMORY, {}, "there is not enough memory"};
+  return error;
+}
+
+wb_kind kind_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::malformed: return WB_MALFORMED;
+    case Kind::unsupported: return WB_UNSUPPORTED;
+    case Kind::misuse: return WB_MISUSE;
+    case Kind::io: return WB_IO;
+    case Kind::limit: return WB_LIMIT;
+  }
+  return WB_INTERNAL;
+}
+
+// Runs `work` and returns what it throws.
+template <class Work> wb_error* guarded(Work&& work) noexcept {
+  try {
+    try {
+      work();
+      return nullptr;
+    } catch (const Error& error) {
+      return new wb_error{kind_of(error.kind()), error.finding(), error.what()};
+    } catch (const Cancelled& cancelled) {
+      return new wb_error{WB_CANCELLED, {}, cancelled.what()};
+    } catch (const std::bad_alloc&) {
+      return &no_memory();
+    } catch (const std::exception& error) {
+      return new wb_error{WB_INTERNAL, {}, error.what()};
+    }
+  } catch (...) {
+    return &no_memory();
+  }
+}
+
+template <class T> const T& given(const T* object, const char* what) {
+  if (object == nullptr) base::misuse("null", std::string(what) + " is NULL");
+  return *object;
+}
+
+Context context_of(const wb_job* job) {
+  Context out;
+  if (job == nullptr) return out;
+  out.limits = job->limits;
+  out.executor = job->executor;
+  out.progress = [job](std::uint64_t done, std::uint64_t total) {
+    if (job->cancelled.load(std::memory_order_relaxed)) return false;
+    return job->progress == nullptr || job->progress(done, total, job->user) != 0;
+  };
+  return out;
+}
+
+char* text_of(std::string_view text) {
+  auto* const out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) throw std::bad_alloc();
+  std::memcpy(out, text.data(), text.size());
+  out[text.size()] = '\0';
+  return out;
+}
+
+Tensor tensor_of(const wb_model* model, std::size_t tensor) {
+  const Model& all = given(model, "the model").model;
+  if (tensor >= all.size())
+    base::misuse("tensor", "there is no tensor " + std::to_string(tensor) + " of " + std::to_string(all.size()));
+  return all[static_cast<std::uint32_t>(tensor)];
+}
+
+// What an accessor returns for a tensor, or `otherwise` if there is none.
+template <class T, class Get> T of_tensor(const wb_model* model, std::size_t tensor, T otherwise, Get&& get) noexcept {
+  if (model == nullptr || tensor >= model->model.size()) return otherwise;
+  return get(model->model[static_cast<std::uint32_t>(tensor)]);
+}
+
+DType named_dtype(const Tensor& tensor, const char* name) {
+  if (name == nullptr) return tensor.dtype();
+  if (const auto found = dtype_from_name(name)) return *found;
+  base::misuse("dtype", core::quoted(name) + " is no dtype");
+}
+
+void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t count, std::span<std::byte> out,
+          const Context& context) {
+  const std::uint64_t all = base::element_count(tensor.shape()).value_or(0), bits = info(dtype).bits;
+  const auto begin = packed_size(dtype, first), size = packed_size(dtype, count);
+  if (!base::fits(first, count, all) || !begin || size != out.size() || first * bits % 8 != 0)
+    base::misuse("range", "elements [" + std::to_string(first) + ", " + std::to_string(first) + " + " +
+                              std::to_string(count) + ") of " + std::to_string(all) + " are not " +
+                              std::to_string(out.size()) + " whole bytes");
+  if (out.empty()) return;
+  if (const auto elements = core::elements_of(tensor, dtype)) return elements->read(first, count, out, context);
+  std::uint64_t at = 0, filled = 0;
+  tensor.stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
+    const std::size_t skip = base::to_size(std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0));
+    at += piece.size();
+    piece = piece.subspan(skip);
+    piece = piece.first(std::min<std::size_t>(piece.size(), out.size() - filled));
+    std::ranges::copy(piece, out.begin() + static_cast<std::ptrdiff_t>(filled));
+    filled += piece.size();
+    return filled < out.size();
+  });
+}
+
+struct Limit {
+  std::string_view name;
+  std::uint64_t Limits::*member;
+};
+constexpr Limit kLimits[] = {{"memory", &Limits::memory},   {"header", &Limits::header}, {"tensors", &Limits::tensors},
+                             {"decoded", &Limits::decoded}, {"work", &Limits::work},     {"output", &Limits::output}};
+
+bool is_true(std::string_view option, std::string_view text) {
+  if (text != "true" && text != "false")
+    base::misuse(std::string(option), std::string(option) + " is \"true\" or \"false\", not " + core::quoted(text));
+  return text == "true";
+}
+
+void set_option(wb_options& options, std::string_view name, std::string_view text) {
+  if (name == "format") {
+    options.open.format = text;
+  } else if (name == "checks") {
+    if (text != "all" && text != "structure")
+      base::misuse("checks", "checks is \"all\" or \"structure\", not " + core::quoted(text));
+    options.open.checks = text == "all" ? Checks::all : Checks::structure;
+  } else if (name == "checksum-form") {
+    options.open.checksum_form = text;
+  } else if (name == "to") {
+    options.to = text;
+  } else if (name == "version") {
+    options.convert.version = text;
+  } else if (name == "replace") {
+    options.convert.replace = is_true(name, text);
+  } else if (name == "level") {
+    std::size_t used = 0;
+    int level = 0;
+    try {
+      level = std::stoi(std::string(text), &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != text.size() || level < 0 || level > Options::kHighestLevel)
+      base::misuse("level", "level is a number from 0 to " + std::to_string(Options::kHighestLevel) + ", not " +
+                                core::quoted(text));
+    options.convert.level = level;
+  } else {
+    options.convert.set(name, text);
+  }
+}
+
+OpenOptions open_options(const wb_options* options) { return options == nullptr ? OpenOptions{} : options->open; }
+
+}  // namespace
+
+extern "C" {
+
+const char* wb_version(void) {
+  static const std::string text(version());
+  return text.c_str();
+}
+void wb_text_free(char* text) { std::free(text); }
+
+wb_kind wb_error_kind(const wb_error* error) { return error->kind; }
+const char* wb_error_message(const wb_error* error) { return error->message.c_str(); }
+const char* wb_error_rule(const wb_error* error) { return error->finding.rule.c_str(); }
+const char* wb_error_file(const wb_error* error) { return error->finding.file.name.c_str(); }
+const char* wb_error_expected(const wb_error* error) { return error->finding.expected.c_str(); }
+const char* wb_error_found(const wb_error* error) { return error->finding.found.c_str(); }
+const char* wb_error_hint(const wb_error* error) { return error->finding.hint.name.c_str(); }
+int wb_error_offset(const wb_error* error, std::uint64_t* offset) {
+  if (!error->finding.offset) return 0;
+  if (offset != nullptr) *offset = *error->finding.offset;
+  return 1;
+}
+void wb_error_free(wb_error* error) {
+  if (error != &no_memory()) delete error;
+}
+
+wb_error* wb_job_new(wb_job** out) {
+  return guarded([&] { *out = new wb_job; });
+}
+wb_error* wb_job_set_limit(wb_job* job, const char* name, std::uint64_t value) {
+  return guarded([&] {
+    const std::string_view wanted = name == nullptr ? "" : name;
+    if (wanted == "depth") {
+      job->limits.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
+      return;
+    }
+    const auto* const found = std::ranges::find(kLimits, wanted, &Limit::name);
+    if (found == std::end(kLimits)) base::misuse("limit", core::quoted(wanted) + " is no limit");
+    job->limits.*found->member = value;
+  });
+}
+wb_error* wb_job_set_threads(wb_job* job, unsigned threads) {
+  return guarded([&] { job->executor = threads == 1 ? nullptr : thread_executor(threads); });
+}
+void wb_job_set_progress(wb_job* job, wb_progress progress, void* user) {
+  job->progress = progress;
+  job->user = user;
+}
+void wb_job_cancel(wb_job* job) { job->cancelled.store(true, std::memory_order_relaxed); }
+void wb_job_free(wb_job* job) { delete job; }
+
+wb_error* wb_options_new(wb_options** out) {
+  return guarded([&] { *out = new wb_options; });
+}
+wb_error* wb_options_set(wb_options* options, const char* name, const char* value) {
+  return guarded([&] {
+    given(name, "the name of an option"), given(value, "the value of an option");
+    set_option(*options, name, value);
+  });
+}
+void wb_options_free(wb_options* options) { delete options; }
+
+wb_error* wb_open(const char* path, const wb_options* options, const wb_job* job, wb_model** out) {
+  return guarded([&] {
+    given(path, "the path");
+    *out = new wb_model(open(std::string(path), context_of(job), open_options(options)));
+  });
+}
+const char* wb_model_format(const wb_model* model) { return model->model.format().data(); }  // a static text
+std::size_t wb_model_size(const wb_model* model) { return model->model.size(); }
+std::size_t wb_model_find(const wb_model* model, const char* name, std::size_t length) {
+  const auto found = model->model.find(std::string_view(name, length));
+  return found ? found->index() : model->model.size();
+}
+const char* wb_tensor_name(const wb_model* model, std::size_t tensor, std::size_t* length) {
+  const std::string* const name = model != nullptr && tensor < model->names.size() ? &model->names[tensor] : nullptr;
+  if (length != nullptr) *length = name == nullptr ? 0 : name->size();
+  return name == nullptr ? nullptr : name->c_str();
+}
+const char* wb_tensor_dtype(const wb_model* model, std::size_t tensor) {
+  return of_tensor(model, tensor, static_cast<const char*>(nullptr),
+                   [](const Tensor& t) { return name(t.dtype()).data(); });  // a static text
+}
+std::size_t wb_tensor_rank(const wb_model* model, std::size_t tensor) {
+  return of_tensor(model, tensor, std::size_t{0}, [](const Tensor& t) { return t.shape().size(); });
+}
+const std::uint64_t* wb_tensor_shape(const wb_model* model, std::size_t tensor) {
+  return of_tensor(model, tensor, static_cast<const std::uint64_t*>(nullptr),
+                   [](const Tensor& t) { return t.shape().empty() ? nullptr : t.shape().data(); });
+}
+std::uint64_t wb_tensor_count(const wb_model* model, std::size_t tensor) {
+  return of_tensor(model, tensor, std::uint64_t{0},
+                   [](const Tensor& t) { return base::element_count(t.shape()).value_or(0); });
+}
+void wb_model_free(wb_model* model) { delete model; }
+
+wb_error* wb_read(const wb_model* model, std::size_t tensor, const char* dtype, std::uint64_t first,
+                  std::uint64_t count, void* out, std::size_t size, const wb_job* job) {
+  return guarded([&] {
+    const Tensor from = tensor_of(model, tensor);
+    if (const Finding* const why = from.unsupported()) throw Error(*why);
+    if (size > 0 && out == nullptr) base::misuse("null", "the output is NULL");
+    read(from, named_dtype(from, dtype), first, count, {static_cast<std::byte*>(out), size}, context_of(job));
+  });
+}
+wb_error* wb_inspect(const wb_model* model, const char* path, char** json) {
+  return guarded([&] {
+    const Model& from = given(model, "the model").model;
+    std::vector<std::uint32_t> all(from.size());
+    for (std::uint32_t i = 0; i < from.size(); ++i) all[i] = i;
+    *json = text_of(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
+  });
+}
+wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, wb_verdict* verdict, char** json) {
+  return guarded([&] {
+    given(path, "the path");
+    const Verdict found = verify(std::string(path), context_of(job), open_options(options));
+    char* const text = json == nullptr ? nullptr : text_of(to_json(path, found));
+    if (json != nullptr) *json = text;
+    if (verdict != nullptr)
+      *verdict = !found.report.valid()                                             ? WB_INVALID
+                 : found.report.unsupported() > 0 || !found.not_known_safe.empty() ? WB_INCONCLUSIVE
+                                                                                   : WB_VALID;
+  });
+}
+wb_error* wb_hash(const wb_model* model, wb_digest kind, const wb_job* job, char** text) {
+  return guarded([&] {
+    if (kind != WB_DIGEST_CONTENT && kind != WB_DIGEST_CONTENT_WITHOUT_NAMES)
+      base::misuse("digest", "there is no such digest");
+    const Model& from = given(model, "the model").model;
+    *text = text_of(content_digest(from, context_of(job), kind == WB_DIGEST_CONTENT).text());
+  });
+}
+
+wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options* options, const wb_job* job,
+                      wb_plan** out) {
+  return guarded([&] {
+    const Model& from = given(model, "the model").model;
+    const std::string to = &given(path, "the path");
+    const Options asked = options == nullptr ? Options{} : options->convert;
+    const std::string format =
+        options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
+    const std::string source(from.sources().empty() ? std::string_view() : from.sources()[0]->name());
+    *out = new wb_plan{plan(from, format, asked, context_of(job)), source, to};
+  });
+}
+int wb_plan_possible(const wb_plan* plan) { return plan->plan.possible() ? 1 : 0; }
+wb_error* wb_plan_json(const wb_plan* plan, char** json) {
+  return guarded([&] { *json = text_of(to_json(plan->from, plan->path, plan->plan, false)); });
+}
+wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
+  return guarded([&] {
+    const Written written = plan->plan.execute(plan->path, context_of(job));
+    if (json != nullptr) *json = text_of(to_json(plan->from, plan->path, plan->plan, true, {}, written.casts));
+  });
+}
+void wb_plan_free(wb_plan* plan) { delete plan; }
+
+}  // extern "C"
