@@ -14,8 +14,7 @@
  * Texts are UTF-8 and end with a NUL. Those that accessors return belong to the object and live as long as it. Names of
  * tensors may hold any bytes, NUL too, so they come with their length.
  */
-#ifndef WEIGHBRIDGE_C_H
-#define WEIGHBRIDGE_C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +75,7 @@ void wb_error_free(wb_error*); /**< frees it */
  * 0 stops the job. */
 typedef int (*wb_progress)(uint64_t done, uint64_t total, void* user);
 
+/** Makes a job with the default limits and one thread. */
 wb_error* wb_job_new(wb_job** out);
 /** Sets a limit by its name: "memory", "header", "tensors", "decoded", "work", "output", in bytes or tensors; or
  * "depth". */
@@ -88,6 +88,7 @@ void wb_job_set_progress(wb_job*, wb_progress, void* user); /**< NULL: none */
 void wb_job_cancel(wb_job*);
 void wb_job_free(wb_job*); /**< frees it; nothing may run with it */
 
+/** Makes options, all at their defaults. */
 wb_error* wb_options_new(wb_options** out);
 /** Sets one. For opening: "format", "checks" ("all" or "structure"), "checksum-form". For conversions: "cast",
  * "quantize", "dequantize", "encoding", "level", "digest", "version", "allow", "replace" ("true" or "false") and the
@@ -132,6 +133,4 @@ void wb_plan_free(wb_plan*); /**< frees it */
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -174,6 +174,25 @@ def test_the_table_of_verbs_on_the_overview_is_whole():
     assert set(verbs()) <= named
 
 
+def test_the_c_of_the_pages_compiles(tmp_path):
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    blocks = [block for page in PAGES for kind, block in BLOCK.findall(page.read_text()) if kind == "c"]
+    assert blocks
+    program = tmp_path / "page.c"
+
+    def compiles(text):
+        program.write_text(text)
+        return subprocess.run([compiler, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/include", program],
+                              capture_output=True, text=True)
+
+    for block in blocks:
+        done = compiles(block)
+        assert done.returncode == 0, done.stderr
+    assert compiles(blocks[0].replace("wb_", "wb_no_", 1)).returncode != 0, "what does not compile went unnoticed"
+
+
 def test_the_cpp_of_the_pages_compiles(tmp_path):
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if not compiler:

@@ -14,6 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".cc", ".def"}
 ROOMS = ["README.md", "layout.h", "rules.def", "read.cc", "write.cc", "format.h", "format.cc", "cases.cc"]
 TESTS = ("_test.cc", "cases.cc")  # compiled for tests only
+C_HEADERS = {("capi", "stddef.h"), ("capi", "stdint.h")}  # of the header for C
 CASES = "cases.h"  # beside the cases.cc that it declares
 READ_ONLY_MARK = "read only"  # a format whose README says so needs no write.cc
 
@@ -123,7 +124,7 @@ def check(root):
                     continue
             is_test = path.name.endswith(TESTS)
             for number, quote, target in includes(path):
-                in_public = top == "include" and not target.startswith("weighbridge/")
+                in_public = top == "include" and not target.startswith("weighbridge/") and (user, target) not in C_HEADERS
                 if in_public and (quote == '"' or "/" in target or target.endswith(".h")):
                     wrong = f"a public header includes the standard library and public headers only, not {target}"
                 else:

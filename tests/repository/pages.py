@@ -16,7 +16,7 @@ import urllib.parse
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # `sh` is a sketch: commands for files that only the reader has.
-KINDS = {"console", "cpp", "cmake", "js", "html", "json", "python", "sh", "text"}
+KINDS = {"console", "c", "cpp", "cmake", "js", "html", "json", "python", "sh", "text"}
 # In a block without a kind: how its lines may begin; otherwise it is a drawing.
 PLAIN = re.compile(r"weighbridge |make |sudo (?:make|dpkg) |cmake |tar |man |export |g\+\+ |weighbridge-[\d.]+-linux|Content-|  |#|$")
 TREE = ("src/", "python/", "docs/", "tests/", "tools/", "include/", "cli/", "web/", "bench/", "fuzz/", "corpus/", "examples/", "cmake/")
