@@ -9,7 +9,9 @@
 
 #include <cerrno>
 #include <climits>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/fail.h"
@@ -25,9 +27,6 @@ struct There {
   std::uint64_t inode = 0, size = 0, time = 0;
   mode_t mode = 0;
   int error = 0;  // errno if the system could not say, in which case `inode` is 0 too
-  bool is_new_of(const JournalEntry& entry) const noexcept {
-    return inode != 0 && inode == entry.inode && size == entry.size.value_or(size) && time == entry.time.value_or(time);
-  }
 };
 There look(int folder, const std::string& name) noexcept try {
   const Beneath at = look_beneath(folder, name);
@@ -39,6 +38,41 @@ There look(int folder, const std::string& name) noexcept try {
   return {there.st_ino, static_cast<std::uint64_t>(there.st_size), time, there.st_mode};
 } catch (...) {
   return {.error = ENOMEM};
+}
+
+// The hash of a file's first block; empty if it has none or cannot be read (then `error` is errno).
+std::string block_of(int folder, const std::string& name, int& error) noexcept try {
+  const Beneath at = look_beneath(folder, name);
+  const Fd fd(at.folder < 0 ? -1
+                            : ::openat(at.folder, at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat there {};
+  error = 0;
+  if (!fd || ::fstat(fd.get(), &there) != 0) {
+    error = errno;
+    return {};
+  }
+  if (!S_ISREG(there.st_mode)) return {};
+  std::vector<std::byte> first(kHashedBytes);
+  first.resize(pread_full(fd.get(), 0, first, name));
+  return block_hash(first);
+} catch (...) {
+  error = EIO;
+  return {};
+}
+// Whether the file begins as the journal says. What only its owner may read is taken for it by inode and size.
+bool begins_so(int folder, const std::string& name, const std::string& block) noexcept {
+  int error = 0;
+  return block.empty() || block_of(folder, name, error) == block || error == EACCES;
+}
+// Whether the file of this name, as look() saw it, is the new one, or the old one, of a change: inodes may mean other
+// files after a power failure.
+bool is_new_of(const JournalEntry& entry, int folder, const std::string& name, const There& there) noexcept {
+  return there.inode != 0 && there.inode == entry.inode && there.size == entry.size.value_or(there.size) &&
+         there.time == entry.time.value_or(there.time) && begins_so(folder, name, entry.block);
+}
+bool is_old_of(const JournalEntry& entry, int folder, const std::string& name, const There& there) noexcept {
+  return there.inode != 0 && there.inode == entry.old_inode && there.size == entry.old_size.value_or(there.size) &&
+         begins_so(folder, name, entry.old_block);
 }
 
 // The calls of fd.h on names beneath one folder. Each returns 0, or -1 with errno.
@@ -79,23 +113,28 @@ int sync_parents(int folder, const std::vector<JournalEntry>& entries) noexcept 
   return sync_folder(folder);
 }
 
-// What undoes one change now. Null if a file that is neither old nor new has the name.
+// What undoes one change now. Null, with errno, if it cannot be undone (why_not_undone()).
 std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry& entry) {
   const There there = look(folder, entry.name);
   const std::uint64_t now = there.inode;
-  const bool in_place = there.is_new_of(entry);
+  const bool in_place = is_new_of(entry, folder, entry.name, there);
   const auto back = [&] {
     const bool gone = look_beneath(folder, entry.fresh).folder < 0;
     return RecoveryStep{.way = Way::rename, .from = entry.name, .to = gone ? spare_name(entry) : entry.fresh};
   };
+  const auto blocked = [](int error) {
+    errno = error;
+    return std::nullopt;
+  };
   if (entry.aside.empty()) return in_place ? std::vector{back()} : std::vector<RecoveryStep>{};
   const bool aside = look(folder, entry.aside).inode != 0;
-  const bool exchanged = !aside && !entry.fresh.empty() && entry.old_inode != 0 && now != entry.old_inode &&
-                         look(folder, entry.fresh).inode == entry.old_inode;
+  const There other = aside || entry.fresh.empty() ? There{} : look(folder, entry.fresh);
+  const bool exchanged = other.inode != 0 && other.inode == entry.old_inode && now != entry.old_inode;
   std::vector<RecoveryStep> out;
   if (!aside && !exchanged) return out;
-  if (now != 0 && !in_place) return std::nullopt;
+  if (now != 0 && !in_place) return blocked(EEXIST);
   if (exchanged) {
+    if (!is_old_of(entry, folder, entry.fresh, other)) return blocked(ESTALE);
     out.push_back({.way = in_place ? Way::exchange : Way::rename, .from = entry.fresh, .to = entry.name});
     return out;
   }
@@ -115,13 +154,22 @@ bool goes_first(const std::vector<RecoveryStep>& steps, const JournalEntry& firs
 
 }  // namespace
 
+std::string why_not_undone(const JournalEntry& entry, int error) {
+  if (error == EEXIST)
+    return "another file has the name '" + entry.name + "' now: move it away, and run again to get the old one back";
+  if (error == ESTALE)
+    return "'" + entry.fresh + "', which is where the old file of the name '" + entry.name +
+           "' was put, has other bytes now: if it is yours, move it there by hand, then remove the journal";
+  return "'" + entry.name + "' cannot be put back: " + std::generic_category().message(error);
+}
+
 std::vector<RecoveryStep> steps_to_undo(int folder, const std::vector<JournalEntry>& entries, std::string& blocked) {
   std::vector<RecoveryStep> out, last;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const JournalEntry& each = entries[i == 0 ? 0 : entries.size() - i];
     auto steps = steps_of(folder, each);
     if (!steps) {
-      blocked = each.name;
+      blocked = why_not_undone(each, errno);
       continue;
     }
     if (i == 0) {
@@ -144,10 +192,7 @@ const JournalEntry* undo(int folder, const std::vector<JournalEntry>& entries) n
     for (auto each = entries.rbegin(); each != entries.rend(); ++each) {
       at = &*each;
       const auto steps = steps_of(folder, *each);
-      if (!steps) {
-        errno = EEXIST;
-        return at;
-      }
+      if (!steps) return at;
       for (const RecoveryStep& step : *steps)
         if (take_step(folder, step) != 0) return at;
     }
@@ -161,7 +206,7 @@ const JournalEntry* undo(int folder, const std::vector<JournalEntry>& entries) n
 void remove_fresh(int folder, const std::vector<JournalEntry>& entries) noexcept try {
   for (const JournalEntry& each : entries)
     for (const std::string& name : {each.fresh, spare_name(each)})
-      if (is_in_temporary(name) && look(folder, name).is_new_of(each)) remove_beneath(folder, name);
+      if (is_in_temporary(name) && is_new_of(each, folder, name, look(folder, name))) remove_beneath(folder, name);
 } catch (...) {
   // Out of memory: temporaries stay until they are found stale.
 }
@@ -181,15 +226,19 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
     left.require_free(folder, change.name);
     JournalEntry entry;
     const There old = look_at(change.name);
+    int unread = 0;  // a file that cannot be read is known by its inode and size
     if (old.inode != 0 && change.replace) {
       entry.aside = aside_name(change.name);
       entry.old_inode = old.inode;
+      entry.old_block = block_of(folder_.get(), change.name, unread);
+      if (S_ISREG(old.mode)) entry.old_size = old.size;
     }
     if (!change.fresh.empty()) {
       const There fresh = look_at(change.fresh);
       entry.inode = fresh.inode;
       entry.size = fresh.size;
       entry.time = fresh.time;
+      entry.block = block_of(folder_.get(), change.fresh, unread);
     }
     entry.name = std::move(change.name);
     entry.fresh = std::move(change.fresh);
@@ -214,6 +263,10 @@ void Journal::write() {
   }, file{};
   if (::fstat(folder_.get(), &where) != 0 || ::fstat(journal_.get(), &file) != 0) return refuse();
   const std::string text = spell_journal(where, file, entries_);
+  if (text.size() > JournalText::kMostBytes) {
+    errno = EFBIG;
+    return refuse();
+  }
   try {
     pwrite_full(journal_.get(), 0, std::as_bytes(std::span(text)), path_);
   } catch (const Error&) {

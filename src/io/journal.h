@@ -60,12 +60,14 @@ class Journal {
   bool done_ = false;
 };
 
-// What undoing these changes does now, in order. Sets `blocked` to a name that another file has taken meanwhile, if
-// there is one, and leaves that entry out. Error io/open.
+// Why a change cannot be undone, as a clause; `error` is errno of undo().
+std::string why_not_undone(const JournalEntry&, int error);
+// What undoing these changes does now, in order. Leaves out those that cannot be undone, and sets `blocked` to why, for
+// one of them. Error io/open.
 std::vector<RecoveryStep> steps_to_undo(int folder, const std::vector<JournalEntry>&, std::string& blocked);
 // Does it. The first change is undone last, because without the first file the others are not a model. Every step may
 // be the last one before a kill: it can begin again at any point. Returns the entry that cannot be undone, with errno
-// (EEXIST: another file has the name); null if all are.
+// (EEXIST: another file has the name; ESTALE: the old file has other bytes); null if all are.
 const JournalEntry* undo(int folder, const std::vector<JournalEntry>&) noexcept;
 // Removes the new files of undone changes, which have the names of temporaries again.
 void remove_fresh(int folder, const std::vector<JournalEntry>&) noexcept;

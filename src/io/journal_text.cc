@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <climits>
+#include <iterator>
 #include <utility>
 
 #include "io/temporary.h"
@@ -13,9 +14,17 @@
 namespace weighbridge::io {
 namespace {
 
-constexpr std::string_view kFirst = "weighbridge journal 2", kFirst1 = "weighbridge journal 1", kLast = "end";
-constexpr std::string_view kOld = ".old";
-constexpr std::size_t kFields = 7, kFields1 = 5, kMostComponents = 8;
+// What differs between the versions of a journal; the last one is written.
+struct JournalVersion {
+  std::string_view first;  // field
+  std::size_t head;        // fields before the changes
+  std::size_t fields;      // of a change
+};
+constexpr JournalVersion kVersions[] = {
+    {"weighbridge journal 1", 1, 5}, {"weighbridge journal 2", 2, 7}, {"weighbridge journal 3", 2, 10}};
+constexpr const JournalVersion& kNewest = *std::rbegin(kVersions);
+constexpr std::string_view kLast = "end", kOld = ".old";
+constexpr std::size_t kMostComponents = 8, kBlockDigits = 16;
 
 // What the mark is of.
 std::string marked_text(const struct stat& folder, const struct stat& journal, std::string_view rest) {
@@ -49,8 +58,13 @@ std::optional<JournalEntry> parse_entry(std::span<const std::string_view> fields
   if (!is_beneath(out.name) || is_in_temporary(out.name) || !is_number(fields[3], out.inode) ||
       !is_number(fields[4], out.old_inode))
     return std::nullopt;
-  if (fields.size() == kFields) {
-    if (!is_number(fields[5], out.size.emplace()) || !is_number(fields[6], out.time.emplace())) return std::nullopt;
+  if (fields.size() >= 7 && (!is_number(fields[5], out.size.emplace()) || !is_number(fields[6], out.time.emplace())))
+    return std::nullopt;
+  if (fields.size() == kNewest.fields) {
+    out.block = fields[7], out.old_block = fields[9];
+    if (!fields[8].empty() && !is_number(fields[8], out.old_size.emplace())) return std::nullopt;
+    for (const std::string* block : {&out.block, &out.old_block})
+      if (!block->empty() && !codecs::is_hex(*block, kBlockDigits)) return std::nullopt;
   }
   // Without a new file, the name is only removed.
   const bool fresh = out.fresh.empty() ? out.inode == 0 : is_beneath(out.fresh) && is_in_temporary(out.fresh);
@@ -74,6 +88,10 @@ std::string last_component(const std::string& name) { return name.substr(name.rf
 
 }  // namespace
 
+std::string block_hash(std::span<const std::byte> first) {
+  return codecs::to_hex(codecs::sha256(first)).substr(0, kBlockDigits);
+}
+
 std::string spell_journal(const struct stat& folder, const struct stat& journal,
                           const std::vector<JournalEntry>& entries) {
   std::string rest;
@@ -82,10 +100,13 @@ std::string spell_journal(const struct stat& folder, const struct stat& journal,
     for (const std::string* text : {&each.name, &each.fresh, &each.aside}) add(rest, *text);
     for (const std::uint64_t number : {each.inode, each.old_inode, each.size.value_or(0), each.time.value_or(0)})
       add(rest, std::to_string(number));
+    add(rest, each.block);
+    add(rest, each.old_size ? std::to_string(*each.old_size) : std::string());
+    add(rest, each.old_block);
   }
   add(rest, kLast);
   std::string out;
-  add(out, kFirst);
+  add(out, kNewest.first);
   const auto mark = mark_of(marked_text(folder, journal, rest), Missing::make);
   add(out, mark ? codecs::to_hex(*mark) : std::string());
   return out + rest;
@@ -95,19 +116,19 @@ std::optional<JournalText> parse_journal(const struct stat& folder, const struct
   JournalText out;
   std::vector<std::string_view> fields;
   for (std::size_t begin = 0, end = 0; (end = text.find('\0', begin)) != std::string_view::npos; begin = end + 1) {
-    if (fields.size() == 3 + kFields * JournalText::kMostEntries) return std::nullopt;
+    if (fields.size() == 3 + kNewest.fields * JournalText::kMostEntries) return std::nullopt;
     fields.push_back(text.substr(begin, end - begin));
   }
   // After a power failure, a file may have its size and not its bytes.
   if (text.find_first_not_of('\0') == std::string_view::npos) return out;
   // As much of its beginning as is there: anything else is not a journal that a kill cut short.
-  const std::size_t compared = std::min(text.size(), kFirst.size());
-  if (text.substr(0, compared) != kFirst.substr(0, compared) && text.substr(0, compared) != kFirst1.substr(0, compared))
+  const std::string_view first = text.substr(0, kNewest.first.size());
+  if (std::ranges::none_of(kVersions, [&](const JournalVersion& v) { return v.first.starts_with(first); }))
     return std::nullopt;
   if (fields.empty() || !text.ends_with('\0') || fields.back() != kLast) return out;
-  const std::size_t head = fields[0] == kFirst ? 2 : fields[0] == kFirst1 ? 1 : 0;
-  if (head == 0) return std::nullopt;
-  const std::size_t each = head == 2 ? kFields : kFields1;
+  const auto version = std::ranges::find(kVersions, fields[0], &JournalVersion::first);
+  if (version == std::end(kVersions)) return std::nullopt;
+  const std::size_t head = version->head, each = version->fields;
   if (fields.size() % each != (head + 1) % each || fields.size() <= head) return out;
   for (std::size_t i = head; i + each < fields.size(); i += each) {
     auto entry = parse_entry(std::span(fields).subspan(i, each));

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a journal of several changed names: fields, each ended by a NUL. Owns their limits, and who wrote them.
 //
-//   "weighbridge journal 2" | mark | for each change: name, fresh, aside, inode, old inode, size, time | "end"
+//   "weighbridge journal 3" | mark |
+//   for each change: name, fresh, aside, inode, old inode, size, time, block, old size, old block | "end"
 //
 // The mark is 64 hexadecimal digits (state_key.h) over the inodes of folder and journal and everything after the mark:
-// a journal cannot be changed, copied, or moved to another folder. It is empty if the run had no key. Inode, size and
-// time (of the last change, in nanoseconds) are the new file's: after a power failure, a filesystem may give an inode
-// to another file. Version 1, of weighbridge 0.2, has neither mark, size nor time.
+// a journal cannot be changed, copied, or moved to another folder. It is empty if the run had no key. Inode, size, time
+// (of the last change, in nanoseconds) and block (a hash of the first bytes) are the new file's; the others are those
+// of the old one: after a power failure, a filesystem may give an inode to another file. Version 2 has neither blocks
+// nor the old size, and version 1, of weighbridge 0.2, has neither mark, size nor time.
 #pragma once
 #include <sys/stat.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +28,14 @@ struct JournalEntry {
   std::string aside;        // directly in the folder; empty if the name was free
   std::uint64_t inode = 0;  // of the new file
   std::uint64_t old_inode = 0;
-  std::optional<std::uint64_t> size{}, time{};  // of the new file
-  bool replace = true;                          // not in the file
+  std::optional<std::uint64_t> size{}, time{}, old_size{};  // empty: not known, and not compared
+  std::string block{}, old_block{};                         // likewise; block_hash() of the files
+  bool replace = true;                                      // not in the file
 };
+
+// How many bytes at the beginning of a file are hashed (all, if it has less), and their hash: 16 hexadecimal digits.
+inline constexpr std::size_t kHashedBytes = 4096;
+std::string block_hash(std::span<const std::byte> first);
 
 struct JournalText {
   static constexpr std::size_t kMostEntries = std::size_t{1} << 17, kMostBytes = std::size_t{32} << 20;

@@ -134,12 +134,7 @@ void remove_journal(int folder, const Found& found) noexcept {
 
 // Why the journal's changes cannot be undone; empty once they are, and the journal is gone.
 std::string undo_all(int folder, const Found& found) {
-  if (const JournalEntry* const left = undo(folder, found.entries)) {
-    const int error = errno;
-    return error == EEXIST ? "another file has the name '" + left->name +
-                                 "' now: move it away, and run again to get the old one back"
-                           : "'" + left->name + "' cannot be put back: " + text_of(error);
-  }
+  if (const JournalEntry* const left = undo(folder, found.entries)) return why_not_undone(*left, errno);
   if (found.state == Found::State::own) remove_fresh(folder, found.entries);
   remove_journal(folder, found);
   return {};
@@ -231,7 +226,7 @@ LeftJournal describe(const std::string& folder, int fd, const Found& found, bool
   if (!with_steps) return out;
   std::string blocked;
   if (!found.entries.empty()) out.steps = io::steps_to_undo(fd, found.entries, blocked);
-  if (!blocked.empty()) out.why = "another file has the name '" + blocked + "' now: move it away first";
+  if (!blocked.empty()) out.why = std::move(blocked);
   if (found.fd && !found.entries.empty()) out.steps.push_back({.way = RecoveryStep::Way::remove, .from = found.name});
   return out;
 }

@@ -55,6 +55,14 @@ void write_new(const std::string& path) {
   const struct timespec times[2] = {{1'700'000'000, 0}, {1'700'000'000, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
+// Other bytes in the same file, which keeps its time.
+void rewrite(const std::string& path, const std::string& text) {
+  struct stat before {};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  write_file(path, text);
+  const struct timespec times[2] = {before.st_mtim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
 void plant(const std::string& folder, const std::vector<Fields>& entries, const std::string& version = "2") {
   write_file(folder + "/" + kJournal, journal_text("weighbridge journal " + version, entries));
 }
@@ -114,6 +122,18 @@ TEST(PlantedJournal, WithManyEntriesTakesNoTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(test::kSanitized ? 60 : 5));
   EXPECT_EQ(thrown([&] { recover_folder(folder.path(), true); }).rule, "io/half-published") << "a name twice";
   EXPECT_EQ(read_file(folder / "thesis.tex"), "precious");
+}
+
+TEST(PlantedJournal, OfMoreThan32MiBIsNotRead) {
+  const StateHome home;
+  const TemporaryFolder folder;
+  for (const bool more : {false, true}) {
+    write_file(folder / kJournal, "");
+    fs::resize_file(folder / kJournal, (std::uintmax_t{32} << 20) + (more ? 1U : 0U));
+    const Recovered left = recover(folder.path());
+    ASSERT_EQ(left.standing.size(), 1U);
+    EXPECT_NE(left.standing[0].why.find(more ? "larger than" : "damaged"), std::string::npos) << left.standing[0].why;
+  }
 }
 
 TEST(PlantedJournal, BlocksNoOtherName) {
@@ -326,6 +346,63 @@ TEST(OwnJournal, AFileThatOnlyHasTheInodeOfTheNewOneStays) {
   ASSERT_EQ(left.standing.size(), 1U);
   EXPECT_NE(left.standing[0].why.find("another file has the name 'a'"), std::string::npos) << left.standing[0].why;
   EXPECT_EQ(read_file(folder / "a"), "newer");
+}
+
+// The inode alone was compared, then size and time: a file restored by a server, or by hand, may have all three.
+TEST(OwnJournal, AFileWithInodeSizeAndTimeOfTheNewOneButOtherBytesStays) {
+  const StateHome home;
+  const TemporaryFolder folder;
+  kill_half_way(folder.path());
+  rewrite(folder / "a", "own");
+  const Recovered left = recover(folder.path());
+  ASSERT_EQ(left.standing.size(), 1U);
+  EXPECT_NE(left.standing[0].why.find("another file has the name 'a'"), std::string::npos) << left.standing[0].why;
+  EXPECT_EQ(read_file(folder / "a"), "own");
+}
+
+TEST(OwnJournal, AFileWithTheInodeOfTheOldOneButOtherBytesIsNotExchangedBack) {
+  for (const bool longer : {false, true}) {
+    const StateHome home;
+    const TemporaryFolder folder;
+    const std::string stage = ".folder.weighbridge-00000000000000aa.tmp", changed = longer ? "older" : "OLD";
+    fs::create_directory(folder / stage);
+    write_file(folder / "a", "old");
+    write_file(folder / (stage + "/a"), "new");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Journal& journal = *new Journal(folder.path(), {{"a", stage + "/a"}});
+      ::_exit(journal.move(0) == 0 ? 0 : 1);
+    }
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    ASSERT_EQ(read_file(folder / (stage + "/a")), "old") << "this filesystem exchanges no files";
+    rewrite(folder / (stage + "/a"), changed);
+    const Recovered left = recover(folder.path());
+    ASSERT_EQ(left.standing.size(), 1U);
+    EXPECT_NE(left.standing[0].why.find("has other bytes now"), std::string::npos) << left.standing[0].why;
+    EXPECT_EQ(read_file(folder / "a"), "new");
+    EXPECT_EQ(read_file(folder / (stage + "/a")), changed);
+    EXPECT_EQ(left_journals(folder.path()).at(0).why, left.standing[0].why);
+  }
+}
+
+// As the runs wrote them that recorded no hash.
+TEST(OwnJournal, OfAnOlderVersionIsUndoneByWhatItRecords) {
+  const StateHome home;
+  const TemporaryFolder folder;
+  write_new(folder / "a");
+  write_file(folder / kOld, "old");
+  write_file(folder / kJournal, "");
+  std::string rest;
+  for (const std::string& field : {std::string("a"), kTemporary, kOld, inode_of(folder / "a"), inode_of(folder / kOld),
+                                   std::string("3"), std::string("1700000000000000000"), std::string("end")})
+    rest += field + '\0';
+  const auto mark =
+      mark_of("weighbridge journal\n" + inode_of(folder.path()) + "\n" + inode_of(folder / kJournal) + "\n" + rest,
+              Missing::make);
+  ASSERT_TRUE(mark);
+  write_file(folder / kJournal, std::string("weighbridge journal 2") + '\0' + codecs::to_hex(*mark) + '\0' + rest);
+  EXPECT_TRUE(recover(folder.path()).did);
+  EXPECT_EQ(read_file(folder / "a"), "old");
 }
 
 TEST(OwnJournal, IsNotUndoneByAnotherUser) {
