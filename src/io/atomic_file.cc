@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/attributes.h"
 #include "io/file_source.h"
 #include "io/journal.h"
 
@@ -93,6 +94,10 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
     on_abandon_.emplace([this] { discard(); });
   }
   try {
+    // The list's mask, which the mode sets, keeps the file private until then.
+    if (exists && keep_attributes(target_.path(), temporary_path(), asked_, "create") &&
+        ::fchmod(temporary_.fd.get(), 0600) != 0)
+      base::io_error_of(asked_, "create", "the mode cannot be set", errno);
     reserve(options_.expected_size);
   } catch (...) {
     discard();

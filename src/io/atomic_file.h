@@ -33,11 +33,13 @@ struct AtomicFileOptions {
 // temporary. If the process is killed, the next AtomicFile for the same target removes it.
 //
 // If the target is a symbolic link (see `beneath`), it stays one, and the file that it points to is replaced or
-// created. A replaced file keeps its permission bits but not its owner; a new file has 0666 less the umask.
+// created. The new file has the permission bits and the extended attributes (attributes.h) of the one that it replaces,
+// but not its owner; without one, it has 0666 less the umask.
 class AtomicFile {
  public:
   // Error misuse/output-exists if the file exists and `replace` is off; misuse/output-kind if the target is not a
-  // regular file or not a file name; io/open, io/create, io/write (no space for expected_size).
+  // regular file or not a file name; io/open, io/create (also for an attribute that the system refuses), io/write (no
+  // space for expected_size).
   explicit AtomicFile(const std::string& target, AtomicFileOptions options = {});
   // Throws what the constructor would throw about the target as it is now. Changes nothing.
   static void check(const std::string& target, bool replace);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/attributes.h"
 #include "io/place.h"
 
 namespace weighbridge::io {
@@ -233,6 +234,9 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
       entry.old_block = block_of(folder_.get(), change.name, unread);
       if (S_ISREG(old.mode)) entry.old_size = old.size;
     }
+    if (S_ISREG(old.mode) && change.replace && !change.fresh.empty())
+      keep_attributes(join_path(folder, change.name), join_path(folder, change.fresh), join_path(path_, change.name),
+                      "publish");
     if (!change.fresh.empty()) {
       const There fresh = look_at(change.fresh);
       entry.inode = fresh.inode;

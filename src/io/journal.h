@@ -31,8 +31,9 @@ class Journal {
         fresh{};  // where the new file is, beneath the folder, in or as a temporary; empty: only remove the name
     bool replace = true;  // off: a file that has the name stays, and the caller's rename refuses it
   };
-  // Takes the folder's lock, holds off abandon_all() until it is destroyed, and writes and syncs the journal. Error
-  // io/publish, io/lock; io/half-published if a journal that stays lists one of the names.
+  // Takes the folder's lock, holds off abandon_all() until it is destroyed, gives new files the extended attributes of
+  // the old ones (attributes.h), and writes and syncs the journal. Error io/publish, io/lock; io/half-published if a
+  // journal that stays lists one of the names.
   Journal(const std::string& folder, std::vector<Change> changes);
   ~Journal();  // undoes what was done, unless commit() was called
   Journal(const Journal&) = delete;
@@ -41,7 +42,7 @@ class Journal {
   // Sets all old files aside, in the order of the changes, and syncs the folder. Error io/publish; misuse/output-kind
   // if a name is a folder.
   void set_aside();
-  // Moves the new file of one change to its name, with the old one's permissions. Without set_aside(), old and new
+  // Moves the new file of one change to its name, with the old one's permission bits. Without set_aside(), old and new
   // exchange names in one step where the filesystem can do that. Returns 0, or -1 with errno; EEXIST if the name is
   // taken and may not be replaced.
   int move(std::size_t change) noexcept;
