@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -26,6 +28,13 @@ using Id = FolderLock::Id;
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause{5};
 
+// A number that no other thread of this process has or gets: the system gives the id of one that ended to a new one.
+std::uint64_t this_thread() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local const std::uint64_t mine = ++last;
+  return mine;
+}
+
 // Which thread of this process holds which folder.
 class Holders {
  public:
@@ -35,19 +44,22 @@ class Holders {
     return one;
   }
 
-  bool is_held_here(const Id& folder) {
+  // Whether this thread holds it; then it does once more.
+  bool enter_again(const Id& folder) {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(
-        list_, [&](const Holder& h) { return h.folder == folder && h.thread == std::this_thread::get_id(); });
+    const auto at = find(folder);
+    if (at == list_.end() || at->thread != this_thread()) return false;
+    ++at->times;
+    return true;
   }
   // Waits until no other thread holds it. A thread that holds another folder does not wait for ever, since two such
   // threads could wait for each other.
-  void take(const std::string& path, const Id& folder, const std::function<bool()>& go_on,
-            std::chrono::milliseconds patience) {
+  void enter(const std::string& path, const Id& folder, const std::function<bool()>& go_on,
+             std::chrono::milliseconds patience) {
     const Clock::time_point begin = Clock::now();
     std::unique_lock lock(mutex_);
-    while (std::ranges::find(list_, folder, &Holder::folder) != list_.end()) {
-      const bool holds_another = std::ranges::find(list_, std::this_thread::get_id(), &Holder::thread) != list_.end();
+    while (find(folder) != list_.end()) {
+      const bool holds_another = std::ranges::find(list_, this_thread(), &Holder::thread) != list_.end();
       if (holds_another && Clock::now() - begin >= patience)
         base::io_error_of(path, "lock",
                           "another thread of this process has kept this folder locked, while this one " +
@@ -59,22 +71,32 @@ class Holders {
       }
       changed_.wait_for(lock, kPause);
     }
-    list_.push_back({folder, std::this_thread::get_id()});
+    list_.push_back({.folder = folder, .thread = this_thread()});
   }
-  void add(const Id& folder) {
+  void add(const Id& folder, Fd locked) {
     const std::lock_guard lock(mutex_);
-    list_.push_back({folder, std::this_thread::get_id()});
+    list_.push_back({.folder = folder, .thread = this_thread(), .file = std::move(locked)});
   }
-  void drop(const Id& folder) noexcept {
+  // The file's lock, which is let go when the folder is left for the last time.
+  void keep(const Id& folder, Fd locked) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(list_, [&](const Holder& h) { return h.folder == folder; });
+    find(folder)->file = std::move(locked);
+  }
+  // By whichever thread.
+  void leave(const Id& folder) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto at = find(folder);
+    if (at == list_.end() || --at->times > 0) return;
+    list_.erase(at);
     changed_.notify_all();
   }
 
  private:
   struct Holder {
     Id folder;
-    std::thread::id thread;
+    std::uint64_t thread = 0;
+    std::size_t times = 1;
+    Fd file{};
   };
 
   Holders() {
@@ -82,11 +104,13 @@ class Holders {
     // Of the threads of a process that forks, the child has only one.
     ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
                      [] {
-                       std::erase_if(all().list_,
-                                     [](const Holder& h) { return h.thread != std::this_thread::get_id(); });
+                       std::erase_if(all().list_, [](const Holder& h) { return h.thread != this_thread(); });
                        all().mutex_.unlock();
                      });
 #endif
+  }
+  std::vector<Holder>::iterator find(const Id& folder) noexcept {
+    return std::ranges::find(list_, folder, &Holder::folder);
   }
 
   std::mutex mutex_;
@@ -99,30 +123,10 @@ Id id_of(int fd) noexcept {
   return ::fstat(fd, &there) == 0 ? Id{there.st_dev, there.st_ino} : Id{};
 }
 
-}  // namespace
-
-FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& go_on,
-                       std::chrono::milliseconds patience)
-    : held_(open_folder(folder)), id_(id_of(held_.get())) {
-  if (Holders::all().is_held_here(id_)) {
-    held_ = {};
-    return;
-  }
-  if (NamesChange::is_held_here()) throw std::logic_error("a folder must be locked before names change");
-  Holders::all().take(folder, id_, go_on, patience);
-  listed_ = true;
-  try {
-    lock_file(folder, go_on, patience);
-  } catch (...) {
-    Holders::all().drop(id_);
-    throw;
-  }
-}
-
-void FolderLock::lock_file(const std::string& folder, const std::function<bool()>& go_on,
-                           std::chrono::milliseconds patience) {
+void lock_for_processes(const Fd& file, const std::string& folder, const std::function<bool()>& go_on,
+                        std::chrono::milliseconds patience) {
   const Clock::time_point begin = Clock::now();
-  while (::flock(held_.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     // NFS locks only descriptors that are open for writing.
     if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
@@ -138,14 +142,26 @@ void FolderLock::lock_file(const std::string& folder, const std::function<bool()
   }
 }
 
-FolderLock::FolderLock(Fd locked) : held_(std::move(locked)), id_(id_of(held_.get())), listed_(true) {
-  Holders::all().add(id_);
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& go_on,
+                       std::chrono::milliseconds patience) {
+  Fd file = open_folder(folder);
+  id_ = id_of(file.get());
+  if (Holders::all().enter_again(id_)) return;
+  if (NamesChange::is_held_here()) throw std::logic_error("a folder must be locked before names change");
+  Holders::all().enter(folder, id_, go_on, patience);
+  try {
+    lock_for_processes(file, folder, go_on, patience);
+  } catch (...) {
+    Holders::all().leave(id_);
+    throw;
+  }
+  Holders::all().keep(id_, std::move(file));
 }
 
-FolderLock::~FolderLock() {
-  if (!listed_) return;
-  held_ = {};  // first: the next thread takes the file's lock too
-  Holders::all().drop(id_);
-}
+FolderLock::FolderLock(Fd locked) : id_(id_of(locked.get())) { Holders::all().add(id_, std::move(locked)); }
+
+FolderLock::~FolderLock() { Holders::all().leave(id_); }
 
 }  // namespace weighbridge::io

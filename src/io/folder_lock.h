@@ -14,7 +14,8 @@ namespace weighbridge::io {
 
 // A lock on the folder itself. It leaves no file behind and ends with its process. Other processes are kept away by
 // flock(), other threads by a list in this process, because flock() would name them "another process". A thread that
-// holds it may take it again, because publishing several files calls the code that publishes one.
+// holds it may take it again, because publishing several files calls the code that publishes one; the folder is free
+// once all of these objects are gone, in any order. Any thread may destroy one. None can be moved.
 //
 // The order of locks is: this one, then NamesChange (abandon.h). So nothing that the whole process waits for is held
 // while a run waits for another process.
@@ -37,11 +38,7 @@ class FolderLock {
   using Id = std::pair<dev_t, ino_t>;
 
  private:
-  void lock_file(const std::string& folder, const std::function<bool()>& go_on, std::chrono::milliseconds patience);
-
-  Fd held_{};
   Id id_{};
-  bool listed_ = false;  // false if this thread held it already
 };
 
 }  // namespace weighbridge::io

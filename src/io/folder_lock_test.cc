@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "io/abandon.h"
 #include "io/temporary.h"
@@ -55,6 +57,64 @@ TEST(FolderLock, IsTakenAgainByTheThreadThatHasIt) {
     }
   }).join();
   EXPECT_TRUE(cancelled) << "the inner one has given it away";
+}
+
+static_assert(!std::is_move_constructible_v<FolderLock> && !std::is_move_assignable_v<FolderLock>);
+
+// It stayed on the list of the thread that had taken it, which then "held" whatever folder got the inode.
+TEST(FolderLock, ThatAnotherThreadDestroysIsHeldByNobody) {
+  const TemporaryFolder folder;
+  auto lock = std::make_unique<FolderLock>(folder.path());
+  std::thread([&] { lock.reset(); }).join();
+  std::atomic<bool> waited = false;
+  std::thread([&] {
+    const FolderLock other(folder.path());  // nobody is waited for
+    std::thread([&] {
+      try {
+        const FolderLock third(folder.path(), [] { return false; });
+      } catch (const Cancelled&) {
+        waited = true;
+      }
+    }).join();
+  }).join();
+  EXPECT_TRUE(waited);
+  const FolderLock again(folder.path());
+  const Fd stranger = open_folder(folder.path());
+  EXPECT_NE(::flock(stranger.get(), LOCK_EX | LOCK_NB), 0) << "it is locked again, not taken for held";
+}
+
+// A new thread may get the id of one that ended.
+TEST(FolderLock, OfAThreadThatHasEndedIsHeldByNoLaterOne) {
+  const TemporaryFolder folder;
+  std::unique_ptr<FolderLock> lock;
+  std::thread([&] { lock = std::make_unique<FolderLock>(folder.path()); }).join();
+  for (int i = 0; i < 20; ++i) {
+    bool waited = false;
+    std::thread([&] {
+      try {
+        const FolderLock other(folder.path(), [] { return false; });
+      } catch (const Cancelled&) {
+        waited = true;
+      }
+    }).join();
+    EXPECT_TRUE(waited);
+  }
+}
+
+TEST(FolderLock, TakenTwiceIsFreeOnceBothObjectsAreGoneInAnyOrder) {
+  const TemporaryFolder folder;
+  const Fd stranger = open_folder(folder.path());
+  const auto is_free = [&] {
+    const bool free = ::flock(stranger.get(), LOCK_EX | LOCK_NB) == 0;
+    ::flock(stranger.get(), LOCK_UN);
+    return free;
+  };
+  auto outer = std::make_unique<FolderLock>(folder.path());
+  auto inner = std::make_unique<FolderLock>(folder.path());
+  outer.reset();
+  EXPECT_FALSE(is_free());
+  std::thread([&] { inner.reset(); }).join();
+  EXPECT_TRUE(is_free());
 }
 
 TEST(FolderLock, OfSomebodyElseIsWaitedForUntilPatienceEnds) {
