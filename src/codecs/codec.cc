@@ -29,6 +29,7 @@ class RawDecoder final : public Decoder {
     if (made < demanded) return truncated("stored bytes", made, made, demanded);
     return {};
   }
+  std::size_t kept() const noexcept override { return buffer_.capacity(); }
 
  private:
   static constexpr std::size_t kBuffer = std::size_t{128} << 10;
@@ -107,7 +108,14 @@ const Codec* find(std::string_view name) noexcept {
 LentDecoder::LentDecoder(const Codec& codec) : codec_(codec), decoder_(std::move(kept_decoder(codec))) {
   if (!decoder_) decoder_ = codec.decoder();
 }
-LentDecoder::~LentDecoder() { kept_decoder(codec_) = std::move(decoder_); }
+LentDecoder::~LentDecoder() {
+  if (decoder_->kept() <= kMostKept) kept_decoder(codec_) = std::move(decoder_);
+}
+std::size_t LentDecoder::kept_here() noexcept {
+  std::size_t sum = 0;
+  for (const auto& each : kept_decoders()) sum += each ? each->kept() : 0;
+  return sum;
+}
 
 std::vector<std::byte> encode(const Codec& codec, std::span<const std::byte> data) {
   return encode(codec, data, codec.level);

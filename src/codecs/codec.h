@@ -55,6 +55,8 @@ class Decoder {
   // before a later fault is found: its data is valid only if the result is ok. Exceptions of pull and sink pass
   // through; std::bad_alloc is possible.
   virtual DecodeResult decode(std::uint64_t demanded, std::uint64_t memory_limit, const Pull&, const Sink&) = 0;
+  // The bytes that it keeps for the next part.
+  virtual std::size_t kept() const noexcept = 0;
 };
 
 // With one version of the encoder library, the same bytes and level give the same output, however the pushes are split
@@ -95,10 +97,17 @@ std::span<const Codec* const> all() noexcept;
 // The codec with this name; null if there is none.
 const Codec* find(std::string_view name) noexcept;
 
-// Lends this thread's decoder, which is kept between parts because it is expensive to create. A sink that decodes
+// Lends this thread's decoder, which is kept between parts because it is expensive to create, unless a large window has
+// made it large: what a thread keeps for its life belongs to no job and counts against no limit. A sink that decodes
 // another part finds the slot empty and creates a second one.
 class LentDecoder {
  public:
+  // What a thread may keep of a codec: of zstd up to level 16, a window of 4 MiB and a frame that is decoded without
+  // one; of the others, all.
+  static constexpr std::size_t kMostKept = std::size_t{9} << 20;
+  // What this thread keeps of all codecs now.
+  static std::size_t kept_here() noexcept;
+
   explicit LentDecoder(const Codec&);
   ~LentDecoder();
   LentDecoder(const LentDecoder&) = delete;

@@ -78,6 +78,9 @@ class DeflateDecoder final : public Decoder {
     return {};
   }
 
+  // zlib's own state is its window and less than 16 KiB.
+  std::size_t kept() const noexcept override { return input_.capacity() + output_.capacity() + 2 * kWindow; }
+
  private:
   z_stream stream_{};
   std::vector<std::byte> input_, output_;

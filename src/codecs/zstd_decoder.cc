@@ -193,6 +193,10 @@ class ZstdDecoder final : public Decoder {
     return {};
   }
 
+  std::size_t kept() const noexcept override {
+    return ZSTD_sizeof_DCtx(context_.get()) + in_buffer_.capacity() + output_.capacity() + frames_.memory();
+  }
+
  private:
   struct Free {
     void operator()(ZSTD_DCtx* c) const noexcept { ZSTD_freeDCtx(c); }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
 #include "base/endian.h"
 #include "support/decoded.h"
@@ -68,6 +69,29 @@ TEST(Zstd, ReturnsWhatWasEncoded) {
     EXPECT_TRUE(codecs::decode(kZstd, stored, again).ok());
     EXPECT_EQ(again, data);
   }
+}
+
+// Each thread of a pool kept up to 128 MiB for its life, which no job owned.
+TEST(Zstd, ADecoderWithALargeWindowIsNotKeptForTheLifeOfTheThread) {
+  const Data small = words(3'000'000), large = words(20'000'000);
+  const auto decode = [](std::span<const std::byte> stored, std::size_t size) {
+    Data out(size);
+    EXPECT_TRUE(codecs::decode(kZstd, stored, out).ok());
+  };
+  const Data with_window = frame(large, false, false, 24), whole = frame(large, false, false, 27),
+             usual = frame(small, false, false, 20);
+  std::thread([&] {
+    EXPECT_EQ(LentDecoder::kept_here(), 0U);
+    decode(with_window, large.size());
+    EXPECT_EQ(LentDecoder::kept_here(), 0U) << "a window of 16 MiB";
+    decode(whole, large.size());
+    EXPECT_EQ(LentDecoder::kept_here(), 0U) << "a frame of 20 MB, smaller than its window";
+    decode(usual, small.size());
+    EXPECT_GT(LentDecoder::kept_here(), std::size_t{1} << 20) << "it is created anew for every part";
+    EXPECT_LE(LentDecoder::kept_here(), LentDecoder::kMostKept);
+    decode(with_window, large.size());
+    EXPECT_EQ(LentDecoder::kept_here(), 0U);
+  }).join();
 }
 
 TEST(Zstd, DecodesFramesWithoutContentSizeAndWithChecksum) {
