@@ -15,8 +15,8 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   const std::string_view kept = core::retained_header(model);
   // The reader keeps header and footer in front of the index, unless they were too broken to use.
   if (kept.size() < kHeaderSize + kFooterSize) return;
-  const Header header = load<Header>(kept.data());
-  const Footer footer = load<Footer>(kept.data() + kHeaderSize);
+  const Header header = base::load_record<Header>(kept.data());
+  const Footer footer = base::load_record<Footer>(kept.data() + kHeaderSize);
   const std::shared_ptr<const Source> held = model.sources()[0];
   const Source& source = *held;
   const std::uint64_t end = source.size() - kFooterSize;

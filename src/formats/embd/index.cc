@@ -45,7 +45,7 @@ class IndexWalk {
     at_of_.reserve(base::to_size(count));
     std::size_t name_at = base::to_size(count * kDescriptorSize);
     for (std::uint64_t i = 0; i < count; ++i) {
-      const auto descriptor = load<Descriptor>(index_.data() + i * kDescriptorSize);
+      const auto descriptor = base::load_record<Descriptor>(index_.data() + i * kDescriptorSize);
       read_tensor(descriptor, i * kDescriptorSize, name_at);
       name_at += descriptor.name_length;
     }

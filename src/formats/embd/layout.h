@@ -2,14 +2,13 @@
 // The on-disk structs, flags and dtypes of an EMBD .weights file, and the hash of a name. Fields are named as in the
 // "Binary Weight Format Specification" 1.0; quoted words are its headings.
 #pragma once
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "base/endian.h"
+#include "base/record.h"
 #include "weighbridge/dtype.h"
 
 namespace weighbridge::embd {
@@ -69,33 +68,16 @@ inline constexpr std::uint64_t kMetadataHeaderSize = 8, kMetadataEntrySize = 4;
 // "Vocabulary Header", then for each token u16 token_length, token; and five u32 at special_tokens
 inline constexpr std::uint64_t kVocabHeaderSize = 12, kTokenSize = 2, kSpecialSize = 20;
 
-namespace detail {
-template <class F> void numbers(Header& h, F f) {
+// For base/record.h.
+template <class F> void each_number(Header& h, F f) {
   f(h.version_major), f(h.version_minor), f(h.flags), f(h.metadata_offset), f(h.metadata_size), f(h.vocab_offset);
   f(h.vocab_size), f(h.tensor_index_offset), f(h.tensor_index_count), f(h.tensor_data_offset), f(h.tensor_data_size);
   f(h.total_file_size), f(h.header_checksum), f(h.reserved);
 }
-template <class F> void numbers(Footer& f, F to) { to(f.data_checksum), to(f.file_checksum), to(f.reserved); }
-template <class F> void numbers(Descriptor& d, F f) {
+template <class F> void each_number(Footer& f, F to) { to(f.data_checksum), to(f.file_checksum), to(f.reserved); }
+template <class F> void each_number(Descriptor& d, F f) {
   f(d.name_hash), f(d.name_length), f(d.data_offset);
   for (std::uint32_t& dim : d.shape) f(dim);
-}
-template <class Record> void swap_on_big_endian(Record& record) {
-  if constexpr (std::endian::native == std::endian::big)
-    numbers(record, [](auto& number) { number = base::byteswap(number); });
-}
-}  // namespace detail
-
-// The caller has sizeof(Record) bytes at `from`.
-template <class Record> Record load(const char* from) {
-  Record record;
-  std::memcpy(&record, from, sizeof record);
-  detail::swap_on_big_endian(record);
-  return record;
-}
-template <class Record> std::string store(Record record) {
-  detail::swap_on_big_endian(record);
-  return {reinterpret_cast<const char*>(&record), sizeof record};
 }
 template <class Number> void append_le(std::string& to, Number number) {
   char bytes[sizeof number];

@@ -115,8 +115,8 @@ class FileWalk {
     head_ = start.substr(0, kHeaderSize);
     findings_.fields(Span::Kind::structure, 0, std::as_bytes(std::span(head_)), "header", kHeaderRows);
     findings_.fields(Span::Kind::structure, size - kFooterSize, std::as_bytes(std::span(foot_)), "footer", kFooterRows);
-    header_ = load<Header>(head_.data());
-    footer_ = load<Footer>(foot_.data());
+    header_ = base::load_record<Header>(head_.data());
+    footer_ = base::load_record<Footer>(foot_.data());
     if (header_.version_major == kVersionMajor) return true;
     findings_.report(rules::kVersion, {.offset = 4}, "1", std::to_string(header_.version_major));
     return false;

@@ -245,7 +245,7 @@ class Planner {
       for (std::size_t k = 0; k < tensor.shape().size(); ++k)
         d.shape[k] = static_cast<std::uint32_t>(tensor.shape()[k]);
       d.data_offset = at - header.tensor_data_offset;
-      to += store(d);
+      to += base::store_record(d);
       names += tensor.name();
       add_payload(tensor, dtype, size);
       at = *end;
@@ -266,17 +266,17 @@ class Planner {
     const Summed summed{header.tensor_data_offset, header.tensor_data_offset + header.tensor_data_size,
                         header.tensor_data_offset + header.tensor_data_size};
     out_.size = header.total_file_size = summed.end + kFooterSize;
-    out_.head = store(header);
+    out_.head = base::store_record(header);
     if ((header.flags & kChecksumEnabled) != 0) {
       header.header_checksum = codecs::crc32(std::as_bytes(std::span(out_.head)).first(kHeaderSummed));
-      out_.head = store(header);
+      out_.head = base::store_record(header);
       out_.seal = [summed](const core::WrittenFile& file) { seal(summed, file); };
     }
     out_.head += sections;
     out_.tail = [](std::span<const core::Stored>) {
       Footer footer{};
       std::copy_n(kMagicEnd, sizeof kMagicEnd, footer.magic_end);
-      return store(footer);
+      return base::store_record(footer);
     };
   }
 

@@ -2,11 +2,13 @@
 // The corpus of adapter packages: for each rule the smallest file that breaks it, and valid files of every kind. The
 // files are built by hand, not by the writer, so that reader and writer cannot share a mistake. Checksums are
 // recomputed after each change, except in the cases about checksums.
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "base/endian.h"
 #include "codecs/indexed_checksum.h"
 #include "formats/slm_adapter/format.h"
 #include "support/corpus_case.h"
@@ -17,11 +19,9 @@ namespace {
 // One entry, at 128; data at 256.
 constexpr std::uint64_t kEntryAt = 128, kDataAt = 256;
 
-template <class T> void put(std::string& to, std::uint64_t at, T value) {
-  std::memcpy(to.data() + at, &value, sizeof value);
-}
-void u32(std::string& to, std::uint64_t at, std::uint32_t value) { put(to, at, value); }
-void u64(std::string& to, std::uint64_t at, std::uint64_t value) { put(to, at, value); }
+void u32(std::string& to, std::uint64_t at, std::uint32_t value) { base::store_le(to.data() + at, value); }
+void u64(std::string& to, std::uint64_t at, std::uint64_t value) { base::store_le(to.data() + at, value); }
+void f32(std::string& to, std::uint64_t at, float value) { u32(to, at, std::bit_cast<std::uint32_t>(value)); }
 
 void reseal(std::string& file, std::uint64_t data = kDataAt) {
   u64(file, kPayloadChecksumAt, codecs::indexed_checksum(std::as_bytes(std::span(file).subspan(data))));
@@ -59,7 +59,7 @@ void entry(std::string& out, std::uint64_t at, std::uint64_t hash, std::vector<s
 std::string dense() {
   std::string out = start("ADP1", 1, kDataAt, 320);
   entry(out, kEntryAt, 0xaaaa, {2, 2}, 4, {256, 16});
-  for (std::uint32_t i = 0; i < 4; ++i) put(out, kDataAt + 4 * i, static_cast<float>(i + 1));
+  for (std::uint32_t i = 0; i < 4; ++i) f32(out, kDataAt + 4 * i, static_cast<float>(i + 1));
   reseal(out);
   return out;
 }
@@ -69,8 +69,8 @@ std::string sparse() {
   entry(out, kEntryAt, 0xaaaa, {2, 2}, 2, {256, 16, 320, 8});
   u64(out, 256, 1);
   u64(out, 264, 3);
-  put(out, 320, 0.5F);
-  put(out, 324, -0.5F);
+  f32(out, 320, 0.5F);
+  f32(out, 324, -0.5F);
   reseal(out);
   return out;
 }
@@ -78,9 +78,9 @@ std::string sparse() {
 std::string low_rank() {
   std::string out = start("ALR1", 1, kDataAt, 384);
   entry(out, kEntryAt, 0xaaaa, {3, 2}, 1, {256, 12, 320, 8});
-  for (std::uint32_t i = 0; i < 3; ++i) put(out, 256 + 4 * i, 1.0F);
-  put(out, 320, 2.0F);
-  put(out, 324, 3.0F);
+  for (std::uint32_t i = 0; i < 3; ++i) f32(out, 256 + 4 * i, 1.0F);
+  f32(out, 320, 2.0F);
+  f32(out, 324, 3.0F);
   reseal(out);
   return out;
 }
@@ -180,9 +180,9 @@ void add_payload(Corpus& c) {
   c.changed("padding", dense(), [](std::string& f) { f[300] = 1; });
   c.changed(
       "padding", dense(), [](std::string& f) { f[kHeaderSize + kEntrySize + 3] = 1; }, "-after-directory");
-  c.changed("not-finite", dense(), [](std::string& f) { put(f, 260, std::numeric_limits<float>::quiet_NaN()); });
+  c.changed("not-finite", dense(), [](std::string& f) { f32(f, 260, std::numeric_limits<float>::quiet_NaN()); });
   c.changed(
-      "not-finite", low_rank(), [](std::string& f) { put(f, 324, std::numeric_limits<float>::infinity()); },
+      "not-finite", low_rank(), [](std::string& f) { f32(f, 324, std::numeric_limits<float>::infinity()); },
       "-infinity");
   c.changed("index-order", sparse(), [](std::string& f) { u64(f, 264, 1); });
   c.changed("index-range", sparse(), [](std::string& f) { u64(f, 264, 4); });

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/record.h"
 #include "codecs/indexed_checksum.h"
 #include "core/content.h"
 #include "core/draft.h"
@@ -27,7 +28,9 @@ class Pass {
   Pass(const Model& model, const Context& context)
       : source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
     quiet_ = progress_.inner();
-    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)));
+    std::array<std::byte, kHeaderSize> head{};
+    source_.read_at(0, head);
+    header_ = base::load_record<Header>(head.data());
     for (std::uint32_t t = 0; t < model.size(); ++t)
       for (std::uint32_t p = 0; p < model[t].part_count(); ++p) parts_.emplace_back(model[t], model[t].part(p));
     core::executor_of(context).for_each(parts_.size() + 1,

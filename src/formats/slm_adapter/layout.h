@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/record.h"
+
 namespace weighbridge::slm_adapter {
 
 // The magic of each kind.
@@ -43,6 +45,20 @@ struct Entry {
   std::uint64_t count = 0, first_offset = 0, first_length = 0, second_offset = 0, second_length = 0;
 };
 static_assert(sizeof(Entry) == kEntrySize && offsetof(Entry, dims) == 16 && offsetof(Entry, count) == 32);
+
+// For base/record.h: all but the magic.
+template <class F> void each_number(Header& h, F f) {
+  f(h.version), f(h.header_length), f(h.entry_count), f(h.base_flags), f(h.base_tensor_count);
+  f(h.base_parameter_count), f(h.base_tensor_layout_checksum), f(h.base_tokenizer_checksum);
+  f(h.base_directory_identity), f(h.directory_offset), f(h.data_offset), f(h.file_size);
+  f(h.payload_checksum), f(h.head_checksum);
+  for (std::uint64_t& word : h.reserved) f(word);
+}
+template <class F> void each_number(Entry& e, F f) {
+  f(e.name_hash), f(e.rank), f(e.reserved);
+  for (std::uint32_t& dim : e.dims) f(dim);
+  f(e.count), f(e.first_offset), f(e.first_length), f(e.second_offset), f(e.second_length);
+}
 
 // Names of layouts and roles in the model: a dense delta is a dense tensor, the others have structural layouts.
 inline constexpr std::string_view kSparseLayout = "sparse_delta", kLowRankLayout = "low_rank_delta";

@@ -2,12 +2,13 @@
 // An adapter package to Model: the one walker behind open and verify. Header and directory are read at once because one
 // checksum covers both. content.cc checks the payloads.
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/record.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "core/common_rules.h"
@@ -18,8 +19,6 @@
 
 namespace weighbridge::slm_adapter {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "Header and Entry are read as they stand");
 
 constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
                                           {"version", 4},
@@ -81,7 +80,8 @@ class Walk {
 
   bool read_header() {
     const std::uint64_t there = std::min(kHeaderSize, source_.size());
-    source_.read_at(0, std::as_writable_bytes(std::span(&header_, 1)).first(base::to_size(there)));
+    source_.read_at(0, std::span(head_).first(base::to_size(there)));
+    header_ = base::load_record<Header>(head_.data());
     const std::string_view magic(header_.magic, sizeof header_.magic);
     const auto known = std::ranges::find(kMagics, magic);
     if (known == std::end(kMagics)) {
@@ -92,7 +92,7 @@ class Walk {
       file(rules::kTooShort, there, number(kHeaderSize) + " bytes", number(there));
       return false;
     }
-    findings_.fields(Span::Kind::structure, 0, std::as_bytes(std::span(&header_, 1)), "header", kHeaderRows);
+    findings_.fields(Span::Kind::structure, 0, head_, "header", kHeaderRows);
     kind_ = static_cast<Kind>(known - std::begin(kMagics));
     draft_.set_version(std::string(magic));
     if (header_.version != kVersion) {
@@ -139,10 +139,10 @@ class Walk {
   }
 
   void check_head() {
-    Header head = header_;
-    head.head_checksum = 0;
+    std::array<std::byte, kHeaderSize> head = head_;
+    base::store_le<std::uint64_t>(head.data() + kHeadChecksumAt, 0);
     codecs::IndexedChecksum sum;
-    sum.update(std::as_bytes(std::span(&head, 1)));
+    sum.update(head);
     sum.update(std::as_bytes(std::span(directory_)));
     if (sum.value() != header_.head_checksum)
       file(rules::kHeadChecksum, kHeadChecksumAt, codecs::checksum_text(header_.head_checksum),
@@ -171,8 +171,7 @@ class Walk {
   }
 
   void read_entry(std::uint32_t i) {
-    Entry e;
-    std::memcpy(&e, directory_.data() + i * kEntrySize, kEntrySize);
+    const auto e = base::load_record<Entry>(directory_.data() + i * kEntrySize);
     at_ = kHeaderSize + i * kEntrySize;
     name_ = "#" + codecs::to_hex(e.name_hash);
     broken_ = false;
@@ -290,6 +289,7 @@ class Walk {
   const Limits& limits_;
   core::Findings& findings_;
   core::Draft& draft_;
+  std::array<std::byte, kHeaderSize> head_{};
   Header header_;
   Kind kind_ = Kind::dense;
   std::vector<char> directory_;

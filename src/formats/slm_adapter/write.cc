@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/endian.h"
 #include "base/fail.h"
+#include "base/record.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "formats/slm_adapter/format.h"
@@ -33,8 +35,6 @@ std::span<const std::string_view> roles(Kind kind) {
   return kLowRank;
 }
 
-std::string text_of(const auto& record) { return {reinterpret_cast<const char*>(&record), sizeof record}; }
-
 // Writes both checksums: one pass over the payloads, and one over the head from the layout.
 void seal(const core::WrittenFile& file, std::string head) {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
@@ -46,12 +46,11 @@ void seal(const core::WrittenFile& file, std::string head) {
     payload.update(piece);
     at += piece.size();
   }
-  const std::uint64_t sum = payload.value();
-  std::memcpy(head.data() + kPayloadChecksumAt, &sum, sizeof sum);
-  const std::uint64_t whole = codecs::indexed_checksum(std::as_bytes(std::span(head)));
-  const std::uint64_t both[] = {sum, whole};
+  base::store_le<std::uint64_t>(head.data() + kPayloadChecksumAt, payload.value());
+  const std::uint64_t whole = codecs::indexed_checksum(std::as_bytes(std::span(head)));  // as if its own field were 0
+  base::store_le<std::uint64_t>(head.data() + kHeadChecksumAt, whole);
   static_assert(kHeadChecksumAt == kPayloadChecksumAt + 8);
-  file.write(kPayloadChecksumAt, std::as_bytes(std::span(both)));
+  file.write(kPayloadChecksumAt, std::as_bytes(std::span(head)).subspan(kPayloadChecksumAt, 16));
 }
 
 }  // namespace
@@ -105,11 +104,11 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
       cursor = fitting(base::checked_add(cursor, p.stored_size));
       out.payloads.push_back(std::move(p));
     }
-    directory += text_of(entry);
+    directory += base::store_record(entry);
   }
   const std::uint64_t end = aligned(cursor);
   header.file_size = end;
-  out.head = text_of(header) + directory;
+  out.head = base::store_record(header) + directory;
   out.head.resize(base::to_size(header.data_offset));
   out.tail = [padding = end - cursor](std::span<const core::Stored>) {
     return std::string(base::to_size(padding), '\0');
