@@ -4,15 +4,8 @@
 #include <array>
 
 #include "chain/admission.h"
-#include "chain/evaluation.h"
-#include "chain/gate.h"
-#include "chain/ledger.h"
-#include "chain/minimodel.h"
-#include "chain/receipt.h"
+#include "chain/promotion.h"
 #include "chain/record.h"
-#include "chain/selector.h"
-#include "chain/slm_manifest.h"
-#include "chain/smoke.h"
 #include "harness.h"
 #include "wire/json_reader.h"
 

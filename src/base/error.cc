@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/doubt.h"
+#include "base/fail.h"
 
 namespace weighbridge {
 

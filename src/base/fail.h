@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short ways to throw Error. Owns the form of misuse, io and limit findings.
+// Short ways to throw Error, and which findings leave a file in doubt. Owns the form of misuse, io and limit findings.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -39,6 +39,13 @@ inline Hint option_hint(std::string_view name, std::string value = {}) {
 inline Hint size_hint(std::uint64_t bytes) { return {Hint::What::size, {}, std::to_string(bytes)}; }
 inline Hint limit_hint(std::string_view member, std::string value = {}) {
   return {Hint::What::limit, std::string(member), std::move(value)};
+}
+
+// Which findings say that a file is not known to be safe. They are warnings, so the file is valid, but it is not "ok".
+
+// A pickle names what is on neither list (".../unknown-global"), or was not looked into (".../unread-pickle").
+constexpr bool is_doubt(std::string_view rule) noexcept {
+  return rule.ends_with("/unknown-global") || rule.ends_with("/unread-pickle");
 }
 
 }  // namespace weighbridge::base

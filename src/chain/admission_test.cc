@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an .slm to its admission: what each step refuses, and that a change of any field of any record is detected.
 #include "chain/admission.h"
-#include "chain/smoke.h"
 #include "support/admission_chain.h"
 
 namespace weighbridge::chain {

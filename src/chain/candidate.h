@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A candidate for the source chain: a safetensors file or a Hugging Face folder, with what a filled-in source.manifest
-// states. Owns reading it; leaves judging it to review.cc.
+// states; and its review. Owns reading it.
 #pragma once
 #include <optional>
 #include <string>
@@ -65,5 +65,18 @@ struct Totals {
   void add(const Values&);
 };
 void set_verdict(Record&, const Totals&, double bound, const Report&);
+
+// Reviews a candidate, and compares an existing review with a new one.
+
+struct Review {
+  Record record;
+  Report report;
+};
+// [reads] Reads every value once.
+Review review(const Candidate&, double bound, const Context&);
+
+// The review record at `path`. It must equal a new review of the candidate and accept it. Throws what compare() throws,
+// and chain/refused.
+ReadRecord read_review(const std::string& path, const Candidate&, const Context&);
 
 }  // namespace weighbridge::chain::internal

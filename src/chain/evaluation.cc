@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation cases and their results from the runner.
-#include "chain/evaluation.h"
+#include "chain/admission.h"
 
 #include <cmath>
 #include <filesystem>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gates; conditions are checked in the documented order.
-#include "chain/gate.h"
+#include "chain/admission.h"
 
-#include "chain/evaluation.h"
 #include "chain/outcome.h"
-#include "chain/smoke.h"
 
 namespace weighbridge::chain {
 using namespace internal;

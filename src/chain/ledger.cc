@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger: its links, and what may be appended.
-#include "chain/ledger.h"
+#include "chain/promotion.h"
 
 #include <algorithm>
 
@@ -8,7 +8,6 @@
 #include "base/fail.h"
 #include "chain/admission.h"
 #include "chain/outcome.h"
-#include "chain/smoke.h"
 #include "core/progress.h"
 #include "io/fd.h"
 #include "io/folder_lock.h"

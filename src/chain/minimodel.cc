@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MiniModel manifests: the table, the values refused by name, the signed form.
-#include "chain/minimodel.h"
+#include "chain/promotion.h"
 
 #include <algorithm>
 

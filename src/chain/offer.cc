@@ -3,9 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "chain/ledger.h"
-#include "chain/receipt.h"
-#include "chain/selector.h"
+#include "chain/promotion.h"
 #include "weighbridge/json.h"
 #include "wire/json_writer.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "chain/record_value.h"
+#include "chain/record.h"
 #include "io/fd.h"
 #include "weighbridge/json.h"
 #include "weighbridge/source.h"

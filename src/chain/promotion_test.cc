@@ -2,10 +2,7 @@
 // The ledger, the registry made from it, MiniModel manifests and import receipts.
 #include <thread>
 
-#include "chain/ledger.h"
-#include "chain/minimodel.h"
-#include "chain/receipt.h"
-#include "chain/selector.h"
+#include "chain/promotion.h"
 #include "support/admission_chain.h"
 
 namespace weighbridge::chain {

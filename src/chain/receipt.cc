@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and checks import receipts.
-#include "chain/receipt.h"
+#include "chain/promotion.h"
 
-#include "chain/minimodel.h"
 #include "chain/outcome.h"
 
 namespace weighbridge::chain {

@@ -11,7 +11,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "chain/record_value.h"
 #include "codecs/checksum.h"
 #include "core/words.h"
 #include "io/atomic_file.h"

@@ -8,6 +8,8 @@
 //          tensor.0.path, tensor.1.path. Keys that are equal up to the "N" form a group and are contiguous.
 // TEXTS    A value of type text holds any bytes: \n \r \t \\ as usual, other control characters and bytes that are not
 //          UTF-8 as \xHH. get() and set() use the unescaped value.
+//
+// Below them: the escaped form of a value, and its meaning.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -152,5 +154,21 @@ bool is_time(std::string_view) noexcept;
 // The time to state in a record: `given` (a usage error if it is no time), else that of SOURCE_DATE_EPOCH, else none.
 // No clock is read, because two runs would then differ.
 std::optional<std::string> stated_time(std::string_view given);
+
+// Converts a value of a record between its escaped form and its meaning. Leaves lines and keys to record.h.
+
+// The meaning of an escaped value; nullopt if the key's type does not allow it.
+std::optional<std::string> parse_value(const Key&, std::string_view spelt);
+// The escaped form of a meaning; nullopt if the key's type does not allow it.
+std::optional<std::string> spell_value(const Key&, std::string_view meaning);
+// The values that the key's type allows, for a message: "one of f32, q8_0, q4_0".
+std::string expectation(const Key&);
+std::optional<std::uint64_t> parse_number(std::string_view) noexcept;
+std::optional<double> parse_real(std::string_view) noexcept;
+// Parses one to four sizes.
+std::optional<std::vector<std::uint64_t>> parse_dims(std::string_view);
+
+// The text with U+FFFD for each byte that is not UTF-8, as JSON needs it.
+std::string printable(std::string_view text);
 
 }  // namespace weighbridge::chain::internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parsing and formatting of values.
-#include "chain/record_value.h"
+#include "chain/record.h"
 
 #include <algorithm>
 #include <charconv>

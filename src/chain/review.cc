@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // review-safetensors-candidate: plans a conversion to find what an .slm cannot hold, and reads all values once for the
 // rest.
-#include "chain/review.h"
+#include "chain/candidate.h"
 
 #include "base/fail.h"
 #include "chain/evidence.h"
 #include "chain/outcome.h"
-#include "chain/source_manifest.h"
+#include "chain/source_folder.h"
 #include "chain/source_schemas.h"
 #include "core/plan_text.h"
 #include "core/words.h"

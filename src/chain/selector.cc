@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "chain/ledger.h"
 #include "chain/outcome.h"
-#include "chain/selector.h"
+#include "chain/promotion.h"
 #include "core/words.h"
 
 namespace weighbridge::chain {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and checks the manifest of an artifact.
-#include "chain/slm_manifest.h"
+#include "chain/admission.h"
 
 #include "base/fail.h"
 #include "chain/outcome.h"

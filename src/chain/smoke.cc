@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fixed prompts and their record.
-#include "chain/smoke.h"
+#include "chain/admission.h"
 
 #include "chain/outcome.h"
 #include "weighbridge/generate.h"

@@ -6,14 +6,8 @@
 
 #include "chain/admission.h"
 #include "chain/candidate.h"
-#include "chain/evaluation.h"
-#include "chain/ledger.h"
-#include "chain/minimodel.h"
-#include "chain/receipt.h"
-#include "chain/selector.h"
-#include "chain/smoke.h"
+#include "chain/promotion.h"
 #include "chain/source_folder.h"
-#include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
 #include "weighbridge/slm.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source folder: source.manifest and the files below tensors/. Owns the rules for paths of tensors, and opening files
-// so that nothing outside the folder is ever read; leaves judging the bytes to validate_source.cc.
+// A source folder: source.manifest, the files below tensors/, and validating both. Owns the rules for paths of tensors,
+// and opening files so that nothing outside the folder is ever read.
 //
 // PATHS  any below "tensors/" that stays there: names of folders and of a file, with any ending. Excluded are absolute
 //        paths, "TENSORS/", empty names, ".", "..", control characters, and the backslash, which separates folders on
@@ -13,10 +13,36 @@
 #include <string_view>
 #include <vector>
 
+#include "chain/record.h"
+#include "formats/slm/layout.h"
 #include "io/fd.h"
+#include "weighbridge/context.h"
+#include "weighbridge/model.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::chain::internal {
+
+// source.manifest, and converting shape and tokenizer between a model and the keys of this and other records.
+
+// Sets the key for each header field except model_type and flags.
+void set_shape(Record&, const slm_format::Header&);
+// The shape as attributes "slm.<field>" in the header's types. Throws chain/value for a number that its field cannot
+// hold.
+std::vector<Value::Entry> shape_attributes(const Record&);
+
+// Sets tokenizer_route, and the rows of a BPE tokenizer.
+void set_tokenizer(Record&, const Tokenizer&);
+// Throws chain/value naming the row.
+Tokenizer tokenizer_of(const Record&);
+
+// The shape of a model that can be an .slm, with the heads as in the source. Throws chain/shape for what is not known.
+slm_format::Header shape_of(const Model&);
+// "f32", "f16", "bf16", "mixed" of them, or "other".
+std::string source_dtype(const Model&);
+
+// The text of a manifest to fill in: the keys of `known`, and a placeholder that describes the value for each other
+// required key.
+std::string fill_in(const Record& known);
 
 inline constexpr std::string_view kTensorFolder = "tensors";
 
@@ -44,5 +70,23 @@ class SourceFolder {
   std::string path_;
   io::Fd folder_, tensors_;
 };
+
+// Validates a source folder and reads it as a Model.
+
+struct Validation {
+  Record record;
+  Report report;
+  ReadRecord manifest;
+  Model model;  // what was read, if the report is valid; reading it again fails if a file has changed
+};
+// [reads] Reads every byte once. Throws if the folder is missing or its manifest is no valid record.
+Validation validate(const std::string& folder, double bound, const Context&);
+
+// A validation record that equals a new validation of the folder and accepts it.
+struct Validated {
+  ReadRecord record;
+  Validation now;
+};
+Validated read_validation(const std::string& path, const std::string& folder, const Context&);
 
 }  // namespace weighbridge::chain::internal

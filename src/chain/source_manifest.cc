@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts between source.manifest and models.
-#include "chain/source_manifest.h"
+#include "chain/source_folder.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,12 +9,12 @@
 
 #include "base/fail.h"
 #include "chain/outcome.h"
-#include "chain/record_value.h"
+#include "chain/record.h"
 #include "chain/source_schemas.h"
 #include "core/words.h"
+#include "formats/slm/header.h"
 #include "formats/slm/hyper.h"
 #include "formats/slm/names.h"
-#include "formats/slm/tokenizer.h"
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {

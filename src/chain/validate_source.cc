@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // validate-source: checks every rule of a source folder.
-#include "chain/validate_source.h"
+#include "chain/source_folder.h"
 
 #include <algorithm>
 #include <cctype>
@@ -11,8 +11,6 @@
 #include "chain/candidate.h"
 #include "chain/evidence.h"
 #include "chain/outcome.h"
-#include "chain/source_folder.h"
-#include "chain/source_manifest.h"
 #include "chain/source_schemas.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"

@@ -3,7 +3,7 @@
 #include "codecs/blocks.h"
 
 #include "base/checked.h"
-#include "codecs/ggml_encode.h"
+#include "codecs/ggml.h"
 
 namespace weighbridge {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "codecs/blocks.h"
 #include "codecs/ggml.h"
-#include "codecs/ggml_encode.h"
 #include "codecs/kernels.h"
 
 namespace weighbridge::codecs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boolean bytes and packed codes.
-#include "codecs/bytes.h"
+#include "codecs/cast.h"
 
 #include "base/endian.h"
 

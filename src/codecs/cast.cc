@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "base/endian.h"
-#include "codecs/bytes.h"
 #include "codecs/kernels.h"
 
 namespace weighbridge::codecs {

@@ -13,10 +13,13 @@
 // scale has neither sign nor zero), unknown dtypes. Overflow gives infinity in f64, f32, f16, bf16, f8_e5m2; NaN in
 // f8_e4m3 and the fnuz types; the largest value in f6 and f4, which have neither (as in ml_dtypes). NaN stays NaN; f6
 // and f4 have none, so NaN is the fault `nan` with its index.
+//
+// Below: rewrites of elements that do not convert numbers, which are boolean bytes and packed codes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "weighbridge/dtype.h"
@@ -56,5 +59,18 @@ bool can_cast(DType from, DType to) noexcept;
 // later ones may have been. A tally, if there is one, is added to where both dtypes are real or complex.
 CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out, std::uint64_t elements,
                 CastTally* tally = nullptr) noexcept;
+
+// Boolean bytes and packed codes: rewrites of elements that do not convert numbers.
+
+// Every nonzero byte becomes 1 (readings T6, Z7).
+void normalize_bools(std::span<std::byte> data) noexcept;
+// Index of the first byte other than 0 and 1.
+std::optional<std::uint64_t> find_non_bool(std::span<const std::byte> data) noexcept;
+
+// Codes of `bits` (2, 4 or 6) each, packed without gaps, least significant bits first, to and from one code per byte.
+// `packed` has ceil(codes.size() * bits / 8) bytes; packing fills the spare bits of the last one with 0 and ignores the
+// codes' high bits.
+void unpack_codes(std::uint32_t bits, std::span<const std::byte> packed, std::span<std::byte> codes) noexcept;
+void pack_codes(std::uint32_t bits, std::span<const std::byte> codes, std::span<std::byte> packed) noexcept;
 
 }  // namespace weighbridge::codecs

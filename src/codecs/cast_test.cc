@@ -13,7 +13,6 @@
 #include <random>
 #include <vector>
 
-#include "codecs/bytes.h"
 #include "codecs/checksum.h"
 #include "codecs/kernels.h"
 #include "codecs/small_float.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256, XXH3 and hexadecimal text.
-// Formats own how they write a digest (prefixes, letter case).
+// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256 (also of many messages at
+// once), HMAC-SHA-256, SHA-1, XXH3 and hexadecimal text. Formats own how they write a digest (prefixes, letter case).
 //
 // The content never causes an exception; Sha256 and the classes of XXH3 throw std::bad_alloc if their state cannot be
 // allocated. An object serves one thread at a time; the free functions are safe from any number of threads.
@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -122,5 +123,54 @@ inline bool is_hex(std::string_view text, std::size_t digits) noexcept {
 }
 // Parses exactly 8 hexadecimal digits of either letter case.
 std::optional<std::uint32_t> u32_from_hex(std::string_view text) noexcept;
+
+// SHA-1 (FIPS 180-4), which some containers state for a file. It does not protect against deliberate changes.
+
+using Digest160 = std::array<std::byte, 20>;
+
+class Sha1 {
+ public:
+  void update(std::span<const std::byte> data) noexcept;
+  Digest160 finish() noexcept;  // of all bytes so far; nothing may follow
+
+ private:
+  void block(const std::byte* bytes) noexcept;
+  std::array<std::uint32_t, 5> state_{0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0};
+  std::array<std::byte, 64> held_{};
+  std::size_t used_ = 0;
+  std::uint64_t total_ = 0;
+};
+Digest160 sha1(std::span<const std::byte> data) noexcept;
+
+// HMAC-SHA-256 (RFC 2104): shows that whoever wrote some bytes had a secret key.
+
+Digest256 hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> data);
+// Compares in a time that does not depend on where the two differ.
+bool same_mac(std::span<const std::byte> a, std::span<const std::byte> b) noexcept;
+
+// SHA-256 of many messages at once, sixteen in the lanes of AVX-512 registers (or WebAssembly's, with four lanes each).
+// This is about twice as fast as the SHA instructions, each of which waits for the previous one within a message. It is
+// our own because OpenSSL has no public interface to its multi-buffer code and Debian ships no library with one. For
+// single messages, see checksum.h.
+
+constexpr std::size_t kShaLanes = 16;
+
+// The implementations. `automatic` uses the lanes if there are enough messages of similar length, else class Sha256.
+// Tests compare the others with ==; the last two use the lanes even for a single message. A path that this processor or
+// build lacks works like `single`.
+enum class ShaPath : std::uint8_t { automatic, single, portable, vectors };
+bool has(ShaPath) noexcept;
+
+// out[i] = SHA-256 of prefix + messages[i]; out is as long as messages. Throws std::bad_alloc.
+void sha256_each(std::span<const std::byte> prefix, std::span<const std::span<const std::byte>> messages,
+                 std::span<Digest256> out, ShaPath path = ShaPath::automatic);
+
+// Returns the next bytes of message i: at least one, in total exactly its length. They stay valid until the next call
+// for the same message. Exceptions pass through.
+using NextBytes = std::function<std::span<const std::byte>(std::size_t)>;
+// out[i] = SHA-256 of prefix + the lengths[i] bytes that next(i) returns piece by piece. At most kShaLanes messages are
+// in progress at once; pieces of equal size are fastest. next() is not called for empty messages.
+void sha256_each(std::span<const std::byte> prefix, std::span<const std::uint64_t> lengths, const NextBytes& next,
+                 std::span<Digest256> out, ShaPath path = ShaPath::automatic);
 
 }  // namespace weighbridge::codecs

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of codecs, which encode and decode stored bytes. Implements reading G1 for all of them: the output has
 // exactly the demanded size, and nothing is allocated before the sizes in the stored bytes are checked. Callers set
-// limits and word the findings. To add a codec, add a file beside zstd_decoder.cc and a row in codec.cc.
+// limits and word the findings. To add a codec, add a file beside zstd_decoder.cc and a row in codec.cc. Also names the
+// versions of the libraries behind them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -89,7 +90,7 @@ struct Codec {
 extern const Codec kRaw;   // uncompressed
 extern const Codec kZstd;  // RFC 8878: one or more frames; skippable ones are ignored
 // zstd in frames of at most 16 MiB, of equal content except for the last, each with a checksum, and a table of them
-// at the end (zstd_seekable.h), which must be right.
+// at the end (zstd.h), which must be right.
 extern const Codec kZstdSeekable;
 extern const Codec kDeflate;  // RFC 1951 without a gzip or zlib header, as zip stores members
 
@@ -124,5 +125,12 @@ std::vector<std::byte> encode(const Codec&, std::span<const std::byte>);
 std::vector<std::byte> encode(const Codec&, std::span<const std::byte>, int level);
 // Decodes a whole part in memory to out.size() bytes.
 DecodeResult decode(const Codec&, std::span<const std::byte> stored, std::span<std::byte> out);
+
+// The versions of the libraries that only the codecs use, as they are loaded.
+
+std::string_view version_of_openssl() noexcept;  // empty in a build with portable checksums
+std::string_view version_of_zstd() noexcept;
+std::string_view version_of_zlib() noexcept;
+std::string_view version_of_xxhash() noexcept;  // of the header
 
 }  // namespace weighbridge::codecs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each operation is in f32 and rounded by itself, in the order of the package.
-#include "codecs/ggml_encode.h"
+#include "codecs/ggml.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RFC 2104, section 2.
-#include "codecs/hmac.h"
+#include "codecs/checksum.h"
 
 #include <algorithm>
 #include <array>

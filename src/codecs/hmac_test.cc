@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test cases of RFC 4231.
-#include "codecs/hmac.h"
+#include "codecs/checksum.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/endian.h"
-#include "codecs/bytes.h"
+#include "codecs/cast.h"
 #include "codecs/ggml_tables.h"
 #include "codecs/small_float.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/libraries.h"
+#include "codecs/codec.h"
 
 #include <xxhash.h>
 #include <zlib.h>

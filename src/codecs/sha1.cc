@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-1, one block of 64 bytes at a time.
-#include "codecs/sha1.h"
+#include "codecs/checksum.h"
 
 #include <algorithm>
 #include <bit>

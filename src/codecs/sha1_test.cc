@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/sha1.h"
+#include "codecs/checksum.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
-
-#include "codecs/checksum.h"
 
 namespace weighbridge::codecs {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compression function of FIPS 180-4, section 6.2.2, for sixteen messages at once, with AVX-512 or WebAssembly's
 // vectors, and portably. Messages of similar length form a batch, because a batch takes as long as its longest message.
-#include "codecs/sha256_lanes.h"
+#include "codecs/checksum.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hashing in lanes against OpenSSL, the paths against each other, and published vectors.
-#include "codecs/sha256_lanes.h"
+#include "codecs/checksum.h"
 
 #include <gtest/gtest.h>
 

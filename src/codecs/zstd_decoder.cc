@@ -15,7 +15,6 @@
 #include "base/endian.h"
 #include "codecs/coding.h"
 #include "codecs/zstd.h"
-#include "codecs/zstd_seekable.h"
 
 namespace weighbridge::codecs {
 namespace {
@@ -145,7 +144,7 @@ class Input {
 
 class ZstdDecoder final : public Decoder {
  public:
-  // `seekable`: the frames keep the rules of zstd_seekable.h, and the table ends the stream.
+  // `seekable`: the frames keep the rules of zstd.h, and the table ends the stream.
   explicit ZstdDecoder(bool seekable = false) : seekable_(seekable) {}
 
   DecodeResult decode(std::uint64_t demanded, std::uint64_t memory_limit, const Pull& pull, const Sink& sink) override {

@@ -11,7 +11,6 @@
 #include "base/checked.h"
 #include "codecs/coding.h"
 #include "codecs/zstd.h"
-#include "codecs/zstd_seekable.h"
 
 namespace weighbridge::codecs {
 namespace {

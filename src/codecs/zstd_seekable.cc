@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the table of frames, and finds the frames of a range by it. zstd_encoder.cc and zstd_decoder.cc code the
 // frames.
-#include "codecs/zstd_seekable.h"
+#include "codecs/zstd.h"
 
 #include <algorithm>
 #include <array>

@@ -17,7 +17,6 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "convert/adapter_identity.h"
 #include "convert/llama_cpp.h"
 #include "core/view.h"
 #include "core/words.h"

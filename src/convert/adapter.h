@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an adapter changes of a model: which tensor each pair of factors belongs to, by the names of the program that
-// wrote it, and how they are scaled. Owns Change. lora.cc computes the sums.
+// wrote it, and how they are scaled. Owns Change. lora.cc computes the sums. Also owns the identity of the base model
+// that a package stores.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "formats/slm_adapter/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/lora.h"
 #include "weighbridge/model.h"
@@ -31,5 +33,13 @@ struct Change {
 
 // The changes of one adapter, in the order of its tensors. Reads the scales. Throws Error{misuse} "misuse/lora-...".
 std::vector<Change> changes_of(const Model& base, const Lora&, const Context&);
+
+// The identity of its base model that an adapter package stores (reading M13).
+
+// [reads] The identity of the .slm file that `base` was opened from: header, directory and tokenizer section. Throws a
+// usage error if the file is no .slm.
+slm_adapter::Identity identity_of(const Model& base);
+// Throws Error{misuse} unless the package was made for the model with this identity.
+void require_identity(const slm_adapter::Identity& base, const Model& package);
 
 }  // namespace weighbridge::convert

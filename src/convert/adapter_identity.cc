@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/adapter_identity.h"
+#include "convert/adapter.h"
 
 #include <string>
 #include <string_view>

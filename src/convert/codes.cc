@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds codes in a plan.
-#include "convert/codes.h"
+#include "convert/derived.h"
 
 #include <algorithm>
 #include <array>

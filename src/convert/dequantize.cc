@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the view. Its tensors are f32, to which every block type decodes exactly; the dtype of the output is left to
 // the writer, whose casts are counted.
-#include "convert/dequantize.h"
+#include "convert/derived.h"
 
 #include <algorithm>
 #include <functional>

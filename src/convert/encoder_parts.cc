@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens files of modules, and renames norms.
-#include "convert/encoder_parts.h"
+#include "convert/derived.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,8 +10,8 @@
 
 #include "base/fail.h"
 #include "core/draft.h"
+#include "core/encoder_settings.h"
 #include "core/plan_text.h"
-#include "core/sentence_modules.h"
 #include "core/words.h"
 #include "formats/huggingface/setting_judge.h"
 #include "weighbridge/open.h"

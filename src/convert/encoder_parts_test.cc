@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of norms: those of old checkpoints change, others do not.
-#include "convert/encoder_parts.h"
+#include "convert/derived.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // so that qweight and scales are bit for bit what quantized_group has as packed_weight and scales. Its zeros are
 // numbers: f16, as in the specification's example, which holds all of 0 .. 256. checkpoint_format "gptq" (v1) stores
 // zero - 1 in qzeros, "gptq_v2" the zero itself. In v1 the largest code means 2^b, as AutoGPTQ computes it.
-#include "convert/gptq.h"
+#include "convert/derived.h"
 
 #include <fmt/format.h>
 
@@ -27,8 +27,8 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/cast.h"
-#include "core/blocks.h"
 #include "core/draft.h"
+#include "core/elements.h"
 #include "core/plan_text.h"
 #include "core/work.h"
 #include "wire/json_reader.h"

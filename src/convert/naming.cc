@@ -13,15 +13,14 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
-#include "convert/vocabulary.h"
 #include "core/coded.h"
 #include "core/draft.h"
+#include "core/encoder_settings.h"
 #include "core/plan_text.h"
-#include "core/sentence_modules.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
+#include "formats/slm/hyper.h"
 #include "formats/slm/names.h"
-#include "formats/slm/neutral.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {

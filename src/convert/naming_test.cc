@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "convert/own_names.h"
 #include "support/convert_testing.h"
 #include "support/sample_models.h"
 #include "support/thrown.h"

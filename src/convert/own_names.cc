@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renames tensors, and collects the keys of SLM and of EMBD from the metadata of llama.cpp or of a config.json.
-#include "convert/own_names.h"
+#include "convert/naming.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,9 +16,9 @@
 #include "core/plan_text.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
+#include "formats/slm/hyper.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
-#include "formats/slm/neutral.h"
 #include "tokenizers/described.h"
 #include "wire/json_reader.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a payload by its form.
-#include "convert/payload.h"
+#include "convert/write.h"
 
 #include <algorithm>
 #include <vector>
@@ -10,7 +10,7 @@
 #include "core/dense.h"
 #include "core/draft.h"
 #include "core/elements.h"
-#include "core/logical.h"
+#include "core/payload.h"
 
 namespace weighbridge::convert {
 

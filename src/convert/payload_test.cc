@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streaming and hashing payloads: a maker of the wrong number of bytes is an error, and hashes do not depend on how a
 // stream is cut into pieces.
-#include "convert/payload.h"
+#include "convert/write.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/plan_maker.h"
+#include "convert/rep.h"
 #include "core/draft.h"
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"

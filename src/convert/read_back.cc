@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The comparison after writing. Reads the file through the public API: open(), Part::extent(), Part::stream().
-#include "convert/read_back.h"
+#include "convert/write.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/buffers.h"
-#include "core/logical.h"
+#include "core/payload.h"
 #include "core/words.h"
 #include "weighbridge/open.h"
 

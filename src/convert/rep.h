@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a Plan, and the constants that writing and reading back share.
+// The content of a Plan, its only friend, and the constants that writing and reading back share.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,17 @@ inline constexpr std::uint64_t kSmall = kSegment / 4;
 constexpr std::uint64_t segments(std::uint64_t bytes) noexcept {
   return bytes / kSegment + (bytes % kSegment != 0 ? 1 : 0);
 }
+
+// The only friend of Plan: lets convert fill a plan and read it back.
+
+// A model whose content is checked before it is copied must be copied as it was checked: it reads through sources that
+// remember what they read.
+Model as_checked(const Model&);
+
+class PlanMaker {
+ public:
+  static Plan make(std::shared_ptr<PlanRep>, const Model& from, const Options&);
+  static const PlanRep* rep(const Plan& plan) noexcept { return plan.rep_.get(); }
+};
 
 }  // namespace weighbridge::convert

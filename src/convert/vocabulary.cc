@@ -5,7 +5,7 @@
 // "llama" knows no merges: it joins the two neighbors whose joined text is the token of the highest score. That gives
 // the same tokens as merges in the order of their ranks if every pair of tokens that forms a token is a merge, and if
 // merges to one token have ranks that follow each other.
-#include "convert/vocabulary.h"
+#include "convert/naming.h"
 
 #include <fmt/format.h>
 

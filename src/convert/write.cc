@@ -14,11 +14,9 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "convert/payload.h"
 #include "core/buffers.h"
-#include "core/encoding.h"
-#include "core/logical.h"
 #include "core/part_digest.h"
+#include "core/payload.h"
 
 namespace weighbridge::convert {
 namespace {

@@ -17,8 +17,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "convert/plan_maker.h"
-#include "convert/read_back.h"
+#include "convert/rep.h"
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

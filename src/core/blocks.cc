@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes blocks dense: splits the main part where its type allows, and reads what each piece needs of the other parts.
-#include "core/blocks.h"
+#include "core/elements.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/dense.h"
-#include "core/logical.h"
 #include "core/payload.h"
 
 namespace weighbridge::core {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/canonical.h"
+#include "core/view.h"
 
 #include <algorithm>
 #include <numeric>

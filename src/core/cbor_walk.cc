@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/cbor_value.h"
 #include "core/common_rules.h"
-#include "core/stated_types.h"
-#include "core/tokenizer_json.h"
+#include "core/tokenizer_rules.h"
 
 namespace weighbridge::core {
 namespace {

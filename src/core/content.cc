@@ -17,11 +17,10 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "codecs/sha256_lanes.h"
 #include "core/buffers.h"
 #include "core/common_rules.h"
-#include "core/encoding.h"
 #include "core/extents.h"
+#include "core/payload.h"
 #include "core/state.h"
 #include "core/work.h"
 

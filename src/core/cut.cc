@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the elements of a part from its blob, in one pass for a small part and in one per row for a large one.
-#include "core/cut.h"
+#include "core/payload.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +11,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/asking_source.h"
-#include "core/payload.h"
 #include "core/state.h"
-#include "core/strided.h"
 
 namespace weighbridge::core {
 namespace {

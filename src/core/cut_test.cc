@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts that lie among others in one blob: every element comes out once and in order, in one pass or in several.
-#include "core/cut.h"
+#include "core/payload.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,6 @@
 #include "codecs/codec.h"
 #include "core/draft.h"
 #include "core/extents.h"
-#include "core/payload.h"
 #include "core/work.h"
 #include "support/format_testing.h"
 #include "weighbridge/source.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms of sparse tensors. For blocks, see core/blocks.h.
+// Dense forms of sparse tensors. For blocks, see core/elements.h.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -12,7 +12,6 @@
 
 #include "base/endian.h"
 #include "codecs/checksum.h"
-#include "codecs/sha256_lanes.h"
 #include "core/leaves.h"
 #include "weighbridge/model.h"
 

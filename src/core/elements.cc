@@ -10,10 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/blocks.h"
 #include "core/coded.h"
-#include "core/cut.h"
-#include "core/logical.h"
 #include "core/payload.h"
 #include "core/state.h"
 #include "core/words.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mapping between encodings and codecs.
-#include "core/encoding.h"
+#include "core/payload.h"
 
 #include <utility>
 

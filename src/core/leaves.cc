@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "core/logical.h"
+#include "core/payload.h"
 #include "core/widen.h"
 
 namespace weighbridge::core {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positional reads of logical bytes: the stored bytes in little-endian order, with bools as 0 and 1.
-#include "core/logical.h"
+#include "core/payload.h"
 
 #include <vector>
 

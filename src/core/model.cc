@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/nearest.h"
 #include "core/state.h"
+#include "core/words.h"
 
 namespace weighbridge {
 

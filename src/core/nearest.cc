@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edit distance over names.
-#include "core/nearest.h"
+#include "core/words.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
-
-#include "core/words.h"
 
 namespace weighbridge::core {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Odd settings as JSON, and back.
-#include "core/odd_settings.h"
+#include "core/encoder_settings.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The signatures of packed bytes, and those that can be unpacked: zlib (RFC 1950), gzip (RFC 1952) and base64.
-#include "core/packed.h"
+#include "core/pickle_scan.h"
 
 #include <algorithm>
 #include <iterator>

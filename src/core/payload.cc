@@ -10,16 +10,12 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codecs/bytes.h"
-#include "codecs/zstd_seekable.h"
+#include "codecs/cast.h"
+#include "codecs/zstd.h"
 #include "core/asking_source.h"
-#include "core/cut.h"
 #include "core/elements.h"
-#include "core/encoding.h"
-#include "core/logical.h"
 #include "core/payload.h"
 #include "core/state.h"
-#include "core/strided.h"
 #include "core/work.h"
 
 namespace weighbridge {

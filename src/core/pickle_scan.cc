@@ -9,9 +9,8 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
-#include "core/packed.h"
 #include "core/words.h"
-#include "wire/pickle_text.h"
+#include "wire/pickle.h"
 
 namespace weighbridge::core {
 namespace {

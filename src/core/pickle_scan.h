@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What loading a file with Python would import and call: every pickle in it is read, including those that a program
 // would not look into, those after others, and those in strings of a pickle, packed or not. What cannot be looked into
-// is named.
+// is named. Owns what a program packs before it puts it into a pickle.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,7 +52,7 @@ class PickleScan {
   wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
   // A whole file that is not an archive.
   void file(const Source&);
-  // A file that is packed as a whole (packed.h), or whose packing this program cannot read.
+  // A file that is packed as a whole, or whose packing this program cannot read.
   void packed_file(const Source&);
 
  private:
@@ -84,5 +85,21 @@ class PickleScan {
   std::uint64_t memory_;  // of one pickle; strings in strings have less, so that all of them together are bounded
   unsigned depth_ = 0;    // of strings in pickles
 };
+
+// Bytes that stand for other bytes: what a program packs before it puts them into a pickle.
+
+inline constexpr std::string_view kBase64 = "base64";
+
+struct Packing {
+  std::string_view name{};  // empty: the bytes are not packed in a way that is known here
+  bool readable = false;    // unpack() can read it
+};
+// By the first kPackingHead bytes, or all of them.
+inline constexpr std::size_t kPackingHead = 18;
+Packing packing_of(std::string_view first) noexcept;
+
+// Of a readable packing. Takes what it makes from `left`, also where it fails, and all of `left` if there is more.
+// nullopt: the bytes only begin like it, or there is more.
+std::optional<std::string> unpack(const Packing&, std::string_view bytes, std::uint64_t& left);
 
 }  // namespace weighbridge::core

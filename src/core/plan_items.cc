@@ -7,9 +7,9 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
+#include "core/payload.h"
 
 namespace weighbridge::core {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "codecs/codec.h"
-#include "core/blocks.h"
 #include "core/draft.h"
+#include "core/elements.h"
 #include "support/random.h"
 #include "support/thrown.h"
 #include "weighbridge/block_type.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules and prompts as JSON, and back.
-#include "core/sentence_modules.h"
+#include "core/encoder_settings.h"
 
 #include <algorithm>
 #include <iterator>

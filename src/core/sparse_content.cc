@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/sparse_content.h"
+#include "core/content.h"
 
 #include <memory>
 #include <mutex>
@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/sparse.h"
-#include "core/cut.h"
+#include "core/payload.h"
 #include "core/work.h"
 
 namespace weighbridge::core {

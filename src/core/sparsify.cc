@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the elements that are not zero, decides, and makes the parts. Each part is a pass over the tensor.
-#include "core/sparsify.h"
+#include "core/view.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,12 +13,12 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/sparse.h"
+#include "core/content.h"
 #include "core/dense.h"
 #include "core/extents.h"
 #include "core/payload.h"
 #include "core/plan_text.h"
 #include "core/progress.h"
-#include "core/sparse_content.h"
 #include "core/state.h"
 #include "core/words.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Issue 16, A.8: dense tensors as sparse ones and back, and sparse ones in the other layout.
-#include "core/sparsify.h"
+#include "core/view.h"
 
 #include <gtest/gtest.h>
 

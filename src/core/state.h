@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/coded.h"
-#include "core/cut.h"
 #include "core/draft.h"
+#include "core/payload.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 

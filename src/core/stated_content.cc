@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/stated_content.h"
+#include "core/content.h"
 
 #include <utility>
 
-#include "core/cut.h"
-#include "core/encoding.h"
+#include "core/payload.h"
 
 namespace weighbridge::core {
 namespace {

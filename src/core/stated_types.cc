@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The types that a value's form in the file does not show.
-#include "core/stated_types.h"
+#include "core/cbor_value.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/cbor_value.h"
 #include "wire/base64.h"
 #include "wire/cbor_reader.h"
 #include "wire/cbor_writer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided parts: gathers whole tiles of rows, run by run. A run goes along the dimension with the smallest stride.
-#include "core/strided.h"
+#include "core/payload.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts a tokenizer to JSON and back.
-#include "core/tokenizer_json.h"
+#include "core/tokenizer_rules.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // What a tokenizer does besides its merges or its wordpieces, and that this program can do too: an attribute beside the
 // model's Tokenizer, as JSON. The reader of Hugging Face folders makes it, the tokenizers use it, and a container that
 // has no place for it names it as a loss. Of WordPiece, three settings are attributes of their own: do_lower_case,
-// strip_accents and tokenize_chinese_chars.
+// strip_accents and tokenize_chinese_chars. The Tokenizer itself has a form as JSON too.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/text_steps.h"
+#include "weighbridge/model.h"
 
 namespace weighbridge::core {
 
@@ -61,5 +62,17 @@ bool has_own_normalizer(std::string_view json);
 std::string beyond_merges(const TokenizerRules&);
 // The same of a program that has only the wordpieces, and does with a text what a BERT does.
 std::string beyond_wordpieces(const TokenizerRules&);
+
+// A tokenizer as the JSON text of the attribute "weighbridge.tokenizer" (reading Y10):
+//   {"kind":"wordpiece","vocab_size":N,"tokens":[...],"ids":[...],"merges":[[left,right,output,rank],...],
+//    "special":{"pad":0,...}}
+// A token that is not UTF-8 is written as {"bytes":"<base64>"}; ids, merges and special are left out if empty.
+
+// This project's own attribute (Y10).
+inline constexpr std::string_view kTokenizerKey = "weighbridge.tokenizer";
+
+std::string tokenizer_to_json(const Tokenizer&);
+// Accepts only the output of tokenizer_to_json(), with keys in any order; nullopt for anything else.
+std::optional<Tokenizer> tokenizer_from_json(std::string_view text);
 
 }  // namespace weighbridge::core

@@ -9,7 +9,6 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/json_file.h"
-#include "core/nearest.h"
 #include "core/pattern.h"
 #include "core/state.h"
 #include "core/words.h"

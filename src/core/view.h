@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views for the library's own use.
+// Views for the library's own use: of a model as it was first read, and of models that a writer takes.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "weighbridge/context.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/model.h"
 #include "weighbridge/view.h"
 
 namespace weighbridge::core {
@@ -26,5 +31,46 @@ Model made_with(const Model& of, const Model& from, std::span<const Model> other
                 std::vector<Item> changes);
 // What messages call a model: its file or folder, else "input " and the number.
 std::string called(const Model&, std::size_t number);
+
+// A model whose bytes stay those that were read first. For jobs that check the payload and then read it again: what
+// passed the check is what they use, although the file may change meanwhile without a new size or time.
+
+// A source over `of` that remembers a hash of each block at its first read. Reading a block again whose bytes have
+// changed throws Error io/changed. Does not map.
+std::shared_ptr<const Source> witnessed(std::shared_ptr<const Source> of);
+// The same model over such sources.
+Model witnessed(const Model&);
+
+// Canonical conversions (Options::canonical): a view of a model that depends on its content alone. The writers do the
+// rest: they do not copy stored bytes verbatim and do not share them.
+
+struct Canonical {
+  Model model;
+  std::vector<Item> losses, changes;
+};
+// Tensors, parts, attributes and maps in them are in the order of the bytes of their names. Leaves out what is not
+// content: unknown keys, which are losses, and the attributes that say when or by what the input was made, which are
+// changes.
+Canonical canonical(const Model&);
+// The same vocabulary with its tokens by id, its merges by rank and its special tokens by name.
+Tokenizer canonical(Tokenizer);
+
+// [reads] Passes the elements of an index part to the sink as u64.
+void stream_widened(const Part&, const Context&, const std::function<void(std::span<const std::byte>)>& sink);
+
+// Dense tensors as sparse ones, and sparse ones in the other layout, for a writer that holds both.
+
+struct Sparsified {
+  Model model;  // a view
+  std::vector<Item> changes;
+};
+// [reads] The model with its tensors in `layout`, sparse_csr or sparse_coo, as far as they fit it. An element is left
+// out only if all of its bits are zero. Reads each dense tensor once, to count the others. The parts are made from the
+// tensor when they are read, in bounded memory, except that an unsorted sparse_coo tensor is held to be sorted.
+//
+// A dense tensor becomes sparse if at most this share of its elements is not zero; density 0: if it then takes fewer
+// bytes. `no_digest` is what becomes of a part's digest. Stays as it is: a tensor that shares bytes with another, one
+// with unknown keys in a part, one of elements under 8 bits or without a zero, one whose rank does not fit.
+Sparsified sparsified(const Model&, Layout layout, double density, std::string_view no_digest, const Context&);
 
 }  // namespace weighbridge::core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hashes of blocks, with a salt, so that nobody can prepare other bytes of the same hash.
-#include "core/witness.h"
+#include "core/view.h"
 
 #include <algorithm>
 #include <array>

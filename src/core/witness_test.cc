@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A witnessed source gives the same bytes as its file, and refuses those that changed after their first read.
-#include "core/witness.h"
+#include "core/view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes, shapes, names and long texts in messages, and the error for an invalid option value.
+// Sizes, shapes, names and long texts in messages, and the error for an invalid option value. Also finds the names most
+// similar to one that is absent.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fail.h"
 #include "weighbridge/model.h"
@@ -29,5 +33,15 @@ bool is_plain_name(std::string_view name);
 // Throws Error{misuse} that names the valid values of the option.
 [[noreturn]] void refuse_word(std::string_view option, std::string_view text, std::span<const std::string_view> words);
 void check_word(std::string_view option, std::string_view text, std::span<const std::string_view> words);
+
+// The names most similar to one that is absent, for error messages.
+
+// At most `most` of `count` names, best first. A name that contains the wanted one, or is contained in it, always
+// counts as similar; others by edit distance.
+std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t most,
+                                   const std::function<std::string_view(std::uint32_t)>& name_of);
+// Of these names, the end of a sentence about one that is absent: "; the nearest is "a", "b"", or empty.
+std::string near_text(std::string_view wanted, std::uint32_t count,
+                      const std::function<std::string_view(std::uint32_t)>& name_of);
 
 }  // namespace weighbridge::core

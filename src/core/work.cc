@@ -11,11 +11,10 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/common_rules.h"
-#include "core/encoding.h"
+#include "core/content.h"
 #include "core/findings.h"
-#include "core/sparse_content.h"
+#include "core/payload.h"
 #include "core/state.h"
-#include "core/strided.h"
 
 namespace weighbridge::core {
 namespace {

@@ -12,10 +12,9 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/common_rules.h"
-#include "core/encoding.h"
+#include "core/payload.h"
 #include "core/progress.h"
 #include "core/words.h"
-#include "core/zip_layout.h"
 
 namespace weighbridge::core {
 namespace {

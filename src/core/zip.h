@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directory of a zip archive, for containers that are one: npz, and others that keep each array in a member. Knows
-// nothing about what the members hold. A format passes the rules by which it reports.
+// nothing about what the members hold. A format passes the rules by which it reports. Reading and writing share its
+// records.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -121,7 +122,7 @@ struct ZipOut {
   std::uint64_t header_at = 0;
   std::uint64_t stored = 0, size = 0;
   std::uint32_t crc32 = 0;
-  std::uint16_t method = 0;   // of zip_layout.h: stored
+  std::uint16_t method = 0;   // of the records below: kStored
   std::uint16_t flags = 0;    // besides that of a name that is not ASCII
   bool large = false;         // with 64-bit sizes in the local header, decided before they are known
   std::uint16_t padding = 0;  // bytes of the extra field that aligns the data; 0: none
@@ -139,3 +140,21 @@ bool is_zip_name(std::string_view) noexcept;
 bool leaves_zip(std::string_view name) noexcept;
 
 }  // namespace weighbridge::core
+
+namespace weighbridge::core::zip {
+
+// The records of a zip archive, as APPNOTE.TXT 6.3 lays them out: what reading and writing share.
+
+inline constexpr std::uint32_t kEndMagic = 0x06054B50, kEntryMagic = 0x02014B50, kLocalMagic = 0x04034B50,
+                               kEnd64Magic = 0x06064B50, kLocatorMagic = 0x07064B50;
+inline constexpr std::uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46, kLocalSize = 30;
+inline constexpr std::uint32_t kFull32 = 0xFFFFFFFF, kFull16 = 0xFFFF;
+inline constexpr std::uint16_t kZip64 = 1;
+inline constexpr std::uint64_t kLocalZip64 = 20;  // of the extra field with both sizes in 64 bits
+inline constexpr std::uint16_t kStored = 0, kDeflated = 8;
+inline constexpr std::uint16_t kEncrypted = 1U << 0, kDescriptor = 1U << 3, kUtf8 = 1U << 11;
+
+// Finds the first extra field with numbers of 64 bits. False: a field ends past the others.
+bool find_zip64(std::string_view extra, std::string_view& wide, bool& found);
+
+}  // namespace weighbridge::core::zip

@@ -5,7 +5,6 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/zip.h"
-#include "core/zip_layout.h"
 
 namespace weighbridge::core {
 namespace {

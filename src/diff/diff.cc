@@ -16,9 +16,7 @@
 #include "core/coded.h"
 #include "core/progress.h"
 #include "core/work.h"
-#include "diff/match.h"
-#include "diff/metadata.h"
-#include "diff/pairing.h"
+#include "diff/steps.h"
 
 namespace weighbridge {
 namespace {

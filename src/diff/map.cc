@@ -12,7 +12,7 @@
 #include "core/coded.h"
 #include "core/progress.h"
 #include "core/work.h"
-#include "diff/match.h"
+#include "diff/steps.h"
 #include "diff/values.h"
 #include "weighbridge/diff.h"
 

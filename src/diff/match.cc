@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // By name first. The remaining tensors are matched by a hash of their values, then guessed by names that differ in a
 // prefix, and by shapes that no other tensor has.
-#include "diff/match.h"
+#include "diff/steps.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "convert/naming.h"
-#include "convert/own_names.h"
 #include "core/coded.h"
 #include "core/words.h"
 #include "diff/values.h"

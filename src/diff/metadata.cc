@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys in any order; long lists by their length and the first item that differs, so that a vocabulary in the metadata
 // is one line.
-#include "diff/metadata.h"
+#include "diff/steps.h"
 
 #include <fmt/format.h>
 

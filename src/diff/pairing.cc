@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks of pairs: bytes first, numbers from the first difference on. Chunks that were found equal before that are read
 // once more, for their share of the sums.
-#include "diff/pairing.h"
+#include "diff/steps.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "core/buffers.h"
-#include "core/logical.h"
-#include "core/sparse_content.h"
+#include "core/content.h"
+#include "core/payload.h"
 
 namespace weighbridge::comparison {
 namespace {

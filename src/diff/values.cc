@@ -19,10 +19,10 @@
 
 #include "base/checked.h"
 #include "codecs/cast.h"
+#include "core/content.h"
 #include "core/draft.h"
-#include "core/logical.h"
+#include "core/payload.h"
 #include "core/progress.h"
-#include "core/sparse_content.h"
 
 namespace weighbridge::comparison {
 namespace {

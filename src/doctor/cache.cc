@@ -12,7 +12,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
-#include "codecs/sha1.h"
 #include "core/asking_source.h"
 #include "core/progress.h"
 #include "weighbridge/doctor.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/continued.h"
+#include "doctor/damage.h"
 #include "support/rounds.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/zeros.h"
+#include "doctor/damage.h"
 
 #include <algorithm>
 #include <cstring>

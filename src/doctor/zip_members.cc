@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks from member to member as APPNOTE.TXT 6.3 lays them out (4.3.7, 4.3.9), whose sizes are before the data or after
 // it.
-#include "doctor/zip_members.h"
+#include "doctor/damage.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,8 +12,6 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/zip.h"
-#include "core/zip_layout.h"
-#include "doctor/continued.h"
 
 namespace weighbridge::doctor {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "codecs/hmac.h"
+#include "codecs/checksum.h"
 #include "io/calls.h"
 #include "io/fd.h"
 #include "io/temporary.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pickle, from the first byte of the file on.
-#include "registry/also_pickle.h"
+#include "registry/load.h"
 
 #include <algorithm>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts digests, and looks for zeros at the end of files.
-#include "registry/checked.h"
+#include "registry/load.h"
 
 #include <algorithm>
 #include <string>
@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
-#include "core/cut.h"
 #include "core/part_digest.h"
+#include "core/payload.h"
 #include "core/words.h"
 
 namespace weighbridge::registry {

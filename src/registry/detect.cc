@@ -8,7 +8,6 @@
 
 #include "base/fail.h"
 #include "core/zip.h"
-#include "registry/foreign.h"
 #include "registry/registry.h"
 
 namespace weighbridge::registry {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects the format of a place. Owns the order of the evidence: first the content as a known format, then the content
-// as another known kind of file, then the extension.
+// as another known kind of file, then the extension. foreign.cc knows the other kinds.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -25,5 +25,15 @@ Detected detect(const Place&, std::string_view asked);
 Detected detect(const Source&);
 // The format that the content of a file shows; null: none, whatever its name says.
 const core::Format* format_of_content(const Source&);
+
+// Recognizes common files that are not tensor files (archives, Git LFS pointers, HTML pages) and reports which kind it
+// is.
+
+// The finding for a file whose content alone identifies its kind, whatever its name; nullopt for all others.
+std::optional<Finding> recognize(const core::Glance&);
+// The rest of the line that starts with `key`, as in a Git LFS pointer, or empty if there is none.
+std::string_view line_of(std::string_view text, std::string_view key);
+// The finding for a file that nothing recognizes.
+Finding unknown(const core::Glance&);
 
 }  // namespace weighbridge::registry

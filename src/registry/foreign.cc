@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signatures of files that are not tensor files.
-#include "registry/foreign.h"
+#include "registry/detect.h"
 
 #include <algorithm>
 #include <string>

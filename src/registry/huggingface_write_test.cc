@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/compare.h"
-#include "registry/lay_out.h"
+#include "registry/load.h"
 #include "registry/registry.h"
 #include "support/sample_models.h"
 #include "support/thrown.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lays out a folder together with the files of weights in it.
-#include "registry/lay_out.h"
+#include "registry/load.h"
 
 #include <iterator>
 #include <tuple>

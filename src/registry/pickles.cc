@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a folder for pickles. Reads both ends of each file, all of the pickles, and of other files nothing.
-#include "registry/pickles.h"
+#include "registry/load.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "base/doubt.h"
+#include "base/fail.h"
 #include "core/common_rules.h"
-#include "core/packed.h"
 #include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
 #include "core/words.h"
@@ -20,9 +19,7 @@
 #include "formats/numpy/format.h"
 #include "formats/pytorch/format.h"
 #include "io/place.h"
-#include "registry/also_pickle.h"
 #include "registry/detect.h"
-#include "registry/load.h"
 #include "weighbridge/error.h"
 #include "wire/pickle.h"
 

@@ -8,14 +8,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/doubt.h"
 #include "base/fail.h"
 #include "core/claims.h"
 #include "formats/pytorch/format.h"
-#include "registry/also_pickle.h"
-#include "registry/checked.h"
 #include "registry/load.h"
-#include "registry/pickles.h"
 
 namespace weighbridge {
 namespace {

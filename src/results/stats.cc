@@ -19,10 +19,10 @@
 #include "codecs/cast.h"
 #include "codecs/stats.h"
 #include "core/coded.h"
+#include "core/content.h"
 #include "core/dense.h"
 #include "core/extents.h"
 #include "core/progress.h"
-#include "core/sparse_content.h"
 #include "core/work.h"
 
 namespace weighbridge {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads one JSON object. What is not JSON says nothing.
-#include "schemes/config.h"
+#include "schemes/recognize.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors of a model are codes that other tensors, or the config, complete. Looks at names, dtypes and shapes
-// only.
+// only. config.cc reads the config.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,10 +8,23 @@
 #include <string_view>
 #include <vector>
 
-#include "schemes/config.h"
 #include "schemes/table.h"
 
 namespace weighbridge::schemes {
+
+// What the metadata of a model say about how its weights are quantized: config.json's quantization_config in its
+// spellings, MLX's `quantization`.
+
+struct Config {
+  bool stated = false;                // there is a config that quantizes something
+  std::string method;                 // lower case; empty: it names none
+  std::uint64_t bits = 0, group = 0;  // of the weights; 0: not said
+};
+
+// Whether the attribute of this key can hold such a config, or the config of a part that holds one.
+bool may_hold_config(std::string_view key) noexcept;
+// Adds what the value of that attribute, as text, says to what is known.
+void read_config(std::string_view key, std::string_view text, Config&);
 
 // A scheme that the model uses.
 struct Named {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "schemes/config.h"
 #include "schemes/recognize.h"
 #include "schemes/table.h"
 

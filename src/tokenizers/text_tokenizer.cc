@@ -8,9 +8,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/odd_settings.h"
+#include "core/encoder_settings.h"
 #include "tokenizers/described.h"
-#include "tokenizers/lengths.h"
 #include "weighbridge/tokenize.h"
 
 namespace weighbridge {

@@ -11,7 +11,7 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/odd_settings.h"
+#include "core/encoder_settings.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "tokenizers/characters.h"

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "codecs/checksum.h"
+#include "codecs/codec.h"
 #include "codecs/kernels.h"
-#include "codecs/libraries.h"
-#include "codecs/sha256_lanes.h"
 #include "codecs/sha256_portable.h"
 #include "codecs/xxh3_kernel.h"
 #include "runtime/kernels/half.h"

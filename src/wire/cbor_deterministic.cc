@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/cbor_deterministic.h"
+#include "wire/cbor_writer.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,6 @@
 
 #include "base/utf8.h"
 #include "wire/cbor_reader.h"
-#include "wire/cbor_writer.h"
 #include "wire/half.h"
 
 namespace weighbridge::wire {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What deterministic CBOR is, item by item (examples of RFC 8949, appendix A and section 4.2.1), and that what is made
 // so is accepted.
-#include "wire/cbor_deterministic.h"
+#include "wire/cbor_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes deterministic CBOR: shortest heads, definite lengths (RFC 8949, section 4.2.1). The caller orders map keys and
-// must keep the counts given to array() and map().
+// must keep the counts given to array() and map(). Also checks that bytes have this form, and makes it from any item.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,5 +43,28 @@ class CborWriter {
 
   std::string out_{};
 };
+
+// Deterministic CBOR (RFC 8949, section 4.2.1) without tags: the form that zTensor 2 requires of its manifest. Checks
+// it and makes it. Reading it is the work of CborReader.
+
+struct DeterministicFault {
+  enum class Kind : std::uint8_t {
+    malformed,          // not one well-formed item of definite lengths, or one with a tag, undefined or another simple
+    not_deterministic,  // a number that is wider than needed, or keys of a map that are not sorted
+    duplicate_key,
+    too_deep
+  };
+  Kind kind;
+  std::size_t offset;         // in the bytes
+  std::string_view sentence;  // lower case, no full stop; static
+};
+
+// The first fault of the bytes, which must be one item; nullopt if they are deterministic. `max_depth`: maximum number
+// of open arrays and maps. Time is linear; memory is that of the depth.
+std::optional<DeterministicFault> check_deterministic(std::string_view bytes, std::uint32_t max_depth);
+
+// The item in this form: shortest numbers, one NaN, sorted keys. nullopt if it has a tag, undefined, another simple
+// value, a key twice, or too many levels.
+std::optional<std::string> make_deterministic(std::string_view item, std::uint32_t max_depth);
 
 }  // namespace weighbridge::wire

@@ -8,6 +8,8 @@
 // value that the memo repeats is stored once, and containers may contain themselves: a walk over them must be bounded.
 // A text or byte string above kInline bytes stays in the input, and its node says where. So the memory is a small
 // multiple of the pickle's bytes without its long strings, and the caller limits it.
+//
+// Also owns how pickles spell texts and bytes that have no stated length.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -183,5 +185,15 @@ class Pickle {
   Ref root_ = 0;
   bool ended_ = false;
 };
+
+// How pickles spell texts and bytes that have no stated length: Python's escapes in protocol 0, and the bytes that
+// protocol 2 has as a text of Latin-1.
+
+// The text of STRING, without its quotes. nullopt: a malformed escape.
+std::optional<std::string> unescape_string(std::string_view);
+// The text of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX, as UTF-8. nullopt: a malformed escape.
+std::optional<std::string> unescape_unicode(std::string_view);
+// The bytes whose Latin-1 is here in UTF-8. nullopt: it has other characters.
+std::optional<std::string> from_latin1(std::string_view utf8);
 
 }  // namespace weighbridge::wire

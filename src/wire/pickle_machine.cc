@@ -4,9 +4,9 @@
 // global hides behind it.
 #include <bit>
 
+#include "wire/pickle.h"
 #include "wire/pickle_builder.h"
 #include "wire/pickle_opcodes.h"
-#include "wire/pickle_text.h"
 
 namespace weighbridge::wire {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over each text.
-#include "wire/pickle_text.h"
+#include "wire/pickle.h"
 
 #include <cstddef>
 #include <cstdint>

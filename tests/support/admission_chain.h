@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "chain/evaluation.h"
+#include "chain/admission.h"
 #include "chain/source_schemas.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

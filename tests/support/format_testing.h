@@ -12,8 +12,8 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
-#include "core/encoding.h"
 #include "core/format.h"
+#include "core/payload.h"
 #include "support/corpus_case.h"
 
 namespace weighbridge::test {

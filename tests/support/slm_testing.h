@@ -9,8 +9,8 @@
 
 #include "core/findings.h"
 #include "formats/slm/format.h"
+#include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "formats/slm/tokenizer.h"
 #include "support/corpus_case.h"
 #include "weighbridge/model.h"
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensors that a model with given sizes has ("Required Tensors", shapes generalized by reading E7), and the sizes
-// that follow from its tensors. Reader and writer share one list.
+// that follow from its tensors. Reader and writer share one list. The index, which index.cc reads, is checked against
+// it.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/draft.h"
+#include "core/findings.h"
+#include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 #include "weighbridge/model.h"
 
@@ -89,5 +94,15 @@ template <class F> void for_each_expected(const Numbers& numbers, F f) {
 Numbers derive(const Model&);
 // The tensor whose shape gives a number; "" for num_attention_heads.
 std::string_view teller(std::string_view key) noexcept;
+
+// Reads the tensor index into the draft, and checks the tensors against the metadata.
+
+// The sum of name_length over `count` descriptors.
+std::uint64_t names_size(const char* descriptors, std::uint64_t count) noexcept;
+
+// Adds the tensors of an index (descriptors, then all their names) that the draft's retained header holds and that
+// begins at header.tensor_index_offset of the file. The data section must lie inside the file. Without numbers, because
+// the metadata is broken, the tensors are not checked against them. Broken tensors are left out.
+void read_index(std::string_view index, const Header&, const std::optional<Numbers>&, core::Findings&, core::Draft&);
 
 }  // namespace weighbridge::embd

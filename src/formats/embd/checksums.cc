@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass for both checksums: pieces end where the data section begins and ends, so each byte is summed once.
-#include "formats/embd/checksums.h"
+#include "formats/embd/format.h"
 
 #include <algorithm>
 #include <vector>

@@ -3,11 +3,10 @@
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/progress.h"
-#include "formats/embd/checksums.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
+#include "formats/embd/metadata.h"
 #include "formats/embd/rules.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 

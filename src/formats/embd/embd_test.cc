@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "formats/embd/checksums.h"
 #include "formats/embd/format.h"
 #include "support/embd_case_file.h"
 #include "support/format_testing.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors to tensors. A broken tensor stays in the draft until all tensors have been compared with the metadata, so
 // that it is not also reported as missing. Then it is dropped.
-#include "formats/embd/index.h"
+#include "formats/embd/architecture.h"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,8 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "formats/embd/architecture.h"
+#include "formats/embd/metadata.h"
 #include "formats/embd/rules.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -15,7 +15,6 @@
 #include "core/words.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/rules.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 namespace {

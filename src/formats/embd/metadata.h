@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metadata section: decoding and encoding its entries, the ten required keys, and the numbers among them (readings
-// E7, E12, E13). architecture.h relates the numbers to the tensors.
+// E7, E12, E13). architecture.h relates the numbers to the tensors. Also owns what its writer plans, and how messages
+// print metadata and checksums.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "codecs/checksum.h"
 #include "core/findings.h"
+#include "core/plan_items.h"
+#include "core/words.h"
+#include "formats/embd/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/value.h"
 
@@ -62,5 +67,25 @@ std::optional<Numbers> check_required(const Metadata&, std::uint64_t offset, cor
 // The section for these entries, whose keys and values have at most kMaxText bytes each; nullopt if it would exceed
 // 2^32 - 1 bytes.
 std::optional<std::string> encode_metadata(const std::vector<std::pair<std::string, std::string>>& entries);
+
+// How messages of EMBD print checksums, and metadata that may be long.
+
+using core::bytes_text;
+using core::shape_text;
+
+inline std::string crc_text(std::uint32_t crc) { return "0x" + codecs::to_hex(crc); }
+inline std::string excerpt(std::string_view text) { return core::excerpt(text, 60); }
+
+// What the metadata half of the writer passes to the tensor half.
+
+struct MetadataPlan {
+  std::vector<std::pair<std::string, std::string>> entries;  // the required keys first
+  std::optional<Numbers> numbers;                            // nullopt: a key is missing, which has been reported
+  std::uint32_t flags = kTensorsAligned | kChecksumEnabled;  // without VOCAB_EMBEDDED
+  std::uint16_t version_minor = kVersionMinor;
+};
+
+// Throws Error{misuse} for options that the metadata cannot hold.
+MetadataPlan plan_metadata(const Model&, const Options&, core::Ledger);
 
 }  // namespace weighbridge::embd

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EMBD to Model: the one walker behind open and verify. It reads the header, the footer and the offsets of the
-// sections. metadata.h, vocabulary.h and index.h read the sections.
+// sections. metadata.cc, vocabulary.cc and index.cc read the sections.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,13 +10,12 @@
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/common_rules.h"
+#include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
-#include "formats/embd/index.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 #include "formats/embd/rules.h"
 #include "formats/embd/vocabulary.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -10,8 +10,8 @@
 #include "core/common_rules.h"
 #include "core/words.h"
 #include "formats/embd/layout.h"
+#include "formats/embd/metadata.h"
 #include "formats/embd/rules.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -10,11 +10,9 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "formats/embd/architecture.h"
-#include "formats/embd/checksums.h"
 #include "formats/embd/format.h"
-#include "formats/embd/plan.h"
+#include "formats/embd/metadata.h"
 #include "formats/embd/vocabulary.h"
-#include "formats/embd/words.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -7,8 +7,7 @@
 #include "base/timestamp.h"
 #include "base/utf8.h"
 #include "formats/embd/architecture.h"
-#include "formats/embd/plan.h"
-#include "formats/embd/words.h"
+#include "formats/embd/metadata.h"
 
 namespace weighbridge::embd {
 namespace {

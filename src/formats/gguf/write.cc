@@ -17,7 +17,6 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/blocks.h"
-#include "core/blocks.h"
 #include "core/elements.h"
 #include "core/plan_items.h"
 #include "core/shards.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads attributes into values: numbers and booleans keep their width, texts their characters. An array with several
 // dimensions is a map of its shape and its values. A value of another type is the bytes of its message.
-#include "formats/hdf5/attributes.h"
+#include "formats/hdf5/object_header.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,6 @@
 #include "core/values.h"
 #include "core/words.h"
 #include "formats/hdf5/heap.h"
-#include "formats/hdf5/tree.h"
 #include "formats/hdf5/types.h"
 
 namespace weighbridge::hdf5 {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/words.h"
-#include "formats/hdf5/tree.h"
+#include "formats/hdf5/heap.h"
 
 namespace weighbridge::hdf5 {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "codecs/checksum.h"
 #include "core/content.h"
-#include "core/encoding.h"
+#include "core/payload.h"
 #include "core/progress.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/walk.h"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one gate for bytes of an HDF5 file's structures: addresses are checked, blocks verified, and the bytes read in
 // all are bounded, so that structures that refer to each other many times cannot make a small file costly. Owns File,
-// Cursor, and Broken, by which a parser gives up.
+// Cursor, and Broken, by which a parser gives up. The superblock, from which everything else is found, sets its base
+// and widths.
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -142,5 +145,17 @@ std::uint32_t adler32(std::string_view bytes) noexcept;
 
 // The bytes that HDF5 takes for numbers up to `limit`.
 unsigned encoded_size(std::uint64_t limit) noexcept;
+
+// The superblock, from which all of a file is found. Specification II.
+
+struct Superblock {
+  std::uint8_t version = 0;
+  std::uint64_t root = kUndefined;  // address of the root group's object header
+};
+
+// Sets the file's base, end and widths. Throws Broken.
+Superblock read_superblock(File&, core::Findings&);
+// Whether a superblock begins among the first bytes of a file.
+bool has_superblock(std::span<const std::byte> head) noexcept;
 
 }  // namespace weighbridge::hdf5

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "core/zip.h"
+#include "formats/hdf5/file.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/rules.h"
-#include "formats/hdf5/superblock.h"
 
 namespace weighbridge::hdf5 {
 namespace {

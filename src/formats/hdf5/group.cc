@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the links of a group.
-#include "formats/hdf5/group.h"
+#include "formats/hdf5/object_header.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "formats/hdf5/heap.h"
-#include "formats/hdf5/tree.h"
 
 namespace weighbridge::hdf5 {
 namespace {

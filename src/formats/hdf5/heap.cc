@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/words.h"
-#include "formats/hdf5/tree.h"
 
 namespace weighbridge::hdf5 {
 

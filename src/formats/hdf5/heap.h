@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heaps that hold the members and attributes of an object: the local heap, for names of old groups, and the fractal
-// heap, for links and attributes of new ones. Specification III.D and III.G.
+// heap, for links and attributes of new ones. Specification III.D and III.G. Also owns the B-trees of both versions.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,5 +54,16 @@ class FractalHeap {
   std::uint64_t cached_ = 0;
   std::string object_;
 };
+
+// The B-trees of both versions. Each visits its entries in order, and every node once. Specification III.A.
+
+// Version 1, whose keys and children alternate. Calls visit(key, child) for each child of the leaves; `key` is the one
+// before it. Throws Broken.
+void walk_tree(File&, std::uint64_t address, std::uint8_t type, std::uint64_t key_size, const Rule&,
+               const std::function<void(Cursor key, std::uint64_t child)>& visit);
+
+// Version 2. Calls visit(record) for each record. Throws Broken.
+void walk_tree2(File&, std::uint64_t address, Record type, const Rule&,
+                const std::function<void(Cursor record)>& visit);
 
 }  // namespace weighbridge::hdf5

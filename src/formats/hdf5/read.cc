@@ -12,11 +12,10 @@
 #include "core/common_rules.h"
 #include "core/plan_text.h"
 #include "core/words.h"
-#include "formats/hdf5/attributes.h"
 #include "formats/hdf5/dataset.h"
+#include "formats/hdf5/file.h"
 #include "formats/hdf5/format.h"
-#include "formats/hdf5/group.h"
-#include "formats/hdf5/superblock.h"
+#include "formats/hdf5/object_header.h"
 #include "formats/hdf5/walk.h"
 #include "wire/json_reader.h"
 

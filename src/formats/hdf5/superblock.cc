@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds and reads the superblock and its extension.
-#include "formats/hdf5/superblock.h"
+#include "formats/hdf5/file.h"
 
 #include <algorithm>
 #include <string>

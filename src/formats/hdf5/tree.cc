@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks B-trees. A node must be one level below the one that refers to it, so that no chain is longer than 255; and no
 // node may be reached twice.
-#include "formats/hdf5/tree.h"
+#include "formats/hdf5/heap.h"
 
 #include <optional>
 #include <string>

@@ -13,7 +13,7 @@
 #include "core/words.h"
 #include "formats/huggingface/pipeline.h"
 #include "formats/huggingface/rules.h"
-#include "formats/huggingface/vocabulary_json.h"
+#include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {
 namespace {

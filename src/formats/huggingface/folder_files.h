@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a folder besides config.json and the weights: which there are, and which of them a folder that is
-// written takes over as they are.
+// written takes over as they are. Also warns of what programs would run or trust in them.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/draft.h"
 #include "core/format.h"
+#include "formats/huggingface/json_file.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"
 #include "weighbridge/convert.h"
@@ -46,5 +49,11 @@ bool is_program(std::string_view name);
 bool ends_like_a_pickle(std::string_view name);
 bool is_tokenizer_file(std::string_view name) noexcept;
 bool is_settings_file(std::string_view name) noexcept;
+
+// Warns of what other programs would run, or trust, when they load the folder. weighbridge runs none of it. Only verify
+// asks for it: whoever opens the folder every day knows it.
+
+// `files`: those of the folder besides config.json and the weights. `pickled`: the weights are pickles.
+void report_trust(Reading&, std::span<const core::FolderFile> files, bool pickled);
 
 }  // namespace weighbridge::huggingface

@@ -17,7 +17,6 @@
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/rules.h"
 #include "formats/huggingface/settings.h"
-#include "formats/huggingface/trust.h"
 #include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges the settings of an encoder's folder by the table embedding_settings.def, and collects those that the program
-// does not follow or does not know. Leaves refusing to the runtimes (core/odd_settings.h).
+// does not follow or does not know. Leaves refusing to the runtimes (core/encoder_settings.h).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/odd_settings.h"
+#include "core/encoder_settings.h"
 #include "formats/huggingface/json_file.h"
 #include "weighbridge/model.h"
 

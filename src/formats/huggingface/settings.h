@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/sentence_modules.h"
+#include "core/encoder_settings.h"
 #include "formats/huggingface/json_file.h"
 #include "formats/huggingface/setting_judge.h"
 

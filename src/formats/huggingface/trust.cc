@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds code, templates and pickles among the files of a folder.
-#include "formats/huggingface/trust.h"
+#include "formats/huggingface/folder_files.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 
 #include "base/checked.h"
 #include "core/words.h"
-#include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/quiet.h"
 #include "formats/huggingface/rules.h"
 #include "io/fd.h"

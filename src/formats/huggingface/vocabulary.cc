@@ -11,7 +11,6 @@
 #include "core/words.h"
 #include "formats/huggingface/byte_pairs.h"
 #include "formats/huggingface/rules.h"
-#include "formats/huggingface/vocabulary_json.h"
 #include "formats/huggingface/word_rules.h"
 
 namespace weighbridge::huggingface {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the vocabulary of a folder into a Tokenizer: from vocab.txt, from tokenizer.json, or from both if they agree.
+// Also reads the tokens and ids that tokenizer.json lists, for vocabularies of every kind.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/json_file.h"
@@ -42,5 +44,26 @@ TokenizerFiles read_tokenizer(Reading&, const Config&);
 Texts tokens_of_lines(std::string_view text);
 // A tokenizer without vocab_size and ids. If the text of a special token occurs several times, its last id counts.
 Tokenizer wordpieces(Texts tokens, const SpecialTexts&);
+
+// Reads the tokens and ids that tokenizer.json lists, for vocabularies of every kind: the model's own, then the added
+// ones.
+
+struct VocabularyEntry {
+  std::uint64_t id = 0;
+  wire::JsonString text;  // in the file's text
+  // Of an added token: whether programs do not treat it as text, whether only a word of its own or the spaces around it
+  // are a match, and whether texts are normalized before they are searched for it.
+  bool special = false, strict = false, normalized = false;
+  bool single_word = false, lstrip = false, rstrip = false;  // one of which makes it strict
+};
+
+// Whether this many tokens, or merges, take more than Limits::memory, which is then reported.
+bool over_memory(Reading&, std::uint64_t tokens, const TextFile&);
+// Reads `raw`, an object in the file that maps tokens to ids. False if it is something else or too large, which has
+// been reported.
+bool read_entries(Reading&, const TextFile&, std::string_view raw, std::vector<VocabularyEntry>&);
+// Appends the entries of "added_tokens"; and to `unknown` their keys that are not known, as written.
+void add_added(Reading&, const JsonObject& file, std::vector<VocabularyEntry>&,
+               std::vector<std::string_view>* unknown = nullptr);
 
 }  // namespace weighbridge::huggingface

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads lists of tokens.
-#include "formats/huggingface/vocabulary_json.h"
+#include "formats/huggingface/vocabulary.h"
 
 #include <string>
 

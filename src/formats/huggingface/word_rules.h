@@ -15,7 +15,7 @@
 
 #include "core/tokenizer_rules.h"
 #include "formats/huggingface/setting_judge.h"
-#include "formats/huggingface/vocabulary_json.h"
+#include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {
 

@@ -13,10 +13,10 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/canonical.h"
 #include "core/plan_items.h"
 #include "core/tokenizer_rules.h"
 #include "core/values.h"
+#include "core/view.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"

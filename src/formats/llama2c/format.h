@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of llama2.c checkpoints for the registry, and the functions that it points to.
+// The descriptor of llama2.c checkpoints for the registry, and the functions that it points to. Also reads the
+// tokenizer file beside a checkpoint.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/findings.h"
 #include "core/format.h"
 #include "formats/llama2c/layout.h"
+#include "weighbridge/context.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
 
 namespace weighbridge::core {
 struct CorpusCase;
@@ -30,5 +38,14 @@ bool check_fields(const Header&, core::Findings&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();
+
+// Reads llama2.c's tokenizer file into a Tokenizer of kind bpe (reading M14): tokens with scores become tokens with
+// merges.
+
+// The default name of a checkpoint's tokenizer file: "stories.bin" gives "stories.tokenizer".
+std::string tokenizer_name(std::string_view checkpoint);
+
+// [reads] The file must hold exactly `vocab_size` tokens. On the first error, reports it and returns nullopt.
+std::optional<Tokenizer> read_tokenizer_file(const Source&, std::uint32_t vocab_size, const Limits&, core::Findings&);
 
 }  // namespace weighbridge::llama2c

@@ -9,7 +9,6 @@
 
 #include "formats/llama2c/format.h"
 #include "formats/llama2c/rules.h"
-#include "formats/llama2c/tokenizer_file.h"
 #include "support/format_testing.h"
 #include "support/test_data.h"
 #include "support/thrown.h"

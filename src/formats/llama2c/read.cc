@@ -11,7 +11,6 @@
 #include "core/words.h"
 #include "formats/llama2c/format.h"
 #include "formats/llama2c/rules.h"
-#include "formats/llama2c/tokenizer_file.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::llama2c {

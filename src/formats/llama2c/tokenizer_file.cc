@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns records into tokens, and scores into merges.
-#include "formats/llama2c/tokenizer_file.h"
+#include "formats/llama2c/format.h"
 
 #include <algorithm>
 #include <array>

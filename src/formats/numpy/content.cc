@@ -8,11 +8,9 @@
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/content.h"
-#include "core/cut.h"
-#include "core/encoding.h"
+#include "core/payload.h"
 #include "core/pickle_scan.h"
 #include "core/progress.h"
-#include "formats/numpy/archive.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 

@@ -8,7 +8,6 @@
 
 #include "codecs/codec.h"
 #include "core/zip.h"
-#include "core/zip_layout.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"

@@ -8,11 +8,10 @@
 
 #include "base/checked.h"
 #include "core/common_rules.h"
-#include "core/cut.h"
+#include "core/payload.h"
 #include "core/plan_text.h"
 #include "core/words.h"
 #include "core/zip.h"
-#include "formats/numpy/archive.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"

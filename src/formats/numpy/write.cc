@@ -14,7 +14,6 @@
 #include "core/plan_items.h"
 #include "core/words.h"
 #include "core/zip.h"
-#include "core/zip_layout.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"

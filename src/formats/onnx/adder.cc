@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "core/common_rules.h"
+#include "core/content.h"
 #include "core/part_digest.h"
-#include "core/sparse_content.h"
 #include "core/words.h"
 #include "formats/onnx/rules.h"
 

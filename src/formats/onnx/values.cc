@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/endian.h"
-#include "codecs/bytes.h"
+#include "codecs/cast.h"
 #include "formats/onnx/window.h"
 
 namespace weighbridge::onnx {

@@ -14,7 +14,7 @@
 #include "core/plan_text.h"
 #include "core/words.h"
 #include "formats/pytorch/rules.h"
-#include "wire/pickle_text.h"
+#include "wire/pickle.h"
 
 namespace weighbridge::pytorch {
 namespace {

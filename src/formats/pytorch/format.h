@@ -21,7 +21,7 @@ void read_files(const core::Opening&, core::Draft&);
 void remark(const Place&, const Context&, core::Findings&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&);
 void check_content(const Model&, const Context&, core::Findings&);
-// Only what loading the pickles of a file would do, of any file that holds some, or is packed (core/packed.h).
+// Only what loading the pickles of a file would do, of any file that holds some, or is packed (core/pickle_scan.h).
 void check_pickles(const Source&, const Context&, core::Findings&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.

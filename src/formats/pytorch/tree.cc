@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks over the values of a pickle without recursion.
-#include "formats/pytorch/tree.h"
+#include "formats/pytorch/adder.h"
 
 #include <algorithm>
 #include <map>

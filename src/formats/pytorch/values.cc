@@ -8,10 +8,10 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "formats/pytorch/adder.h"
 #include "formats/pytorch/globals.h"
 #include "formats/pytorch/rebuild.h"
-#include "formats/pytorch/tree.h"
-#include "wire/pickle_text.h"
+#include "wire/pickle.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks for the form of a checksum.
-#include "formats/slm/checksum.h"
+#include "formats/slm/content.h"
 
 #include <algorithm>
 #include <vector>

@@ -12,7 +12,6 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/progress.h"
-#include "formats/slm/checksum.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/rules.h"

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "formats/slm/checksum.h"
+#include "formats/slm/content.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensor directory: decoding and encoding entries, the sizes that follow from an entry, and the tensor layout
-// checksum ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5).
+// checksum ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5). Also checks an entry by
+// itself.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "codecs/indexed_checksum.h"
+#include "core/findings.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 
@@ -56,5 +58,17 @@ EntryShape shape_of(const Entry&) noexcept;
 
 // M3: the checksum over the entries sorted by name hash, with dimensions as stored.
 std::uint64_t layout_checksum(const Directory&, codecs::ChecksumForm = codecs::ChecksumForm::add);
+
+// The rules about a single directory entry: dtype, shape, block size, and the ranges of payload and scales.
+
+// The offset of the entry, and the range where payloads may lie.
+struct EntryPlace {
+  std::uint64_t at = 0;  // file offset of the entry
+  std::uint64_t data_offset = 0, file_size = 0;
+  std::string_view name;  // the tensor's, for findings
+};
+
+// Reports every error. True if the entry is valid; then `out` is its Extents.
+bool check_entry(const Entry&, const EntryPlace&, core::Findings&, Extents& out);
 
 }  // namespace weighbridge::slm_format

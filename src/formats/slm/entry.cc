@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks one directory entry.
-#include "formats/slm/entry.h"
+#include "formats/slm/directory.h"
 
 #include <utility>
 

@@ -12,7 +12,6 @@
 #include "core/plan_text.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "formats/slm/neutral.h"
 
 namespace weighbridge::slm_format {
 namespace {

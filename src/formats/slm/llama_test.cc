@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "formats/slm/neutral.h"
+#include "formats/slm/hyper.h"
 #include "support/items.h"
 #include "support/slm_testing.h"
 #include "support/thrown.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of keys, and the plan's items for each.
-#include "formats/slm/neutral.h"
+#include "formats/slm/hyper.h"
 
 #include <algorithm>
 #include <array>

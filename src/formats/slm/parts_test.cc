@@ -9,11 +9,11 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "formats/slm/checksum.h"
+#include "formats/slm/content.h"
 #include "formats/slm/directory.h"
+#include "formats/slm/header.h"
 #include "formats/slm/names.h"
 #include "formats/slm/scan.h"
-#include "formats/slm/tokenizer.h"
 #include "support/slm_testing.h"
 
 namespace weighbridge::slm_format {

@@ -13,15 +13,12 @@
 #include "core/common_rules.h"
 #include "core/extents.h"
 #include "core/words.h"
-#include "formats/slm/checksum.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
-#include "formats/slm/entry.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
 #include "formats/slm/rules.h"
-#include "formats/slm/tokenizer.h"
 
 namespace weighbridge::slm_format {
 namespace {

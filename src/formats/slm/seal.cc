@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seals a file.
-#include "formats/slm/seal.h"
+#include "formats/slm/payload.h"
 
 #include "base/endian.h"
 #include "base/fail.h"

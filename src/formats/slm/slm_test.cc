@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "base/endian.h"
-#include "formats/slm/checksum.h"
+#include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"

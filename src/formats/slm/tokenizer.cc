@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes and encodes BTOK and BPE1.
-#include "formats/slm/tokenizer.h"
+#include "formats/slm/header.h"
 
 #include <algorithm>
 #include <array>

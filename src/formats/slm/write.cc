@@ -10,8 +10,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/quantize.h"
-#include "core/blocks.h"
-#include "core/encoding.h"
+#include "core/elements.h"
+#include "core/payload.h"
 #include "core/plan_items.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
@@ -21,8 +21,6 @@
 #include "formats/slm/hyper.h"
 #include "formats/slm/names.h"
 #include "formats/slm/payload.h"
-#include "formats/slm/seal.h"
-#include "formats/slm/tokenizer.h"
 
 namespace weighbridge::slm_format {
 namespace {

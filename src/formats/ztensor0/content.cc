@@ -4,9 +4,9 @@
 // that opening need not sort.
 #include <vector>
 
+#include "core/content.h"
 #include "core/draft.h"
 #include "core/extents.h"
-#include "core/stated_content.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/judge.h"
 #include "formats/ztensor0/rules.h"

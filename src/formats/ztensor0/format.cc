@@ -6,8 +6,8 @@
 #include <array>
 #include <iterator>
 
+#include "core/content.h"
 #include "core/format_options.h"
-#include "core/stated_content.h"
 #include "formats/ztensor0/layout.h"
 #include "formats/ztensor0/rules.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the index as CBOR, with keys in the order of reading Z6.
-#include "formats/ztensor0/index_out.h"
+#include "formats/ztensor0/index.h"
 
 #include "base/endian.h"
 #include "core/cbor_value.h"

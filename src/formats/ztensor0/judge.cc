@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/cut.h"
-#include "core/sparse_content.h"
+#include "core/content.h"
+#include "core/payload.h"
 #include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {

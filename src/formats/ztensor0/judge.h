@@ -1,19 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a tensor's map into a tensor of the model, or into findings. Has the rules of sections 3.2, 4 and 5, and of
-// reading Z1.
+// reading Z1. Also owns the entry that is judged.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/cbor_entry.h"
 #include "core/cbor_judge.h"
 #include "core/part_digest.h"
 #include "core/probe.h"
-#include "formats/ztensor0/entry.h"
+#include "formats/ztensor0/layout.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::ztensor0 {
+
+// One tensor's map as it is read, before it is checked.
+
+struct Entry : core::CborEntry {
+  std::string_view dtype, encoding, endianness, checksum;
+  std::string_view layout;  // one of the three known texts; any other value becomes an attribute
+  std::uint64_t offset = 0, size = 0;
+  bool has_offset = false, has_size = false, has_dtype = false, has_encoding = false, has_endianness = false,
+       has_checksum = false, has_layout = false;
+
+  Entry() noexcept {}  // as the base's
+  void clear() {
+    CborEntry::clear();
+    name = endianness = checksum = {};
+    layout = kDense;
+    has_name = has_offset = has_size = has_dtype = has_encoding = has_endianness = has_checksum = has_layout = false;
+  }
+};
 
 // A checksum as it is written in the index. The specification leaves its spelling to producers and consumers, so
 // "crc32c:" needs no "0x" here (reading Z2).

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/cbor_walk.h"
-#include "formats/ztensor0/entry.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/index.h"
 #include "formats/ztensor0/judge.h"

@@ -11,13 +11,12 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/cbor_value.h"
-#include "core/cut.h"
-#include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
+#include "core/payload.h"
 #include "core/plan_items.h"
 #include "formats/ztensor0/format.h"
-#include "formats/ztensor0/index_out.h"
+#include "formats/ztensor0/index.h"
 #include "formats/ztensor0/layout.h"
 
 namespace weighbridge::ztensor0 {

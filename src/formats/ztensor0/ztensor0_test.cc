@@ -7,7 +7,7 @@
 
 #include "base/endian.h"
 #include "core/compare.h"
-#include "core/logical.h"
+#include "core/payload.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
 #include "support/cbor_items.h"

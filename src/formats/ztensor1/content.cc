@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "core/content.h"
 #include "core/draft.h"
 #include "core/extents.h"
-#include "core/stated_content.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"

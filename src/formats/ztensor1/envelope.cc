@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the two ends of the file.
-#include "formats/ztensor1/envelope.h"
+#include "formats/ztensor1/manifest.h"
 
 #include <algorithm>
 #include <array>

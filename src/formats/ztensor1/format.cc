@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/content.h"
 #include "core/format_options.h"
-#include "core/stated_content.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/rules.h"
 

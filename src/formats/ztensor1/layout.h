@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/cbor_entry.h"
-#include "core/stated_types.h"
-#include "core/tokenizer_json.h"
+#include "core/cbor_value.h"
+#include "core/tokenizer_rules.h"
 #include "weighbridge/dtype.h"
 
 namespace weighbridge::ztensor1 {

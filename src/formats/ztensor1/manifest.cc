@@ -7,7 +7,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/cbor_value.h"
-#include "core/encoding.h"
+#include "core/payload.h"
 #include "formats/ztensor1/layout.h"
 #include "wire/cbor_writer.h"
 #include "wire/json_writer.h"

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifest of a file to write. The plan knows everything except offsets, lengths and digests. Decides the order of
-// keys (reading Y6); write.cc decides what goes into the file.
+// keys (reading Y6); write.cc decides what goes into the file. Also reads the envelope around it.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/draft.h"
+#include "core/findings.h"
 #include "core/format.h"
+#include "weighbridge/context.h"
+#include "weighbridge/source.h"
 
 namespace weighbridge::ztensor1 {
 
@@ -45,9 +50,15 @@ struct Manifest {
   std::string tail(std::span<const core::Stored>) const;
 };
 
-// Attributes as one CBOR map with sorted keys, and "weighbridge.types" if reading needs it (see core/stated_types.h).
+// Attributes as one CBOR map with sorted keys, and "weighbridge.types" if reading needs it (see core/cbor_value.h).
 // Calls `judge` for each entry that is dropped or changes its type. Returns an empty string if no attribute is left.
 std::string encode_attributes(std::span<const Value::Entry>, bool as_text,
                               const std::function<void(LossKind, const Value::Entry&, std::string_view to)>& judge);
+
+// Reads the envelope of a zTensor 1.x file (I.1, IV.1): magic numbers, footer and manifest.
+
+// The manifest, without the footer that follows it. nullopt if it cannot be read, which has been reported. Throws
+// Error{io}, Stop.
+std::optional<core::HeaderMemory> read_manifest(const Source&, const Context&, core::Findings&);
 
 }  // namespace weighbridge::ztensor1

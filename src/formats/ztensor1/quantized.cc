@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "base/checked.h"
-#include "core/blocks.h"
+#include "core/elements.h"
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/rules.h"
 

@@ -10,10 +10,10 @@
 
 #include "core/cbor_walk.h"
 #include "formats/ztensor1/entry.h"
-#include "formats/ztensor1/envelope.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/layout.h"
+#include "formats/ztensor1/manifest.h"
 #include "formats/ztensor1/rules.h"
 #include "wire/cbor_writer.h"
 #include "wire/keys.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restoring types of attributes from foreign or hostile files: a value that fits its type gets that type, any other is
 // refused.
-#include "core/stated_types.h"
+#include "core/cbor_value.h"
 
 #include <gtest/gtest.h>
 

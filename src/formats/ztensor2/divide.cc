@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The root is written last: its manifest has the places of all blobs, and the size and the digest of each shard, which
 // are known once the shards are written.
-#include "formats/ztensor2/divide.h"
+#include "formats/ztensor2/shards.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/ztensor2/envelope.h"
+#include "formats/ztensor2/manifest.h"
 
 #include <algorithm>
 #include <array>

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/content.h"
 #include "core/format_options.h"
 #include "core/shards.h"
-#include "core/stated_content.h"
 #include "formats/ztensor2/layout.h"
 #include "formats/ztensor2/rules.h"
 

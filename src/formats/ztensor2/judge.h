@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of 3.3 to 3.5, 4 and 5,
-// and those of the registered layout profiles. profiles.h has what their attributes mean to the model.
+// and those of the registered layout profiles. profiles.h has what their attributes mean to the model. Also owns the
+// entry that is judged.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -9,13 +10,25 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cbor_entry.h"
 #include "core/cbor_judge.h"
 #include "core/extents.h"
-#include "formats/ztensor2/entry.h"
+#include "formats/ztensor2/layout.h"
 #include "formats/ztensor2/shards.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::ztensor2 {
+
+// One object of the manifest as it is read, before it is checked. All texts are slices of the manifest, which is
+// deterministic: each is in one piece.
+
+struct PartEntry : core::CborPart {
+  PartEntry() noexcept {}  // as the base's
+  std::string_view shard;
+  bool has_blob = false, has_encoding = false, has_shard = false;
+  std::uint32_t shard_index = 0;  // in the table; set while it is checked, if has_shard
+};
+using Entry = core::CborObject<PartEntry>;
 
 class Judge : private core::CborJudge {
  public:

@@ -9,9 +9,7 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/cbor_value.h"
-#include "core/stated_types.h"
 #include "formats/ztensor2/layout.h"
-#include "wire/cbor_deterministic.h"
 #include "wire/cbor_writer.h"
 
 namespace weighbridge::ztensor2 {

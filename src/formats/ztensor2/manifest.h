@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest of a file to write. The plan knows everything except offsets, lengths and digests.
+// The manifest of a file to write. The plan knows everything except offsets, lengths and digests. Also reads the
+// container around it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,7 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/draft.h"
+#include "core/findings.h"
 #include "core/format.h"
+#include "weighbridge/context.h"
+#include "weighbridge/source.h"
 
 namespace weighbridge::ztensor2 {
 
@@ -55,12 +60,24 @@ struct Manifest {
   std::string tail(std::span<const core::Stored>) const;
 };
 
-// Attributes as one map, with "weighbridge.types" if reading needs it (core/stated_types.h), in deterministic CBOR.
+// Attributes as one map, with "weighbridge.types" if reading needs it (core/cbor_value.h), in deterministic CBOR.
 // `level` is the depth of the map. Calls `judge` for each entry that is dropped or changes its type. Empty if none is
 // left.
 std::string encode_attributes(std::span<const Value::Entry> entries, std::uint32_t level,
                               const std::function<void(LossKind, const Value::Entry&, std::string_view to)>& judge);
 // A value at that depth; nullopt if the manifest cannot hold it.
 std::optional<std::string> encode_value(const Value&, std::uint32_t level);
+
+// Reads the container of a zTensor 2 file (section 2): magic numbers, footer and manifest.
+
+struct Envelope {
+  std::uint64_t manifest_offset = 0;
+  core::HeaderMemory manifest;  // empty: a data shard, which has none
+};
+// nullopt if it cannot be read, which has been reported. Throws Error{io}, Stop.
+std::optional<Envelope> read_envelope(const Source&, const Context&, core::Findings&);
+
+// Whether a file of this size has the magic numbers and the version (7.3, first step).
+bool is_container(const Source&);
 
 }  // namespace weighbridge::ztensor2

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "codecs/dequant.h"
-#include "core/blocks.h"
+#include "core/elements.h"
 #include "formats/ztensor2/layout.h"
 
 namespace weighbridge::ztensor2 {

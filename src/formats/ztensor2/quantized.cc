@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "codecs/dequant.h"
-#include "core/blocks.h"
+#include "core/elements.h"
 #include "formats/ztensor2/judge.h"
 #include "formats/ztensor2/profiles.h"
 #include "formats/ztensor2/rules.h"

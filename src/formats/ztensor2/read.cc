@@ -10,19 +10,18 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "core/cbor_value.h"
 #include "core/cbor_walk.h"
 #include "core/common_rules.h"
 #include "core/part_digest.h"
-#include "core/stated_types.h"
-#include "formats/ztensor2/entry.h"
-#include "formats/ztensor2/envelope.h"
 #include "formats/ztensor2/format.h"
 #include "formats/ztensor2/judge.h"
 #include "formats/ztensor2/layout.h"
+#include "formats/ztensor2/manifest.h"
 #include "formats/ztensor2/rules.h"
 #include "formats/ztensor2/shards.h"
 #include "weighbridge/place.h"
-#include "wire/cbor_deterministic.h"
+#include "wire/cbor_writer.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

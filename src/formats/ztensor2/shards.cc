@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/part_digest.h"
-#include "formats/ztensor2/envelope.h"
 #include "formats/ztensor2/layout.h"
+#include "formats/ztensor2/manifest.h"
 #include "formats/ztensor2/rules.h"
 #include "weighbridge/place.h"
 

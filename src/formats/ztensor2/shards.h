@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of shards (7.1), and their files: <stem>-<name>.zt beside <stem>.zt (Appendix B).
+// The table of shards (7.1), and their files: <stem>-<name>.zt beside <stem>.zt (Appendix B). Also divides a laid-out
+// file into them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,8 @@
 
 #include "core/draft.h"
 #include "core/findings.h"
+#include "core/format.h"
+#include "formats/ztensor2/manifest.h"
 
 namespace weighbridge::ztensor2 {
 
@@ -52,5 +55,14 @@ class Shards {
 
 // The name of a shard's file, by the name of the root's.
 std::string shard_file(std::string_view root, std::string_view shard);
+
+// Divides a laid-out file of zTensor 2 into shards (7.1): model-00001-of-00003.zt and so on, each a model of its own
+// tensors, and model.zt, whose manifest has all tensors and the metadata of the model.
+
+// `whole` is laid out and possible; its manifest is `manifest`. A shard has at most `most` bytes of parts, if it has
+// more than one tensor; tensors that share bytes are in one shard. `digest` is that of
+// the shards' files, xxh3 in place of none, because the table of shards must have one.
+core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std::uint64_t most,
+                         core::PartDigest digest);
 
 }  // namespace weighbridge::ztensor2

@@ -13,19 +13,18 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "codecs/sparse.h"
-#include "core/canonical.h"
-#include "core/cut.h"
-#include "core/encoding.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
+#include "core/payload.h"
 #include "core/plan_items.h"
-#include "core/tokenizer_json.h"
+#include "core/tokenizer_rules.h"
+#include "core/view.h"
 #include "core/widen.h"
-#include "formats/ztensor2/divide.h"
 #include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
 #include "formats/ztensor2/manifest.h"
 #include "formats/ztensor2/profiles.h"
+#include "formats/ztensor2/shards.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

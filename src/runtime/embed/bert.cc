@@ -10,7 +10,6 @@
 #include "base/fail.h"
 #include "runtime/embed/encoder.h"
 #include "runtime/embed/family.h"
-#include "runtime/embed/kind.h"
 
 namespace weighbridge::bert {
 namespace {

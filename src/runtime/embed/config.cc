@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "core/words.h"
 #include "runtime/embed/modules.h"
-#include "tokenizers/lengths.h"
+#include "tokenizers/described.h"
 
 namespace weighbridge::bert {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/sentence_modules.h"
+#include "core/encoder_settings.h"
 #include "runtime/embed/family.h"
 #include "runtime/kernels/kernels.h"
 #include "weighbridge/embed.h"

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "base/checked.h"
-#include "runtime/embed/pool.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoder itself: runs a batch of sequences through all layers to one vector each. Owns the working memory and how
-// a crew of threads shares a batch; leaves forming batches to bert.cc.
+// a crew of threads shares a batch; leaves forming batches to bert.cc. pool.cc makes the vectors of tokens one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "runtime/embed/family.h"
 #include "runtime/embed/weights.h"
 #include "runtime/kernels/team.h"
+#include "weighbridge/embed.h"
 
 namespace weighbridge::bert {
 
@@ -61,5 +62,13 @@ class Encoder {
   const Weights& weights_;
   const Arithmetic arithmetic_;
 };
+
+// How the vectors of tokens become one: each pooling of sentence-transformers, over the tokens after the first `apart`.
+
+// rows [length, width]; apart < length. Writes `width` numbers.
+void pool(Pooling, const float* rows, std::size_t length, std::size_t apart, std::size_t width, float* out);
+
+// sum[i] += weight * x[i]; `first`: sum[i] = weight * x[i]. The same bits on every processor.
+void add_weighted(const float* x, std::size_t n, float weight, bool first, float* sum);
 
 }  // namespace weighbridge::bert

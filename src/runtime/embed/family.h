@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A family of models that turn texts into vectors, as the public Embedder sees it: BERT encoders (bert.cc) and tables
-// of word vectors (word_table.cc).
+// of word vectors (word_table.cc). Also names a kind of vectors.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weighbridge/context.h"
@@ -74,5 +76,24 @@ std::unique_ptr<Family> make_bert(const Model&, const EmbedOptions&);
 bool is_word_table(const Model&);
 // [reads] Such a table.
 std::unique_ptr<Family> make_word_table(const Model&, const EmbedOptions&);
+
+// The name of a kind of vectors: a digest of everything besides the text that decides their bits.
+
+// "mean", "cls+max"
+std::string text_of(const std::vector<Pooling>&);
+
+// What a family adds to the facts that all have.
+using KindLines = std::vector<std::pair<std::string_view, std::string>>;
+// The name under which a tensor counts; none for one that takes no part.
+using KindName = std::function<std::optional<std::string_view>(std::string_view tensor)>;
+
+// The modules and the number of kept numbers, if the model states them.
+void add_module_lines(const Model&, KindLines&);
+// Whether the tensor belongs to a module that the model states.
+bool is_of_module(const Model&, std::string_view tensor);
+
+// Reads the model once for both. `words` is null without a vocabulary.
+EmbedDigests digests_of(const Model&, const Family::Facts&, const KindLines&, const KindName&, const WordPiece* words,
+                        const Context&);
 
 }  // namespace weighbridge::embed

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text that the kind is a digest of. A line for each fact; those of the vocabulary have their size, since a token
 // may be any bytes.
-#include "runtime/embed/kind.h"
+#include "runtime/embed/family.h"
 
 #include <algorithm>
 
 #include "codecs/checksum.h"
-#include "core/sentence_modules.h"
+#include "core/encoder_settings.h"
 #include "runtime/embed/modules.h"
 #include "runtime/kernels/half.h"
 #include "weighbridge/hash.h"

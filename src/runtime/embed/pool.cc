@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Poolings over the kernels, and the rare ones in double, whose products of a float and a small integer are exact.
-#include "runtime/embed/pool.h"
+#include "runtime/embed/encoder.h"
 
 #include <algorithm>
 #include <cmath>

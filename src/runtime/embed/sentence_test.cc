@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/embed/pool.h"
+#include "runtime/embed/encoder.h"
 
 namespace weighbridge::bert {
 namespace {

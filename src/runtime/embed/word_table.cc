@@ -14,7 +14,6 @@
 #include "core/floats.h"
 #include "core/words.h"
 #include "runtime/embed/family.h"
-#include "runtime/embed/kind.h"
 #include "runtime/embed/modules.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/team.h"

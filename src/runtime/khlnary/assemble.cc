@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"
-#include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/khlnary/flow.h"
+#include "runtime/khlnary/module.h"
 
 #include <algorithm>
-
-#include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary::internal {
 namespace {

@@ -10,7 +10,6 @@
 #include "core/common_rules.h"
 #include "core/words.h"
 #include "runtime/khlnary/rules.h"
-#include "runtime/khlnary/words.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::khlnary {

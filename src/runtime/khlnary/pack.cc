@@ -13,9 +13,9 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "convert/plan_maker.h"
+#include "convert/rep.h"
 #include "core/progress.h"
-#include "core/witness.h"
+#include "core/view.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
 #include "io/abandon.h"
@@ -24,8 +24,8 @@
 #include "io/journal.h"
 #include "io/staging.h"
 #include "registry/registry.h"
+#include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"
-#include "runtime/khlnary/words.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {

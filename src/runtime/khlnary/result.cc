@@ -4,7 +4,7 @@
 
 #include "base/endian.h"
 #include "core/values.h"
-#include "runtime/khlnary/words.h"
+#include "runtime/khlnary/module.h"
 #include "weighbridge/khlnary.h"
 #include "wire/json_writer.h"
 

@@ -7,9 +7,8 @@
 
 #include "base/fail.h"
 #include "runtime/khlnary/bin_files.h"
-#include "runtime/khlnary/flow.h"
+#include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"
-#include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

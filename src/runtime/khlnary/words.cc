@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "base/fail.h"
+#include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"
-#include "runtime/khlnary/words.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "runtime/khlnary/words.h"
+#include "runtime/khlnary/module.h"
 #include "support/thrown.h"
 
 namespace weighbridge::khlnary {

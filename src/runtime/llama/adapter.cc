@@ -14,7 +14,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
-#include "convert/adapter_identity.h"
+#include "convert/adapter.h"
 #include "core/draft.h"
 #include "core/findings.h"
 #include "core/words.h"

@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
-#include "convert/own_names.h"
+#include "convert/naming.h"
 #include "core/floats.h"
 #include "core/words.h"
 #include "runtime/llama/weights.h"

@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "formats/slm/tokenizer.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge::slm {

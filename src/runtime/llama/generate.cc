@@ -11,14 +11,13 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "convert/own_names.h"
+#include "convert/naming.h"
 #include "core/draft.h"
 #include "core/progress.h"
 #include "core/words.h"
 #include "runtime/llama/network.h"
 #include "runtime/llama/numbers.h"
 #include "runtime/llama/sampler.h"
-#include "runtime/llama/stop.h"
 #include "tokenizers/described.h"
 #include "weighbridge/convert.h"
 

@@ -11,7 +11,6 @@
 
 #include "runtime/llama/numbers.h"
 #include "runtime/llama/sampler.h"
-#include "runtime/llama/stop.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::llama {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the next token from logits ("Sampling", reading M20).
+// Draws the next token from logits ("Sampling", reading M20). Also finds the texts that end a generation.
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,22 @@ class Sampler {
   std::uint64_t state_;
   std::vector<std::pair<float, std::uint32_t>> kept_;
   std::vector<double> weights_;
+};
+
+// Texts that end a generation. Holds back any text that may begin one, so that no part of a stop text is ever shown.
+
+class StopTexts {
+ public:
+  explicit StopTexts(std::vector<std::string> texts);  // usage error: an empty text
+  // Takes the next piece and returns what is certainly not part of a stop text; nothing after one was found.
+  std::string push(std::string_view piece);
+  std::string finish();  // the text held back
+  bool found() const noexcept { return found_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::string held_;
+  bool found_ = false;
 };
 
 }  // namespace weighbridge::llama

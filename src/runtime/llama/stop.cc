@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches for stop texts piece by piece.
-#include "runtime/llama/stop.h"
+#include "runtime/llama/sampler.h"
 
 #include <algorithm>
 #include <utility>

@@ -17,10 +17,10 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/cast.h"
-#include "convert/own_names.h"
-#include "core/blocks.h"
+#include "convert/naming.h"
+#include "core/elements.h"
 #include "core/floats.h"
-#include "core/logical.h"
+#include "core/payload.h"
 #include "core/words.h"
 
 namespace weighbridge::llama {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that a plan derives from its input before it lays them out, and what it says of codes that it copies. All are
+// views: tensors stay where they are, and values are computed while they are read.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format.h"
+#include "weighbridge/context.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/model.h"
+
+namespace weighbridge::convert {
+
+// What plans say of tensors that are codes of a scheme (core/coded.h): they are copied as they are, with what completes
+// them, or not at all.
+
+// Whether the options, or the target (which takes every tensor for numbers), need the values of tensors.
+bool needs_values(const Options&, std::string_view target) noexcept;
+// A blocker for each scheme that the model's tensors belong to.
+std::vector<Item> refuse_codes(const Model&);
+// The options of a copy.
+Options without_values(Options);
+
+// Of a layout of `model`: codes that the writer would change or leave out become blockers, which name the scheme. Codes
+// that the output does not show as such are losses. In a container of another format than `from`, copied codes are a
+// change that is listed.
+void judge_codes(core::WriteLayout&, const Model& model, std::string_view from, std::string_view to);
+
+// GPTQ's four tensors of a linear layer as one quantized_group, and back. Both are views: codes and scales stay where
+// they are, zeros and g_idx are computed while they are read.
+
+struct Gptq {
+  Model model;
+  std::vector<Item> changes;  // layers that were converted, and those that stay as they are, with the reason
+};
+// `zeros` is Options::gptq. [reads] g_idx. Throws Error{misuse} if the model has no such layer, or does not say how
+// zeros are stored.
+Gptq group_gptq(const Model&, std::string_view zeros);
+// The reverse. Reading qzeros may throw Error "convert/gptq-zeros".
+Gptq split_gptq(const Model&, std::string_view zeros);
+
+// Quantized tensors as dense ones: a view whose values are computed while they are read.
+
+struct Dequantized {
+  Model model;
+  std::vector<Item> losses, changes;
+};
+// `to` is Options::dequantize. Tensors that this build cannot interpret stay what they are. Throws Error with rule
+// "convert/nothing-quantized" if no tensor is quantized.
+Dequantized dequantized(const Model&, DType to);
+
+// What a loss of layout becomes: "dense f16".
+std::string dense_text(DType);
+
+// The change that a factor stays a tensor of its own when `tensor`, one of the model, becomes dense: llama.cpp
+// multiplies the product with an nvfp4 matrix `x.weight` by the one number of `x.scale`. nullopt: there is none.
+std::optional<Item> factor_stays(const Model&, const Tensor& tensor);
+
+// A sentence encoder as the runtime and other containers take it: with the tensors of the modules that a folder of
+// sentence-transformers keeps in files of their own, and with today's names of norms. Views: tensors stay where they
+// are.
+
+struct WithModules {
+  Model model;
+  std::vector<std::string> files{};  // of the folder whose tensors the model has now
+  std::vector<Item> changes{};
+};
+// The tensors of the modules under the names of their folders, "2_Dense.linear.weight". The model itself if its
+// attribute sentence_modules has none, or if it has their tensors. A file that is missing is left to who needs its
+// tensors. [reads] Throws what open() throws.
+WithModules with_modules(const Model&, const Context&);
+
+struct Renamed {
+  Model model;
+  std::vector<Item> changes{};
+};
+// LayerNorm.gamma and LayerNorm.beta, the names that TensorFlow's checkpoints had, become LayerNorm.weight and
+// LayerNorm.bias, as transformers reads them. Other tensors called gamma keep their names. The model itself if it is no
+// BERT, or if a tensor has the new name already.
+Renamed with_norm_names(const Model&);
+
+// Settings of the folder that a program which has only the tensors and the usual metadata would not follow, as blockers
+// of a conversion to such a container.
+std::vector<Item> refused_settings(const Model&);
+
+}  // namespace weighbridge::convert
