@@ -9,15 +9,8 @@ namespace weighbridge::chain::internal {
 
 namespace rules {
 
-#define WB_RULE WB_RULE_CONSTANT
-#include "chain/rules.def"
-#undef WB_RULE
-
-inline constexpr Rule kAll[] = {
-#define WB_RULE WB_RULE_ELEMENT
-#include "chain/rules.def"
-#undef WB_RULE
-};
+#define WB_RULES "chain/rules.def"
+#include "core/rules.inc"
 
 }  // namespace rules
 

@@ -2,7 +2,7 @@
 #include "core/cbor_judge.h"
 
 #include "base/checked.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 
 namespace weighbridge::core {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/cbor_value.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/tokenizer_rules.h"
 
 namespace weighbridge::core {

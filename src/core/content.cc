@@ -18,9 +18,9 @@
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/buffers.h"
-#include "core/common_rules.h"
 #include "core/extents.h"
 #include "core/payload.h"
+#include "core/rules.h"
 #include "core/state.h"
 #include "core/work.h"
 

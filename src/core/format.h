@@ -14,6 +14,7 @@
 
 #include "core/draft.h"
 #include "core/findings.h"
+#include "core/rules.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/hash.h"
@@ -22,6 +23,8 @@
 #include "weighbridge/share.h"
 
 namespace weighbridge::core {
+
+struct CorpusCase;  // what cases() of a format returns: defined for tests and fuzzers only
 
 // What detection may look at, read once for all formats. For a folder, head and tail are empty.
 struct Glance {

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 
 namespace weighbridge::core {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "wire/pickle.h"
 

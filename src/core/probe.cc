@@ -6,7 +6,7 @@
 
 #include "codecs/codec.h"
 #include "codecs/zstd.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/work.h"
 
 namespace weighbridge::core {

@@ -8,18 +8,16 @@
 // if open does too, `, either)` if open may find it or leave it to verify. `, whole)`: a part of the model is not
 // there, which open only warns of.
 //
-// The format's rules.h expands it twice: to one constant per rule, and to the array in FormatInfo::rules:
+// A room's header expands it in a namespace of its own, to one constant per rule and to the array for
+// FormatInfo::rules:
 //
-//   namespace weighbridge::safetensors::rules {
-//   #define WB_RULE WB_RULE_CONSTANT
-//   #include "formats/safetensors/rules.def"
-//   #undef WB_RULE
-//   inline constexpr Rule kAll[] = {
-//   #define WB_RULE WB_RULE_ELEMENT
-//   #include "formats/safetensors/rules.def"
-//   #undef WB_RULE
-//   };
+//   namespace rules {
+//   #define WB_RULES "formats/safetensors/rules.def"
+//   #include "core/rules.inc"
 //   }
+//
+// Here are the rules that belong to no format: limit/... and file/.... Formats report the limits, the registry the
+// rest.
 #pragma once
 #include "weighbridge/formats.h"
 
@@ -27,3 +25,10 @@
   inline constexpr Rule identifier{id_, Rule::Reach::reach_, Severity::severity_, section_, \
                                    sentence_ __VA_OPT__(, Rule::Phase::__VA_ARGS__)};
 #define WB_RULE_ELEMENT(identifier, id_, reach_, severity_, section_, sentence_, ...) identifier,
+
+namespace weighbridge::core::rules {
+
+#define WB_RULES "core/common_rules.def"
+#include "core/rules.inc"
+
+}  // namespace weighbridge::core::rules

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/plan_text.h"
+#include "core/rules.h"
 #include "core/state.h"
 #include "core/words.h"
 #include "io/temporary.h"

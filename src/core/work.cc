@@ -10,10 +10,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/common_rules.h"
 #include "core/content.h"
 #include "core/findings.h"
 #include "core/payload.h"
+#include "core/rules.h"
 #include "core/state.h"
 
 namespace weighbridge::core {

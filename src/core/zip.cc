@@ -11,9 +11,9 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "codecs/checksum.h"
-#include "core/common_rules.h"
 #include "core/payload.h"
 #include "core/progress.h"
+#include "core/rules.h"
 #include "core/words.h"
 
 namespace weighbridge::core {

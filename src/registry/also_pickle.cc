@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "wire/pickle.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/part_digest.h"
 #include "core/payload.h"
+#include "core/rules.h"
 #include "core/words.h"
 
 namespace weighbridge::registry {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "core/common_rules.h"
 #include "core/findings.h"
+#include "core/rules.h"
 
 namespace weighbridge::registry {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "registry/registry.h"
 
 namespace weighbridge {

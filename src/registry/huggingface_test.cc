@@ -9,7 +9,6 @@
 #include <set>
 
 #include "formats/huggingface/format.h"
-#include "formats/huggingface/rules.h"
 #include "registry/load.h"
 #include "support/rounds.h"
 #include "support/thrown.h"

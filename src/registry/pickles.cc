@@ -10,9 +10,9 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/common_rules.h"
 #include "core/pickle_globals.h"
 #include "core/pickle_scan.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "formats/huggingface/format.h"

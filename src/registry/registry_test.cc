@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/fail.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "registry/detect.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

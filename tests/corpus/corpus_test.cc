@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
-#include "core/common_rules.h"
 #include "core/content.h"
+#include "core/rules.h"
 #include "corpus/all_cases.h"
 #include "support/agreement.h"
 #include "support/failing_source.h"

@@ -10,7 +10,7 @@
 
 #include "corpus/all_cases.h"
 #include "corpus/repair.h"
-#include "formats/huggingface/rules.h"
+#include "formats/huggingface/format.h"
 #include "formats/ztensor1/format.h"
 #include "registry/load.h"
 #include "runtime/khlnary/cases.h"

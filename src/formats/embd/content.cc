@@ -6,7 +6,6 @@
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
-#include "formats/embd/rules.h"
 
 namespace weighbridge::embd {
 

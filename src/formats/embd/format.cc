@@ -6,7 +6,6 @@
 
 #include "core/format_options.h"
 #include "formats/embd/layout.h"
-#include "formats/embd/rules.h"
 
 namespace weighbridge::embd {
 namespace {

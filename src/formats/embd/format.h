@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of EMBD for the registry, and the functions that it points to. Also owns the one pass that sums both
-// checksums.
+// The descriptor of EMBD for the registry, the functions that it points to, and its rules. Also owns the one pass that
+// sums both checksums.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <vector>
-
 #include "core/format.h"
 #include "core/progress.h"
 #include "weighbridge/context.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::embd {
+
+namespace rules {
+#define WB_RULES "formats/embd/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

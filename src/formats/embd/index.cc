@@ -11,8 +11,8 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
+#include "formats/embd/format.h"
 #include "formats/embd/metadata.h"
-#include "formats/embd/rules.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/endian.h"
 #include "base/timestamp.h"
 #include "base/utf8.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
+#include "formats/embd/format.h"
 #include "formats/embd/layout.h"
-#include "formats/embd/rules.h"
 
 namespace weighbridge::embd {
 namespace {

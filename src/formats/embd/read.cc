@@ -9,12 +9,11 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
-#include "formats/embd/rules.h"
 #include "formats/embd/vocabulary.h"
 
 namespace weighbridge::embd {

@@ -7,7 +7,6 @@
 
 #include "core/format_options.h"
 #include "formats/gguf/layout.h"
-#include "formats/gguf/rules.h"
 
 namespace weighbridge::gguf {
 namespace {

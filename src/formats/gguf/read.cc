@@ -13,11 +13,10 @@
 #include "base/endian.h"
 #include "base/large_pages.h"
 #include "base/utf8.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
-#include "formats/gguf/rules.h"
 #include "weighbridge/block_type.h"
 
 namespace weighbridge::gguf {

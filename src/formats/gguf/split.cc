@@ -12,7 +12,6 @@
 #include "core/words.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
-#include "formats/gguf/rules.h"
 
 namespace weighbridge::gguf {
 namespace {

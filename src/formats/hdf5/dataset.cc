@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 
 namespace weighbridge::hdf5 {

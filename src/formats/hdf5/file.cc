@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 
 namespace weighbridge::hdf5 {

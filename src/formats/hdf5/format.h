@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptors of hdf5 and keras for the registry, and the functions that they point to.
 #pragma once
-#include <vector>
-
 #include "core/format.h"
-
-namespace weighbridge::core {
-struct CorpusCase;
-}
 
 namespace weighbridge::hdf5 {
 

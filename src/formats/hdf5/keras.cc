@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "core/common_rules.h"
 #include "core/plan_text.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "formats/hdf5/format.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "core/common_rules.h"
 #include "core/plan_text.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/hdf5/dataset.h"
 #include "formats/hdf5/file.h"

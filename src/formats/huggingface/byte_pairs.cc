@@ -11,8 +11,8 @@
 #include "base/utf8.h"
 #include "core/byte_spelling.h"
 #include "core/words.h"
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/pipeline.h"
-#include "formats/huggingface/rules.h"
 #include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {

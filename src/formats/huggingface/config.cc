@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/words.h"
-#include "formats/huggingface/rules.h"
+#include "formats/huggingface/format.h"
 
 namespace weighbridge::huggingface {
 namespace {

@@ -9,7 +9,6 @@
 #include "core/format_options.h"
 #include "core/shards.h"
 #include "formats/huggingface/layout.h"
-#include "formats/huggingface/rules.h"
 
 namespace weighbridge::huggingface {
 namespace {

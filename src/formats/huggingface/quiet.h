@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/json_file.h"
-#include "formats/huggingface/rules.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::huggingface {

@@ -15,7 +15,6 @@
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
-#include "formats/huggingface/rules.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"
 

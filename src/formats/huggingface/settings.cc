@@ -9,7 +9,7 @@
 
 #include "core/words.h"
 #include "formats/huggingface/config.h"
-#include "formats/huggingface/rules.h"
+#include "formats/huggingface/format.h"
 
 namespace weighbridge::huggingface {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "core/words.h"
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/quiet.h"
-#include "formats/huggingface/rules.h"
 #include "io/fd.h"
 #include "weighbridge/error.h"
 

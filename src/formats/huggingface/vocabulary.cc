@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "core/words.h"
 #include "formats/huggingface/byte_pairs.h"
-#include "formats/huggingface/rules.h"
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/word_rules.h"
 
 namespace weighbridge::huggingface {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/common_rules.h"
+#include "core/rules.h"
 
 namespace weighbridge::huggingface {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/words.h"
+#include "formats/huggingface/format.h"
 #include "formats/huggingface/layout.h"
-#include "formats/huggingface/rules.h"
 #include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {

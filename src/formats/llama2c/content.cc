@@ -8,7 +8,6 @@
 #include "core/content.h"
 #include "core/progress.h"
 #include "formats/llama2c/format.h"
-#include "formats/llama2c/rules.h"
 
 namespace weighbridge::llama2c {
 namespace {

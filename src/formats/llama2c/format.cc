@@ -3,7 +3,6 @@
 #include "formats/llama2c/format.h"
 
 #include "base/endian.h"
-#include "formats/llama2c/rules.h"
 
 namespace weighbridge::llama2c {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of llama2.c checkpoints for the registry, and the functions that it points to. Also reads the
-// tokenizer file beside a checkpoint.
+// The descriptor of llama2.c checkpoints for the registry, the functions that it points to, and its rules. Also reads
+// the tokenizer file beside a checkpoint.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,12 @@
 #include "weighbridge/model.h"
 #include "weighbridge/source.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::llama2c {
+
+namespace rules {
+#define WB_RULES "formats/llama2c/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "formats/llama2c/format.h"
-#include "formats/llama2c/rules.h"
 #include "support/format_testing.h"
 #include "support/test_data.h"
 #include "support/thrown.h"

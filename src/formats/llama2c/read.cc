@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "base/endian.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/llama2c/format.h"
-#include "formats/llama2c/rules.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::llama2c {

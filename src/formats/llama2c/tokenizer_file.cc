@@ -13,10 +13,9 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/llama2c/layout.h"
-#include "formats/llama2c/rules.h"
 #include "weighbridge/value.h"
 
 namespace weighbridge::llama2c {

@@ -3,15 +3,9 @@
 // checking an archive share.
 #pragma once
 #include <string_view>
-#include <vector>
-
 #include "core/format.h"
 #include "core/zip.h"
 #include "formats/numpy/rules.h"
-
-namespace weighbridge::core {
-struct CorpusCase;
-}
 
 namespace weighbridge::numpy {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/payload.h"
 #include "core/plan_text.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "core/zip.h"
 #include "formats/numpy/format.h"

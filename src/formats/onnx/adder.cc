@@ -7,11 +7,11 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "core/common_rules.h"
 #include "core/content.h"
 #include "core/part_digest.h"
+#include "core/rules.h"
 #include "core/words.h"
-#include "formats/onnx/rules.h"
+#include "formats/onnx/format.h"
 
 namespace weighbridge::onnx {
 namespace {

@@ -16,7 +16,6 @@
 #include "core/progress.h"
 #include "core/words.h"
 #include "formats/onnx/format.h"
-#include "formats/onnx/rules.h"
 #include "formats/onnx/walk.h"
 
 namespace weighbridge::onnx {

@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "core/words.h"
-#include "formats/onnx/rules.h"
+#include "formats/onnx/format.h"
 
 namespace weighbridge::onnx {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "core/format_options.h"
 #include "formats/onnx/layout.h"
-#include "formats/onnx/rules.h"
 #include "wire/protobuf_reader.h"
 
 namespace weighbridge::onnx {

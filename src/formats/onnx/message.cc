@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
-#include "formats/onnx/rules.h"
+#include "formats/onnx/format.h"
 
 namespace weighbridge::onnx {
 namespace {

@@ -8,11 +8,10 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/onnx/adder.h"
 #include "formats/onnx/format.h"
-#include "formats/onnx/rules.h"
 #include "formats/onnx/walk.h"
 
 namespace weighbridge::onnx {

@@ -9,11 +9,11 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
-#include "core/common_rules.h"
 #include "core/pickle_globals.h"
 #include "core/plan_text.h"
+#include "core/rules.h"
 #include "core/words.h"
-#include "formats/pytorch/rules.h"
+#include "formats/pytorch/format.h"
 #include "wire/pickle.h"
 
 namespace weighbridge::pytorch {

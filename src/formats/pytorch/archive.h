@@ -8,8 +8,8 @@
 
 #include "core/findings.h"
 #include "core/zip.h"
+#include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
-#include "formats/pytorch/rules.h"
 
 namespace weighbridge::pytorch {
 

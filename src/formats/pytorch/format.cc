@@ -11,7 +11,6 @@
 #include "core/zip.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/layout.h"
-#include "formats/pytorch/rules.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/shards.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
-#include "formats/pytorch/rules.h"
 
 namespace weighbridge::pytorch {
 namespace {

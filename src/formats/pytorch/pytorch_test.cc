@@ -14,7 +14,6 @@
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/globals.h"
 #include "formats/pytorch/layout.h"
-#include "formats/pytorch/rules.h"
 #include "support/format_testing.h"
 
 namespace weighbridge::pytorch {

@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "core/words.h"
-#include "formats/pytorch/rules.h"
+#include "formats/pytorch/format.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "core/content.h"
 #include "formats/safetensors/format.h"
-#include "formats/safetensors/rules.h"
 
 namespace weighbridge::safetensors {
 

@@ -8,7 +8,6 @@
 #include "base/endian.h"
 #include "core/format_options.h"
 #include "formats/safetensors/layout.h"
-#include "formats/safetensors/rules.h"
 
 namespace weighbridge::safetensors {
 namespace {

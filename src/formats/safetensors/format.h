@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of safetensors for the registry, and the functions that it points to.
+// The descriptor of safetensors for the registry, the functions that it points to, and its rules.
 #pragma once
-#include <vector>
-
 #include "core/format.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::safetensors {
+
+namespace rules {
+#define WB_RULES "formats/safetensors/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

@@ -9,7 +9,6 @@
 #include "core/shards.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
-#include "formats/safetensors/rules.h"
 
 namespace weighbridge::safetensors {
 namespace {

@@ -9,12 +9,11 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/large_pages.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/safetensors/entry.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
-#include "formats/safetensors/rules.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::safetensors {

@@ -11,7 +11,6 @@
 #include "base/endian.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
-#include "formats/safetensors/rules.h"
 #include "support/corpus_case.h"
 #include "support/peak_memory.h"
 #include "support/rounds.h"

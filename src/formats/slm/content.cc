@@ -14,7 +14,6 @@
 #include "core/progress.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
-#include "formats/slm/rules.h"
 #include "formats/slm/scan.h"
 
 namespace weighbridge::slm_format {

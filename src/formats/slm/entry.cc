@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "formats/slm/rules.h"
+#include "formats/slm/format.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/format_options.h"
 #include "formats/slm/layout.h"
-#include "formats/slm/rules.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "formats/slm/rules.h"
+#include "formats/slm/format.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "codecs/quantize.h"
 #include "core/words.h"
-#include "formats/slm/rules.h"
+#include "formats/slm/format.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -10,15 +10,14 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/extents.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "formats/slm/rules.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/words.h"
+#include "formats/slm/format.h"
 #include "formats/slm/layout.h"
-#include "formats/slm/rules.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -16,7 +16,6 @@
 #include "core/draft.h"
 #include "core/progress.h"
 #include "formats/slm_adapter/format.h"
-#include "formats/slm_adapter/rules.h"
 
 namespace weighbridge::slm_adapter {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "formats/slm_adapter/layout.h"
-#include "formats/slm_adapter/rules.h"
 
 namespace weighbridge::slm_adapter {
 namespace {

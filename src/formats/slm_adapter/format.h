@@ -3,16 +3,15 @@
 // them to a model.
 #pragma once
 #include <string>
-#include <vector>
-
 #include "core/format.h"
 #include "formats/slm_adapter/layout.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::slm_adapter {
+
+namespace rules {
+#define WB_RULES "formats/slm_adapter/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

@@ -11,11 +11,10 @@
 #include "base/record.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
-#include "core/common_rules.h"
 #include "core/extents.h"
+#include "core/rules.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/slm_adapter/layout.h"
-#include "formats/slm_adapter/rules.h"
 
 namespace weighbridge::slm_adapter {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "formats/stb/layout.h"
-#include "formats/stb/rules.h"
 
 namespace weighbridge::stb {
 namespace {

@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
 #include "core/extents.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
-#include "formats/stb/rules.h"
 #include "formats/stb/sidecar.h"
 #include "weighbridge/place.h"
 

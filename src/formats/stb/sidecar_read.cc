@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
+#include "formats/stb/format.h"
 #include "formats/stb/layout.h"
-#include "formats/stb/rules.h"
 #include "formats/stb/sidecar.h"
 #include "wire/json_reader.h"
 

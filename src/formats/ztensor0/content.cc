@@ -9,7 +9,6 @@
 #include "core/extents.h"
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor0/judge.h"
-#include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

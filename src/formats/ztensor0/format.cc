@@ -9,7 +9,6 @@
 #include "core/content.h"
 #include "core/format_options.h"
 #include "formats/ztensor0/layout.h"
-#include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of zTensor 0.1 for the registry, and the functions that it points to.
+// The descriptor of zTensor 0.1 for the registry, the functions that it points to, and its rules.
 #pragma once
-#include <vector>
-
 #include "core/format.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::ztensor0 {
+
+namespace rules {
+#define WB_RULES "formats/ztensor0/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

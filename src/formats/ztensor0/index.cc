@@ -11,9 +11,9 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/checksum.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
+#include "formats/ztensor0/format.h"
 #include "formats/ztensor0/layout.h"
-#include "formats/ztensor0/rules.h"
 
 namespace weighbridge::ztensor0 {
 namespace {

@@ -9,7 +9,7 @@
 #include "codecs/checksum.h"
 #include "core/content.h"
 #include "core/payload.h"
-#include "formats/ztensor0/rules.h"
+#include "formats/ztensor0/format.h"
 
 namespace weighbridge::ztensor0 {
 

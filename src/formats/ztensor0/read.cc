@@ -12,7 +12,6 @@
 #include "formats/ztensor0/index.h"
 #include "formats/ztensor0/judge.h"
 #include "formats/ztensor0/layout.h"
-#include "formats/ztensor0/rules.h"
 #include "wire/keys.h"
 
 namespace weighbridge::ztensor0 {

@@ -11,7 +11,6 @@
 #include "core/extents.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
+#include "formats/ztensor1/format.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/rules.h"
 #include "wire/cbor_reader.h"
 
 namespace weighbridge::ztensor1 {

@@ -8,7 +8,6 @@
 #include "core/content.h"
 #include "core/format_options.h"
 #include "formats/ztensor1/layout.h"
-#include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

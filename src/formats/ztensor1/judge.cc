@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "codecs/dequant.h"
-#include "formats/ztensor1/rules.h"
+#include "formats/ztensor1/format.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "core/elements.h"
+#include "formats/ztensor1/format.h"
 #include "formats/ztensor1/judge.h"
-#include "formats/ztensor1/rules.h"
 
 namespace weighbridge::ztensor1 {
 namespace {

@@ -14,7 +14,6 @@
 #include "formats/ztensor1/judge.h"
 #include "formats/ztensor1/layout.h"
 #include "formats/ztensor1/manifest.h"
-#include "formats/ztensor1/rules.h"
 #include "wire/cbor_writer.h"
 #include "wire/keys.h"
 

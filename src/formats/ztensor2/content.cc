@@ -21,7 +21,6 @@
 #include "core/payload.h"
 #include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
-#include "formats/ztensor2/rules.h"
 #include "formats/ztensor2/shards.h"
 #include "wire/cbor_reader.h"
 

@@ -9,9 +9,9 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "codecs/checksum.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
+#include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
-#include "formats/ztensor2/rules.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

@@ -9,7 +9,6 @@
 #include "core/format_options.h"
 #include "core/shards.h"
 #include "formats/ztensor2/layout.h"
-#include "formats/ztensor2/rules.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of zTensor 2 for the registry, and the functions that it points to.
+// The descriptor of zTensor 2 for the registry, the functions that it points to, and its rules.
 #pragma once
-#include <vector>
-
 #include "core/format.h"
 #include "weighbridge/hash.h"
 
-namespace weighbridge::core {
-struct CorpusCase;
-}
-
 namespace weighbridge::ztensor2 {
+
+namespace rules {
+#define WB_RULES "formats/ztensor2/rules.def"
+#include "core/rules.inc"
+}  // namespace rules
 
 extern const core::Format kFormat;
 

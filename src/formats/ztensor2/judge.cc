@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "formats/ztensor2/rules.h"
+#include "formats/ztensor2/format.h"
 
 namespace weighbridge::ztensor2 {
 

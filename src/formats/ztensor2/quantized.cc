@@ -8,9 +8,9 @@
 #include "base/checked.h"
 #include "codecs/dequant.h"
 #include "core/elements.h"
+#include "formats/ztensor2/format.h"
 #include "formats/ztensor2/judge.h"
 #include "formats/ztensor2/profiles.h"
-#include "formats/ztensor2/rules.h"
 
 namespace weighbridge::ztensor2 {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/part_digest.h"
+#include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
 #include "formats/ztensor2/manifest.h"
-#include "formats/ztensor2/rules.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::ztensor2 {

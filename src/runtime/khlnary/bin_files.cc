@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/words.h"
+#include "formats/stb/format.h"
 #include "formats/stb/layout.h"
-#include "formats/stb/rules.h"
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"

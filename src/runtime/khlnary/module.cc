@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "core/common_rules.h"
+#include "core/rules.h"
 #include "core/words.h"
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/place.h"

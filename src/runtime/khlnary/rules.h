@@ -10,15 +10,8 @@
 
 namespace weighbridge::khlnary::internal::rules {
 
-#define WB_RULE WB_RULE_CONSTANT
-#include "runtime/khlnary/rules.def"
-#undef WB_RULE
-
-inline constexpr Rule kAll[] = {
-#define WB_RULE WB_RULE_ELEMENT
-#include "runtime/khlnary/rules.def"
-#undef WB_RULE
-};
+#define WB_RULES "runtime/khlnary/rules.def"
+#include "core/rules.inc"
 
 }  // namespace weighbridge::khlnary::internal::rules
 
