@@ -54,18 +54,9 @@ void check_own_options(const FormatInfo& to, const Options& options) {
     }
 }
 
-void check_options(const FormatInfo& to, const Options& options) {
-  const Holds& holds = to.holds;
-  const std::string format(to.name);
-  // "zstd" means whichever form of it the container has.
-  const auto has_encoding = [&](Encoding e) {
-    return name(e) == options.encoding || (e == Encoding::zstd_seekable && options.encoding == name(Encoding::zstd));
-  };
-  if (!options.encoding.empty() && std::ranges::none_of(holds.encodings, has_encoding))
-    base::misuse("encoding", "the format " + format + " has no encoding " + quote(options.encoding));
-  if (!options.digest.empty() && options.digest != "none" &&
-      std::ranges::find(holds.digests, options.digest) == holds.digests.end())
-    base::misuse("digest", "the format " + format + " has no digest " + quote(options.digest));
+void check_options(const core::Format& format, const Options& options) {
+  const FormatInfo& to = format.info;
+  core::check_written(format, options);
   check_own_options(to, options);
   const std::string& created_at = options.metadata.created_at;
   if (!created_at.empty() && !base::is_iso8601(created_at))
@@ -77,16 +68,11 @@ void check_options(const FormatInfo& to, const Options& options) {
       base::misuse("level", "the level " + std::to_string(options.level) + " is not within " +
                                 std::to_string(codec->lowest) + " and " + std::to_string(codec->highest));
   }
-  if (options.cast != DType::unknown) {
-    if (info(options.cast).kind != DTypeKind::real)
-      base::misuse("cast", "tensors can be cast to a floating-point dtype, not to " + std::string(name(options.cast)));
-    if (std::ranges::find(holds.dtypes, options.cast) == holds.dtypes.end())
-      base::misuse("cast", "the format " + format + " has no dtype " + std::string(name(options.cast)));
-  }
   if (options.dequantize != DType::unknown) {
     core::check_word("dequantize", name(options.dequantize), Options::words("dequantize"));
-    if (std::ranges::find(holds.dtypes, options.dequantize) == holds.dtypes.end())
-      base::misuse("dequantize", "the format " + format + " has no dtype " + std::string(name(options.dequantize)));
+    if (std::ranges::find(to.holds.dtypes, options.dequantize) == to.holds.dtypes.end())
+      base::misuse("dequantize",
+                   "the format " + std::string(to.name) + " has no dtype " + std::string(name(options.dequantize)));
     if (!options.quantize.empty())
       base::misuse("dequantize", "tensors cannot be quantized and dequantized in one conversion");
   }
@@ -100,8 +86,6 @@ void check_options(const FormatInfo& to, const Options& options) {
     base::misuse("share", "the density of sparse tensors is above 0 and at most 1");
   if (!zt.sparse.empty() && options.cast != DType::unknown)
     base::misuse("cast", "sparse tensors are not cast: cast first, and make the result sparse");
-  if (!options.quantize.empty() && std::ranges::none_of(holds.layouts, is_quantized))
-    base::misuse("quantise", "the format " + format + " has no quantized layouts");
 }
 
 std::uint64_t logical_bytes(const core::WriteLayout& layout) {
@@ -366,7 +350,7 @@ core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInf
 Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
-  check_options(rep->format->info, options);
+  check_options(*rep->format, options);
   const Model checked = as_checked(model);
   Input input = input_of(checked, rep->format->info, options, context);
   const Options asked = input.refused ? convert::without_values(options) : options;
@@ -397,7 +381,7 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   if (!options.gptq.empty()) base::misuse("append", "append takes tensors as they are, GPTQ's too: convert them first");
   if (options.canonical)
     base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
-  check_options(rep->format->info, options);
+  check_options(*rep->format, options);
   const Model checked = as_checked(more);
   Input input = input_of(checked, rep->format->info, options, context);
   const Options asked = input.refused ? convert::without_values(options) : options;

@@ -222,8 +222,17 @@ struct NewHeader {
   std::string_view refusal{};
 };
 
+// What a writer takes of Options besides what Holds says. A sentence about any other value has {} in its place.
+struct Written {
+  std::span<const std::string_view> versions{};
+  std::string_view other_version{};
+  bool (*quantizes)(std::string_view type) = nullptr;  // null: it quantizes nothing
+  std::string_view other_quantization{};               // empty: it has no quantized layouts
+};
+
 struct Format {
   FormatInfo info;
+  Written written{};
   // Whether the content shows this format: by magic numbers or a unique structure; for a folder, by its listing.
   bool (*matches)(const Glance&);
   // Reads the structure of the file into the draft, whose first source is the file, and reports findings. Leaves
@@ -244,8 +253,8 @@ struct Format {
   void (*check_share)(const Model&, const Share&, const Context&, Findings&) = nullptr;
   // Whether one of these rules is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
-  // The layout of the output. Null: read-only format. Reads no payload. Throws Error{misuse} for options that the
-  // format lacks.
+  // The layout of the output. Null: read-only format. Reads no payload. The options have passed check_written(). Throws
+  // Error{misuse} for those that exclude each other.
   WriteLayout (*layout)(const Model&, const Options&);
   // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size. Null: the format
   // cannot be split.
@@ -263,5 +272,8 @@ struct Format {
   // The content digest that the format's own text defines. Null: it defines none.
   Digest (*identity)(const Model&) = nullptr;
 };
+
+// Throws Error{misuse} for an encoding, digest, dtype, quantization or version that the format's writer lacks.
+void check_written(const Format&, const Options&);
 
 }  // namespace weighbridge::core

@@ -11,6 +11,7 @@ namespace weighbridge::embd {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"weights"};
+constexpr std::string_view kVersions[] = {"1", "1.0"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr auto kOptions = core::names_of(core::kMetadataOptions);
@@ -38,6 +39,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT32_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions, .other_version = "EMBD files are written as version 1.0, not {}"},
     .matches = matches,
     .read = read,
     .check_content = check_content,

@@ -160,7 +160,7 @@ TEST(EmbdPlan, OptionsThatSayWhatItDoesAnywayAreFine) {
   EXPECT_EQ(made("1.0").size, planned(one_head).size);
   Options integer;
   integer.cast = DType::i8;
-  EXPECT_EQ(test::thrown([&] { planned(one_head, integer); }).rule, "misuse/cast");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, integer); }).rule, "misuse/cast");
 }
 
 // With another dtype or layout, position_ids is an ordinary tensor.

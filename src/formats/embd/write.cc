@@ -24,20 +24,6 @@ using core::subject;
 // real model has more positions than this.
 constexpr std::uint64_t kMostPositions = 4096;
 
-void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "EMBD stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "EMBD has no digests of tensors, so " + options.digest + " cannot be stored");
-  if (!options.quantize.empty()) base::misuse("quantise", "EMBD has no quantization " + options.quantize);
-  if (!options.version.empty() && options.version != "1" && options.version != "1.0")
-    base::misuse("version", "EMBD files are written as version 1.0, not " + options.version);
-  if (options.cast != DType::unknown &&
-      (info(options.cast).kind != DTypeKind::real || dtype_value(options.cast) == kDTypeValues))
-    base::misuse("cast", "EMBD tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ": the floating-point dtypes of the format are f32, f16 and bf16");
-}
-
 // Whether the elements are 0, 1, 2, ... [reads]
 bool counts_up(const Part& part) {
   std::uint64_t next = 0;
@@ -299,9 +285,6 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
-  return Planner(model, options).run();
-}
+core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
 
 }  // namespace weighbridge::embd

@@ -317,7 +317,7 @@ TEST_F(EmbdWrite, OptionsThatTheFormatLacksAreMisuse) {
   const auto rule = [](auto set) {
     Options options;
     set(options);
-    return test::thrown([&] { Source().layout(options); }).rule;
+    return test::thrown([&] { core::check_written(kFormat, options), Source().layout(options); }).rule;
   };
   EXPECT_EQ(rule([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(rule([](Options& o) { o.digest = "sha256"; }), "misuse/digest");

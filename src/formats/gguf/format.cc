@@ -16,6 +16,7 @@ constexpr std::string_view kOptions[] = {core::kGgufOptions[0].name, core::kShar
                                          core::kHeaderOptions[0].name};
 constexpr std::string_view kStructural[] = {kAlignment, kSplitPrefix, kPadding};
 constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
+constexpr std::string_view kVersions[] = {"3"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr DType kHeldDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,
@@ -45,6 +46,10 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions,
+                .other_version = "GGUF is written as version 3, not {}",
+                .quantizes = quantizes_to,
+                .other_quantization = "GGUF cannot be quantized to {}"},
     .matches = matches,
     .read = read,
     .read_files = read_files,

@@ -46,7 +46,7 @@ const ElementType* element_type(const BlockTypeInfo& block) noexcept {
     if (row.block == block.id) return &row;
   return nullptr;
 }
-// What Options::quantize asks for: a block type that can be encoded, or a smaller dtype.
+// What Options::quantize asks for.
 const ElementType* element_type(std::string_view word) noexcept {
   for (const ElementType& row : kElementTypes) {
     if (row.name != word) continue;
@@ -58,18 +58,8 @@ const ElementType* element_type(std::string_view word) noexcept {
 }
 
 void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "GGUF stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "GGUF has no digests, so " + options.digest + " cannot be stored");
-  if (!options.version.empty() && options.version != "3")
-    base::misuse("version", "GGUF is written as version 3, not " + options.version);
-  if (!options.quantize.empty() && element_type(options.quantize) == nullptr)
-    base::misuse("quantise", "GGUF cannot be quantized to " + options.quantize);
   if (options.header.reserve > kMaxReserve)
     base::misuse("reserve", "a header of GGUF can have at most " + std::to_string(kMaxReserve) + " bytes to spare");
-  if (options.cast != DType::unknown && element_type(options.cast) == nullptr)
-    base::misuse("cast", "GGUF has no dtype " + std::string(name(options.cast)));
   if (options.cast != DType::unknown && !options.quantize.empty())
     base::misuse("cast", "a cast and a quantization exclude each other");
 }
@@ -409,6 +399,8 @@ class Planner {
 };
 
 }  // namespace
+
+bool quantizes_to(std::string_view type) noexcept { return element_type(type) != nullptr; }
 
 core::WriteLayout layout(const Model& model, const Options& options) {
   refuse_options(options);

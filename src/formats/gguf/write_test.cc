@@ -154,7 +154,7 @@ TEST(GgufWrite, OptionsThatItLacksAreRefused) {
   const auto refused = [](auto change) {
     Options options;
     change(options);
-    return test::thrown([&] { layout(Builder().build(), options); }).rule;
+    return test::thrown([&] { core::check_written(kFormat, options); }).rule;
   };
   EXPECT_EQ(refused([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(refused([](Options& o) { o.digest = "sha256"; }), "misuse/digest");

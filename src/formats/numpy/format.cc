@@ -13,6 +13,7 @@ namespace weighbridge::numpy {
 namespace {
 
 constexpr std::string_view kNpyExtensions[] = {"npy"}, kNpzExtensions[] = {"npz"};
+constexpr std::string_view kVersions[] = {"1.0"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kNpyEncodings[] = {Encoding::raw}, kNpzEncodings[] = {Encoding::raw, Encoding::deflate};
 constexpr auto kHeldDTypes = [] {
@@ -55,6 +56,7 @@ constexpr core::Format kNpy = {
                        .max_tensors = 1},
              .options = {},
              .rules = npy::kAll},
+    .written = {.versions = kVersions, .other_version = "arrays are written as version 1.0, not {}"},
     .matches = is_npy,
     .read = read_npy,
     .check_content = check_npy,
@@ -80,6 +82,7 @@ constexpr core::Format kNpz = {
                        .max_tensors = UINT64_MAX},
              .options = {},
              .rules = npz::kAll},
+    .written = {.versions = kVersions, .other_version = "arrays are written as version 1.0, not {}"},
     .matches = is_npz,
     .read = read_npz,
     .check_content = check_npz,

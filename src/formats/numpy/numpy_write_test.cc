@@ -152,23 +152,22 @@ TEST(NumpyWrite, ShapesBeyondNumpyAreBlockers) {
 }
 
 TEST(NumpyWrite, OptionsThatNumpyLacksAreMisuse) {
-  const Model model = one(DType::u8, {1}, 1);
   Options options;
   options.encoding = "zstd";
-  EXPECT_THROW(layout_npz(model, options), Error);
-  EXPECT_THROW(layout_npy(model, deflated()), Error);
+  EXPECT_THROW(core::check_written(kNpz, options), Error);
+  EXPECT_THROW(core::check_written(kNpy, deflated()), Error);
   options = {};
   options.digest = "sha256";
-  EXPECT_THROW(layout_npz(model, options), Error);
+  EXPECT_THROW(core::check_written(kNpz, options), Error);
   options = {};
   options.quantize = "q8_0";
-  EXPECT_THROW(layout_npz(model, options), Error);
+  EXPECT_THROW(core::check_written(kNpz, options), Error);
   options = {};
   options.version = "2.0";
-  EXPECT_THROW(layout_npy(model, options), Error);
+  EXPECT_THROW(core::check_written(kNpy, options), Error);
   options = {};
   options.cast = DType::f4;
-  EXPECT_THROW(layout_npz(model, options), Error);
+  EXPECT_THROW(core::check_written(kNpz, options), Error);
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.other_version = "the copy of an ONNX model keeps its version"},
     .matches = matches,
     .read = read,
     .check_content = check_content,

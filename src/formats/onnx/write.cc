@@ -26,15 +26,6 @@ std::string varint(std::uint64_t value) {
   return out + static_cast<char>(value);
 }
 
-void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "ONNX stores elements raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "ONNX has no digests of tensors, so " + options.digest + " cannot be stored");
-  if (!options.quantize.empty()) base::misuse("quantise", "ONNX has no quantization " + options.quantize);
-  if (!options.version.empty()) base::misuse("version", "the copy of an ONNX model keeps its version");
-}
-
 // Replaces a range of the model: with bytes, then with a payload if there is one.
 struct Edit {
   Range range{};
@@ -70,7 +61,6 @@ class Planner {
   Planner(const Model& model, const Options& options) : model_(model), options_(options), source_(options.onnx.into) {}
 
   core::WriteLayout run() {
-    refuse_options(options_);
     out_.keep = std::make_shared<const Model>(model_);
     if (!source_) {
       ledger_.block(LossKind::file, "graph", core::kAbsent,

@@ -16,6 +16,7 @@ namespace weighbridge::pytorch {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"pt", "pth", "ckpt"};
+constexpr std::string_view kVersions[] = {"3"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::sparse_csr, Layout::sparse_coo};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr std::size_t kHeldCount = [] {
@@ -89,6 +90,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = {},
              .rules = rules::kAll},
+    .written = {.versions = kVersions, .other_version = "PyTorch's archives are written as version 3, not {}"},
     .matches = matches,
     .read = read,
     .read_files = read_files,

@@ -44,20 +44,6 @@ const ElementType* type_of(DType dtype) noexcept {
   return nullptr;
 }
 
-void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "PyTorch stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "PyTorch's files have no digests, so " + options.digest + " cannot be stored");
-  if (!options.quantize.empty())
-    base::misuse("quantise", "PyTorch's files are not written with the quantization " + options.quantize);
-  if (!options.version.empty() && options.version != kWrittenVersion)
-    base::misuse("version", "PyTorch's archives are written as version 3, not " + options.version);
-  if (options.cast != DType::unknown &&
-      (info(options.cast).kind != DTypeKind::real || type_of(options.cast) == nullptr))
-    base::misuse("cast", "PyTorch's tensors cannot be cast to " + std::string(name(options.cast)));
-}
-
 // Where PyTorch expects the data of a record whose header begins at `at`, if it computes the place instead of reading
 // the directory: caffe2/serialize/inline_container.cc, getPadding().
 std::uint64_t computed_place(std::uint64_t at, std::uint64_t name, std::uint64_t size) {
@@ -553,9 +539,6 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
-  return Planner(model, options).run();
-}
+core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
 
 }  // namespace weighbridge::pytorch

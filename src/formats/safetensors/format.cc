@@ -50,6 +50,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.other_version = "safetensors has no versions, so {} cannot be asked for"},
     .matches = matches,
     .read = read,
     .read_files = read_files,

@@ -420,7 +420,7 @@ TEST(SafetensorsWrite, NamesTensorsThatShareTheirBytes) {
 TEST(SafetensorsWrite, RefusesOptionsThatItLacks) {
   const Model model = Builder().build();
   const auto misuse = [&](const Options& options) {
-    return test::thrown([&] { layout(model, options); }).kind == Kind::misuse;
+    return test::thrown([&] { core::check_written(kFormat, options); }).kind == Kind::misuse;
   };
   EXPECT_TRUE(misuse({.encoding = "zstd"}));
   EXPECT_TRUE(misuse({.digest = "sha256"}));

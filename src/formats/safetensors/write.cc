@@ -29,20 +29,6 @@ namespace {
 using core::indexed;
 using core::subject;
 
-void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "safetensors stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "safetensors has no digests, so " + options.digest + " cannot be stored");
-  if (!options.quantize.empty()) base::misuse("quantise", "safetensors has no quantization " + options.quantize);
-  if (!options.version.empty())
-    base::misuse("version", "safetensors has no versions, so " + options.version + " cannot be asked for");
-  if (options.cast != DType::unknown &&
-      (info(options.cast).kind != DTypeKind::real || dtype_rank(options.cast) == kDTypeRanks))
-    base::misuse("cast", "safetensors tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is not a floating-point dtype that it has");
-}
-
 class Planner {
  public:
   Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
@@ -319,12 +305,10 @@ class Planner {
 }  // namespace
 
 core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
   return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
 }
 
 core::WriteLayout layout_files(const Model& model, const Options& options) {
-  refuse_options(options);
   return Planner(model, options).run_files();
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kExtensions[] = {"slm"};
 constexpr DType kDTypes[] = {DType::f32};
+constexpr std::string_view kVersions[] = {"1"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr auto kOptions = core::names_of(core::kSlmOptions);
@@ -40,6 +41,10 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT32_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions,
+                .other_version = "an .slm is written as version 1, not {}",
+                .quantizes = [](std::string_view type) { return stored_from_name(type).has_value(); },
+                .other_quantization = "an .slm has no quantization {}: q8_0 and q4_0 are those it has"},
     .matches = matches,
     .read = read,
     .check_content = check_content,

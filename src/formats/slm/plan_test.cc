@@ -42,7 +42,7 @@ TEST(SlmPlan, OptionsThatAnSlmLacksAreMisuse) {
   const auto rule = [&](auto set) {
     Options options;
     set(options);
-    return test::thrown([&] { layout(model, options); }).rule;
+    return test::thrown([&] { core::check_written(kFormat, options), layout(model, options); }).rule;
   };
   EXPECT_EQ(rule([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");

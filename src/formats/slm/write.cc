@@ -32,16 +32,6 @@ using Form = core::Payload::Form;
 constexpr std::uint64_t kMost = UINT64_MAX / 4;
 
 void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "an .slm stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "an .slm has no digests, so " + options.digest + " cannot be stored");
-  if (!options.version.empty() && options.version != "1")
-    base::misuse("version", "an .slm is written as version 1, not " + options.version);
-  if (!options.quantize.empty() && !stored_from_name(options.quantize))
-    base::misuse("quantise", "an .slm has no quantization " + options.quantize + ": q8_0 and q4_0 are those it has");
-  if (options.cast != DType::unknown && options.cast != DType::f32)
-    base::misuse("cast", "an .slm holds f32 and quantized tensors: no cast to " + std::string(name(options.cast)));
   if (options.cast != DType::unknown && !options.quantize.empty())
     base::misuse("cast", "a cast to f32 and a quantization to " + options.quantize + " exclude each other");
 }

@@ -10,6 +10,7 @@ namespace weighbridge::stb {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"stb"};
+constexpr std::string_view kVersions[] = {"0.1"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 
@@ -37,6 +38,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = kMaxTensors},
              .options = {},
              .rules = rules::kAll},
+    .written = {.versions = kVersions, .other_version = "STB is written as version 0.1, not {}"},
     .matches = matches,
     .read = read,
     .check_content = nullptr,

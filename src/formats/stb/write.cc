@@ -24,19 +24,6 @@ using core::subject;
 
 constexpr std::string_view kHeldDTypes = "f32, f16, i8 and i32";
 
-void refuse_options(const Options& options) {
-  if (!options.encoding.empty() && options.encoding != "raw")
-    base::misuse("encoding", "STB stores tensors raw only, not as " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none")
-    base::misuse("digest", "STB has no digests, so " + options.digest + " cannot be stored");
-  if (!options.quantize.empty()) base::misuse("quantise", "STB has no quantization " + options.quantize);
-  if (!options.version.empty() && options.version != "0.1")
-    base::misuse("version", "STB is written as version 0.1, not " + options.version);
-  if (options.cast != DType::unknown && options.cast != DType::f32 && options.cast != DType::f16)
-    base::misuse("cast", "STB tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ": its floating-point dtypes are f32 and f16");
-}
-
 // The sidecar of an output named `name`, which is its only file.
 std::string sidecar_text(Sidecar sidecar, std::string_view name) {
   std::string path(name);
@@ -252,9 +239,6 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
-  return Planner(model, options).run();
-}
+core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
 
 }  // namespace weighbridge::stb

@@ -13,6 +13,7 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
+constexpr std::string_view kVersions[] = {"0.1"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
 constexpr auto kOptions = core::names_of(core::kZt0Options);
@@ -47,6 +48,7 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions, .other_version = "zTensor 0.1 files have the version 0.1, not {}"},
     .matches = matches,
     .read = read,
     .check_content = core::check_alone<check_share>,

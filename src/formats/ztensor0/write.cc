@@ -29,19 +29,6 @@ using Form = core::Payload::Form;
 // The bound on sums of sizes, which leaves room for an index below 2^64.
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
-void refuse_options(const Options& options) {
-  if (!options.quantize.empty()) base::misuse("quantise", "zTensor 0.1 has no quantization " + options.quantize);
-  if (!options.encoding.empty() && options.encoding != name(Encoding::raw) && options.encoding != name(Encoding::zstd))
-    base::misuse("encoding", "zTensor 0.1 has no encoding " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none" && core::digest_of(options.digest) == core::PartDigest::none)
-    base::misuse("digest", "zTensor 0.1 files are written with no digest " + options.digest);
-  if (!options.version.empty() && options.version != kVersion)
-    base::misuse("version", "zTensor 0.1 files have the version 0.1, not " + options.version);
-  if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || name_of(options.cast).empty()))
-    base::misuse("cast", "zTensor 0.1 tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is not a floating-point dtype that it has");
-}
-
 class Planner {
  public:
   Planner(const Model& model, const Options& options)
@@ -335,9 +322,6 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
-  return Planner(model, options).run();
-}
+core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
 
 }  // namespace weighbridge::ztensor0

@@ -269,7 +269,7 @@ TEST(Ztensor0Write, RefusesOptionsThatItLacks) {
   const auto refused = [](auto set) {
     Options options;
     set(options);
-    return test::thrown([&] { layout(two(), options); }).kind == Kind::misuse;
+    return test::thrown([&] { core::check_written(kFormat, options); }).kind == Kind::misuse;
   };
   EXPECT_TRUE(refused([](Options& o) { o.quantize = "q8_0"; }));
   EXPECT_TRUE(refused([](Options& o) { o.encoding = "gzip"; }));

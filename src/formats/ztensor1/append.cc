@@ -38,7 +38,6 @@ std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Mod
 }
 
 core::WriteLayout append(const Model& target, const Model& more, const Options& options) {
-  refuse_options(options);
   if (target.format() != "zt" || target.sources().size() != 1)
     base::misuse("append", "only an open zTensor 1.x file can be appended to");
   if (!options.version.empty() &&

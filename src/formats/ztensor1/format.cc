@@ -13,6 +13,7 @@ namespace weighbridge::ztensor1 {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"zt"};
+constexpr std::string_view kVersions[] = {"1.1", "1.1.0", "1.2", "1.2.0"};
 constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
@@ -52,6 +53,9 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions,
+                .other_version = "zTensor files are written as version 1.1 or 1.2, not {}",
+                .other_quantization = "zTensor 1.x files are not written with the quantization {}"},
     .matches = matches,
     .read = read,
     .check_content = core::check_alone<check_share>,

@@ -62,7 +62,5 @@ class Planner {
 // The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.
 std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model&);
 
-// Throws Error{misuse} for options that zTensor 1.x lacks.
-void refuse_options(const Options&);
 
 }  // namespace weighbridge::ztensor1

@@ -56,13 +56,13 @@ template <class Edit> Model crafted(std::string format, Edit edit) {
 
 TEST(ZtensorPlan, OptionsOfOtherFormatsAreMisuse) {
   const Model model = crafted("", [](core::Draft&) {});
-  EXPECT_EQ(test::thrown([&] { layout(model, encoded("lz4")); }).rule, "misuse/encoding");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, encoded("lz4")); }).rule, "misuse/encoding");
   Options options;
   options.digest = "md5";
-  EXPECT_EQ(test::thrown([&] { layout(model, options); }).message, "zTensor 1.x files are written with no digest md5");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).message, "the format zt has no digest 'md5'");
   options = {};
   options.cast = DType::f8_e8m0;  // a float, which zTensor lacks
-  EXPECT_EQ(test::thrown([&] { layout(model, options); }).rule, "misuse/cast");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/cast");
   options = {};
   options.digest = "none";
   EXPECT_TRUE(layout(model, options).blockers.empty());

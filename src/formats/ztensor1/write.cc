@@ -46,21 +46,6 @@ std::string version_of(const Model& model, const Options& options) {
 
 }  // namespace
 
-void refuse_options(const Options& options) {
-  if (!options.quantize.empty())
-    base::misuse("quantise", "zTensor 1.x files are not written with the quantization " + options.quantize);
-  if (!options.encoding.empty() && options.encoding != "raw" && options.encoding != "zstd")
-    base::misuse("encoding", "zTensor 1.x has no encoding " + options.encoding);
-  if (!options.digest.empty() && options.digest != "none" && digest_of(options.digest) == core::PartDigest::none)
-    base::misuse("digest", "zTensor 1.x files are written with no digest " + options.digest);
-  if (!options.version.empty() && options.version != "1.1" && options.version != "1.1.0" && options.version != "1.2" &&
-      options.version != "1.2.0")
-    base::misuse("version", "zTensor files are written as version 1.1 or 1.2, not " + options.version);
-  if (options.cast != DType::unknown && (info(options.cast).kind != DTypeKind::real || !holds(options.cast)))
-    base::misuse("cast", "tensors cannot be cast to " + std::string(name(options.cast)) +
-                             ", which is not a floating-point dtype that zTensor 1.x has");
-}
-
 Planner::Planner(const Model& model, const Options& options, std::string version)
     : model_(model),
       options_(options),
@@ -377,7 +362,6 @@ core::WriteLayout Planner::finish() {
 }
 
 core::WriteLayout layout(const Model& model, const Options& options) {
-  refuse_options(options);
   Planner planner(model, options, version_of(model, options));
   planner.out().head = kMagic;
   planner.place_root(nullptr);

@@ -154,13 +154,13 @@ TEST(ZtensorWrite, NamesWhatItCannotHold) {
 TEST(ZtensorWrite, RefusesOptionsItLacks) {
   Options options;
   options.version = "2.0";
-  EXPECT_EQ(test::thrown([&] { layout(two(), options); }).rule, "misuse/version");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/version");
   options = {};
   options.quantize = "q4";
-  EXPECT_EQ(test::thrown([&] { layout(two(), options); }).rule, "misuse/quantise");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/quantise");
   options = {};
   options.cast = DType::i8;
-  EXPECT_EQ(test::thrown([&] { layout(two(), options); }).rule, "misuse/cast");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/cast");
 }
 
 TEST(ZtensorWrite, StoresSharedBytesOnce) {

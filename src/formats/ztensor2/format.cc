@@ -13,6 +13,7 @@
 namespace weighbridge::ztensor2 {
 namespace {
 
+constexpr std::string_view kVersions[] = {"2"};
 constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd_seekable};
@@ -61,6 +62,9 @@ constexpr core::Format kFormat = {
                        .max_tensors = UINT64_MAX},
              .options = kOptions,
              .rules = rules::kAll},
+    .written = {.versions = kVersions,
+                .other_version = "zTensor 2 files are written as version 2, not {}",
+                .other_quantization = "zTensor 2 files are not written with the quantization {}"},
     .matches = matches,
     .read = read,
     .read_files = read_files,

@@ -43,10 +43,6 @@ core::PartDigest digest_of(const Options& options) {
 }
 
 void refuse_options(const Options& options) {
-  if (!options.quantize.empty())
-    base::misuse("quantise", "zTensor 2 files are not written with the quantization " + options.quantize);
-  if (!options.version.empty() && options.version != "2")
-    base::misuse("version", "zTensor 2 files are written as version 2, not " + options.version);
   if (!options.canonical) return;
   if (options.shards.max_size != 0) base::misuse("max-shard-size", "a canonical file of zTensor 2 has no shards");
   if (!options.encoding.empty() && options.encoding != name(Encoding::raw))
