@@ -6,13 +6,13 @@
 
 namespace weighbridge::core {
 
-void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail,
-                       std::string expected, std::string found) {
+void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
+                       Said found) {
   findings_.report(rule, {.offset = at, .tensor = e.known_name()}, std::move(expected), std::move(found), detail);
 }
 
-bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, std::string_view detail, std::string expected,
-                       std::string found) {
+bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
+                       Said found) {
   e.broken = true;
   report(rule, e, at, detail, std::move(expected), std::move(found));
   return false;
@@ -22,7 +22,7 @@ void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, st
   if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
 }
 
-bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, std::string expected, std::string found) {
+bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, Said expected, Said found) {
   return reject(rule, e, part.at, role_text(part), std::move(expected), std::move(found));
 }
 
@@ -45,9 +45,9 @@ void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart*
   if (offset < bounds.alignment || offset % bounds.alignment != 0) {
     const std::string unit = std::to_string(bounds.alignment);
     reject(bounds.misplaced, e, at, part ? role_text(*part) : "", "a multiple of " + unit + " from " + unit + " on",
-           std::to_string(offset));
+           offset);
   } else if (!base::fits(offset, length, bounds.end)) {
-    reject(bounds.outside, e, at, part ? role_text(*part) : "", "an end of at most " + std::to_string(bounds.end),
+    reject(bounds.outside, e, at, part ? role_text(*part) : "", Said("an end of at most ", bounds.end),
            std::to_string(offset) + " + " + std::to_string(length));
   }
 }
@@ -55,7 +55,7 @@ void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart*
 bool CborJudge::within_limit(CborEntry& e, const CborPart* part, std::uint64_t decoded) {
   const std::uint64_t most = context_.limits.decoded;
   return decoded <= most || reject(rules::kLimitDecoded, e, part ? part->at : e.at, part ? role_text(*part) : "",
-                                   "at most " + std::to_string(most) + " bytes", std::to_string(decoded));
+                                   at_most(most, " bytes"), decoded);
 }
 
 void CborJudge::check_digest(const Rule& malformed, const Rule& unknown, CborEntry& e, const CborPart& part,

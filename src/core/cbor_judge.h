@@ -27,12 +27,12 @@ class CborJudge {
   ~CborJudge() = default;
 
   // `at` is an offset in the file; that of a part is its own, and then the finding names the part.
-  void report(const Rule&, const CborEntry&, std::uint64_t at, std::string_view detail, std::string expected = {},
-              std::string found = {});
+  void report(const Rule&, const CborEntry&, std::uint64_t at, std::string_view detail, Said expected = {},
+              Said found = {});
   // The same, and marks the entry as broken. False.
-  bool reject(const Rule&, CborEntry&, std::uint64_t at, std::string_view detail = {}, std::string expected = {},
-              std::string found = {});
-  bool reject(const Rule&, CborEntry&, const CborPart&, std::string expected = {}, std::string found = {});
+  bool reject(const Rule&, CborEntry&, std::uint64_t at, std::string_view detail = {}, Said expected = {},
+              Said found = {});
+  bool reject(const Rule&, CborEntry&, const CborPart&, Said expected = {}, Said found = {});
   // Keeps the first reason why the entry's elements cannot be read.
   void doubt(const Rule&, const CborEntry&, std::uint64_t at, std::string_view detail);
   void doubt(const Rule&, const CborEntry&, const CborPart&, std::string_view what);

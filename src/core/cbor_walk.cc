@@ -34,7 +34,7 @@ void CborWalk::abandon_broken() {
   const wire::CborError& error = in_.error();
   const At where{.offset = at(error.offset)};
   if (error.code == wire::CborErrorCode::too_deep)
-    findings_.report(rules::kLimitDepth, where, "at most " + std::to_string(depth()));
+    findings_.report(rules::kLimitDepth, where, at_most(depth()));
   else if (error.code == wire::CborErrorCode::trailing_bytes)
     findings_.report(rules_.trailing, where);
   else
@@ -43,7 +43,7 @@ void CborWalk::abandon_broken() {
 }
 
 void CborWalk::abandon_many() {
-  findings_.report(rules::kLimitTensors, {.offset = here()}, "at most " + std::to_string(context_.limits.tensors));
+  findings_.report(rules::kLimitTensors, {.offset = here()}, at_most(context_.limits.tensors));
   throw Abandon{};
 }
 
@@ -59,8 +59,8 @@ Value CborWalk::keep_value(std::size_t key_size, std::optional<std::size_t>& dup
   return value;
 }
 
-void CborWalk::broken(CborEntry& entry, const Rule& rule, std::uint64_t at, std::string_view detail,
-                      std::string expected, std::string found) {
+void CborWalk::broken(CborEntry& entry, const Rule& rule, std::uint64_t at, std::string_view detail, Said expected,
+                      Said found) {
   entry.broken = true;
   findings_.report(rule, {.offset = at, .tensor = entry.known_name()}, std::move(expected), std::move(found), detail);
 }
@@ -78,12 +78,10 @@ void CborWalk::read_shape(CborEntry& entry, const Rule& field, const Rule& rank_
   const std::size_t rank =
       read_dims(entry.dims, [&] { broken(entry, field, here(), kShape, "unsigned integers below 2^64"); });
   entry.rank = std::min(rank, entry.dims.size());
-  if (rank > entry.dims.size())
-    broken(entry, rank_rule, value_at, {}, "at most " + std::to_string(entry.dims.size()), std::to_string(rank));
+  if (rank > entry.dims.size()) broken(entry, rank_rule, value_at, {}, at_most(entry.dims.size()), rank);
 }
 
-void CborWalk::spoil(const Rule& rule, std::uint64_t at, std::string_view detail, std::string expected,
-                     std::string found) {
+void CborWalk::spoil(const Rule& rule, std::uint64_t at, std::string_view detail, Said expected, Said found) {
   findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
   spoilt_ = true;
 }

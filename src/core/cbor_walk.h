@@ -108,15 +108,14 @@ class CborWalk {
   // The functions below take offsets in the file.
 
   // Reports an error of the entry, which is broken by it.
-  void broken(CborEntry&, const Rule&, std::uint64_t at, std::string_view detail, std::string expected = {},
-              std::string found = {});
+  void broken(CborEntry&, const Rule&, std::uint64_t at, std::string_view detail, Said expected = {}, Said found = {});
   // Reports that the entry's next value has the wrong type, and skips it.
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
   // Reports an error of the file after which the rest of the index is readable. The walk goes on, but need_unspoilt()
   // ends it.
-  void spoil(const Rule&, std::uint64_t at, std::string_view detail, std::string expected = {}, std::string found = {});
+  void spoil(const Rule&, std::uint64_t at, std::string_view detail, Said expected = {}, Said found = {});
   void need_unspoilt() const {
     if (spoilt_) throw Abandon{};
   }

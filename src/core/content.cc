@@ -499,7 +499,7 @@ class Pass {
     if (job.bool_rule && outcome.bad_bool && *outcome.bad_bool < size) {
       const bool raw = job.part.encoding() == Encoding::raw;
       const At byte{raw ? offset + *outcome.bad_bool : offset, job.tensor.name()};
-      add(job, Findings::make(*job.bool_rule, byte, "0 or 1", std::to_string(outcome.bad_byte),
+      add(job, Findings::make(*job.bool_rule, byte, "0 or 1", outcome.bad_byte,
                               part_text(job) + ", element " + std::to_string(*outcome.bad_bool)));
     }
   }

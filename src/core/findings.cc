@@ -6,7 +6,14 @@
 
 namespace weighbridge::core {
 
-Finding Findings::make(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
+std::string Said::text() const {
+  if (form_ == Form::text) return before_.empty() ? text_ : std::string(before_);
+  std::string out(before_);
+  out += form_ == Form::number ? std::to_string(number_) : std::to_string(static_cast<std::int64_t>(number_));
+  return out.append(after_);
+}
+
+Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said detail) {
   Finding f;
   f.rule = rule.id;
   f.severity = rule.severity;
@@ -24,19 +31,19 @@ Finding Findings::make(const Rule& rule, At at, std::string expected, std::strin
     f.has_tensor = true;
   }
   f.message = rule.sentence;
-  if (!detail.empty()) f.message.append(": ").append(detail);
-  if (!expected.empty() && !found.empty())
-    f.message.append(" (expected ").append(expected).append(", found ").append(found).append(")");
-  else if (!expected.empty())
-    f.message.append(" (expected ").append(expected).append(")");
-  else if (!found.empty())
-    f.message.append(" (found ").append(found).append(")");
-  f.expected = std::move(expected);
-  f.found = std::move(found);
+  f.expected = expected.text();
+  f.found = found.text();
+  if (!detail.empty()) f.message.append(": ").append(detail.text());
+  if (!f.expected.empty() && !f.found.empty())
+    f.message.append(" (expected ").append(f.expected).append(", found ").append(f.found).append(")");
+  else if (!f.expected.empty())
+    f.message.append(" (expected ").append(f.expected).append(")");
+  else if (!f.found.empty())
+    f.message.append(" (found ").append(f.found).append(")");
   return f;
 }
 
-void Findings::report(const Rule& rule, At at, std::string expected, std::string found, std::string_view detail) {
+void Findings::report(const Rule& rule, At at, Said expected, Said found, Said detail) {
   // The report keeps no more findings, so only count: a hostile header can have millions of errors.
   if (report_.full() && (rule.severity != Severity::error || !report_.valid())) {
     Finding counted;
@@ -44,7 +51,7 @@ void Findings::report(const Rule& rule, At at, std::string expected, std::string
     report_.add(std::move(counted));
     return;
   }
-  report(make(rule, at, std::move(expected), std::move(found), detail));
+  report(make(rule, at, std::move(expected), std::move(found), std::move(detail)));
 }
 
 void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {

@@ -2,11 +2,13 @@
 // The sink to which a walker reports. The same walker serves open, where the first error stops it, and verify, where it
 // continues, so the two cannot disagree. Owns the text of findings made from rules.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/spans.h"
 #include "weighbridge/error.h"
@@ -15,6 +17,39 @@
 #include "weighbridge/source.h"
 
 namespace weighbridge::core {
+
+// What was expected or found: a text, or a number with words around it. It becomes text only when a finding is kept:
+// a hostile file can have millions of errors that are only counted. Words and literals are static texts.
+class Said {
+ public:
+  Said() = default;
+  Said(const char* literal) : before_(literal) {}
+  Said(std::string text) : text_(std::move(text)) {}
+  Said(std::string_view text) : text_(text) {}
+  template <std::integral Number>
+  Said(Number number, std::string_view after = {}) : Said(std::string_view(), number, after) {}
+  template <std::integral Number>
+  Said(std::string_view before, Number number, std::string_view after = {})
+      : before_(before), after_(after), number_(static_cast<std::uint64_t>(number)), form_(Form::number) {
+    if constexpr (std::signed_integral<Number>)
+      if (number < 0) form_ = Form::negative;
+  }
+
+  bool empty() const noexcept { return form_ == Form::text && before_.empty() && text_.empty(); }
+  std::string text() const;
+
+ private:
+  enum class Form : std::uint8_t { text, number, negative };
+  std::string text_{};
+  std::string_view before_{}, after_{};
+  std::uint64_t number_ = 0;
+  Form form_ = Form::text;
+};
+template <std::integral Number> Said at_most(Number n, std::string_view after = {}) { return {"at most ", n, after}; }
+template <std::integral Number> Said at_least(Number n, std::string_view after = {}) { return {"at least ", n, after}; }
+template <std::integral Number> Said multiple_of(Number n, std::string_view after = {}) {
+  return {"a multiple of ", n, after};
+}
 
 // Thrown by Findings in mode first_error after the error has been recorded. Only the registry catches it.
 struct Stop {};
@@ -43,13 +78,13 @@ class Findings {
   // Records a finding of the rule's severity. Its message is the rule's sentence, followed by `detail`, `expected` and
   // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
   // throws Stop. The texts are exact, not escaped.
-  void report(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
+  void report(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
   // Records a finding made elsewhere (content passes sort theirs first).
   void report(Finding);
   // The same for what belongs to a model and is not there (Rule::Phase::whole): for verify an error, for open, which
   // can read the rest, a warning.
   void report_absent(const Rule&, At, std::string_view detail);
-  static Finding make(const Rule&, At, std::string expected = {}, std::string found = {}, std::string_view detail = {});
+  static Finding make(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
 
   // Errors so far, by which a walker sees whether a file-level error makes the rest meaningless.
   std::uint64_t errors() const noexcept { return report_.errors(); }

@@ -56,9 +56,8 @@ TextFile text_of_file(JsonReading& reading, std::string_view name, const std::sh
   TextFile out{.name = name, .present = true, .source = source};
   reading.sources.push_back(source);
   if (source->size() > reading.limits.header) {
-    reading.in(out).report(rules::kLimitHeader, {.offset = 0},
-                           "at most " + std::to_string(reading.limits.header) + " bytes",
-                           std::to_string(source->size()) + " bytes");
+    reading.in(out).report(rules::kLimitHeader, {.offset = 0}, at_most(reading.limits.header, " bytes"),
+                           Said(source->size(), " bytes"));
     return out;
   }
   auto text = std::make_shared<std::string>(whole_text(*source, reading.limits, name));
@@ -87,7 +86,7 @@ std::optional<bool> JsonObject::boolean(std::string_view key) const {
 void report_json(JsonReading& reading, const TextFile& file, std::string_view raw, const wire::JsonError& error) {
   const At at{.offset = static_cast<std::uint64_t>(raw.data() - file.text->data()) + error.offset};
   if (error.code == wire::JsonErrorCode::too_deep)
-    reading.in(file).report(rules::kLimitDepth, at, "at most " + std::to_string(reading.limits.depth));
+    reading.in(file).report(rules::kLimitDepth, at, at_most(reading.limits.depth));
   else
     reading.in(file).report(reading.rules.syntax, at, {}, {}, error.sentence);
 }
@@ -116,7 +115,7 @@ std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, 
     out.members.push_back(std::move(member));
     if (out.members.size() > reading.limits.memory / kMemberCost) {
       reading.in(file).report(rules::kLimitMemory, {.offset = out.offset(out.members.back())},
-                              "at most " + std::to_string(reading.limits.memory) + " bytes");
+                              at_most(reading.limits.memory, " bytes"));
       return std::nullopt;
     }
   }

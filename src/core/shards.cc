@@ -457,8 +457,7 @@ void ShardReader::check_total(const Index& index, const JsonObject& object) {
       exact ? *exact == bytes_
             : total->kind == wire::JsonKind::number && wire::as_double(total->raw) == static_cast<double>(bytes_);
   if (!right)
-    index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, std::to_string(bytes_),
-                            excerpt(total->raw));
+    index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, bytes_, excerpt(total->raw));
 }
 
 bool is_index(const Glance& glance, std::string_view suffix) {

@@ -121,7 +121,7 @@ class Walk {
   }
 
  private:
-  bool fail(const Rule& rule, std::uint64_t offset, std::string expected = {}, std::string found = {}) {
+  bool fail(const Rule& rule, std::uint64_t offset, Said expected = {}, Said found = {}) {
     findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found));
     return false;
   }
@@ -157,7 +157,7 @@ class Walk {
     }
     if (!base::fits(end.offset, end.size, end.at) || end.offset + end.size != end.at) {
       fail(rules_.directory, at_file, "the " + bytes_text(end.size) + " before offset " + std::to_string(end.at),
-           "offset " + std::to_string(end.offset));
+           Said("offset ", end.offset));
       return std::nullopt;
     }
     return end;
@@ -180,7 +180,7 @@ class Walk {
     };
     if (!agrees(end.members, kFull16, out.members) || !agrees(end.size, kFull32, out.size) ||
         !agrees(end.offset, kFull32, out.offset))
-      return fail(rules_.directory, offset, "the same as the record at " + std::to_string(end.at));
+      return fail(rules_.directory, offset, Said("the same as the record at ", end.at));
     const auto disk = [](std::uint64_t value) { return value != 0 && value != kFull16; };
     several = disk(at<std::uint16_t>(record, 4)) || disk(at<std::uint16_t>(record, 6)) ||
               at<std::uint32_t>(wide, 16) != 0 || at<std::uint32_t>(wide, 20) != 0 ||
@@ -194,10 +194,9 @@ class Walk {
     if (end.size > limits_.header)
       return fail(rules::kLimitHeader, end.offset, "at most " + bytes_text(limits_.header), bytes_text(end.size));
     if (end.members > limits_.tensors)
-      return fail(rules::kLimitTensors, end.offset, "at most " + std::to_string(limits_.tensors),
-                  std::to_string(end.members));
+      return fail(rules::kLimitTensors, end.offset, at_most(limits_.tensors), end.members);
     if (end.members > end.size / kEntrySize)
-      return fail(rules_.directory, end.offset, std::to_string(end.members) + " members", bytes_text(end.size));
+      return fail(rules_.directory, end.offset, Said(end.members, " members"), bytes_text(end.size));
     const std::string_view text = zip_.directory = draft_.retain_header(read(source_, end.offset, end.size));
     findings_.span(Span::Kind::structure, end.offset, end.at, "directory");
     zip_.members.reserve(base::to_size(end.members));
@@ -205,7 +204,7 @@ class Walk {
     for (std::uint64_t i = 0; i < end.members; ++i)
       if (!read_entry(text, place, end.offset)) return false;
     if (place != text.size())
-      return fail(rules_.directory, end.offset + place, std::to_string(end.members) + " members",
+      return fail(rules_.directory, end.offset + place, Said(end.members, " members"),
                   bytes_text(text.size() - place) + " after them");
     return true;
   }
@@ -351,7 +350,7 @@ class Walk {
 
   void check_local(std::size_t i, std::string_view header) {
     ZipMember& member = zip_.members[i];
-    const auto wrong = [&](std::string expected, std::string found) {
+    const auto wrong = [&](Said expected, Said found) {
       member.broken = true;
       findings_.report(rules_.local, {.offset = member.header_at, .tensor = member.name}, std::move(expected),
                        std::move(found));
@@ -377,7 +376,7 @@ class Walk {
     if (at<std::uint16_t>(header, 8) != methods_[i] || ((flags ^ flags_[i]) & kEncrypted) != 0)
       return wrong("the same method and encryption", "others");
     if (!inside)
-      return wrong("to end at offset " + std::to_string(end_of_[i]) + " or before",
+      return wrong(Said("to end at offset ", end_of_[i], " or before"),
                    bytes_text(member.stored) + " at offset " + std::to_string(data));
     std::uint64_t stored = at<std::uint32_t>(header, 18), size = at<std::uint32_t>(header, 22);
     if ((stored == kFull32 || size == kFull32) &&

@@ -65,21 +65,21 @@ class IndexWalk {
     findings_.span(Span::Kind::field, file_offset(name_at), file_offset(name_at + name.size()), "name", name);
     if (const std::size_t bad = base::find_invalid_utf8(name); bad != std::string_view::npos) {
       findings_.report(rules::kNameUtf8, {.offset = file_offset(name_at + bad)}, {}, {},
-                       "tensor " + std::to_string(at / kDescriptorSize));
+                       core::Said("tensor ", at / kDescriptorSize));
       complete_ = false;
       return;
     }
     broken_ = false;
     if (const std::uint32_t hash = fnv1a32(name); hash != d.name_hash)
       fail(rules::kNameHash, at, name, crc_text(hash), crc_text(d.name_hash));
-    if (d.ndim == 0 || d.ndim > kMaxRank) fail(rules::kRank, at + 5, name, "1 to 4", std::to_string(d.ndim));
+    if (d.ndim == 0 || d.ndim > kMaxRank) fail(rules::kRank, at + 5, name, "1 to 4", d.ndim);
     const std::size_t rank = d.ndim > kMaxRank ? 0 : d.ndim;
     std::array<std::uint64_t, kMaxRank> dims{};
     for (std::size_t i = 0; i < kMaxRank; ++i) {
       dims[i] = d.shape[i];
       if (i >= rank && rank > 0 && d.shape[i] != 0)
         findings_.report(rules::kUnusedDimension, {.offset = file_offset(at + 8 + 4 * i), .tensor = name}, "0",
-                         std::to_string(d.shape[i]));
+                         d.shape[i]);
     }
     const DType dtype = d.dtype < kDTypeValues ? kDTypes[d.dtype] : DType::unknown;
     add(d, at, name, dtype, Shape(dims.data(), rank));
@@ -89,10 +89,10 @@ class IndexWalk {
     const std::uint64_t size = size_of(at, name, dtype, shape);
     const auto begin = base::checked_add(header_.tensor_data_offset, d.data_offset);
     if (!broken_ && !base::fits(d.data_offset, size, header_.tensor_data_size))
-      fail(rules::kDataBounds, at + 24, name, "at most " + std::to_string(header_.tensor_data_size),
+      fail(rules::kDataBounds, at + 24, name, core::at_most(header_.tensor_data_size),
            std::to_string(d.data_offset) + " and " + bytes_text(size));
     if (!broken_ && (header_.flags & kTensorsAligned) != 0 && *begin % kAlignment != 0)
-      fail(rules::kMisaligned, at + 24, name, "a multiple of 64 in the file", std::to_string(*begin));
+      fail(rules::kMisaligned, at + 24, name, "a multiple of 64 in the file", *begin);
 
     const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
     at_of_.push_back(at);
@@ -128,7 +128,7 @@ class IndexWalk {
       drop_.push_back(later);
       complete_ = false;
       findings_.report(rules::kDuplicateName, {.offset = file_offset(at_of_[later]), .tensor = draft_.name(later)}, {},
-                       {}, "the first one is described at offset " + std::to_string(file_offset(at_of_[earlier])));
+                       {}, core::Said("the first one is described at offset ", file_offset(at_of_[earlier])));
     }
   }
 
@@ -149,7 +149,7 @@ class IndexWalk {
       }
       if (place.begin < reach && !(covered && covered->begin == place.begin && covered->end == place.end))
         findings_.report(rules::kDataOverlap, {.offset = place.begin, .tensor = name_of(place)},
-                         "to begin at " + std::to_string(reach), std::to_string(place.begin));
+                         core::Said("to begin at ", reach), place.begin);
       check_gap(reach, place.begin);
       if (place.end >= reach) covered = &place;
       reach = std::max(reach, place.end);
@@ -173,7 +173,7 @@ class IndexWalk {
                        "at least " + std::to_string(kEmbeddingTensors) + " tensors and " +
                            std::to_string(kLayerTensors) + " for each of " + std::to_string(numbers.num_layers) +
                            " layers",
-                       std::to_string(header_.tensor_index_count));
+                       header_.tensor_index_count);
       return;
     }
     for_each_expected(numbers, [&](const Expected& expected) { check_expected(expected); });
@@ -207,7 +207,7 @@ class IndexWalk {
     draft_.drop(drop_);
   }
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view name, std::string expected, std::string found) {
+  void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected, core::Said found) {
     broken_ = true;
     findings_.report(rule, {.offset = file_offset(at), .tensor = name}, std::move(expected), std::move(found));
   }

@@ -75,7 +75,7 @@ class MetadataWalk {
       const auto entry = next(at);
       if (!entry) {
         findings_.report(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
-                         std::to_string(count) + " entries", {}, "entry " + std::to_string(i));
+                         core::Said(count, " entries"), {}, core::Said("entry ", i));
         return false;
       }
       tell(*entry);
@@ -107,7 +107,7 @@ class MetadataWalk {
       if (!key_good || !base::is_utf8(entry.value)) {
         const std::uint64_t bad = key_good ? entry.value_at() + base::find_invalid_utf8(entry.value)
                                            : entry.at + kMetadataEntrySize + base::find_invalid_utf8(entry.key);
-        findings_.report(rules::kMetadataUtf8, {.offset = bad}, {}, {}, "entry " + std::to_string(i));
+        findings_.report(rules::kMetadataUtf8, {.offset = bad}, {}, {}, core::Said("entry ", i));
       } else if (again[i]) {
         findings_.report(rules::kMetadataKey, {.offset = entry.at}, {}, excerpt(entry.key));
       } else {
@@ -183,10 +183,10 @@ std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t of
   if (!complete) return std::nullopt;
   if (numbers.embedding_dim != numbers.hidden_size)
     findings.report(rules::kEmbeddingDim, {.offset = metadata.value_at[metadata.find("embedding_dim")]},
-                    std::to_string(numbers.hidden_size), std::to_string(numbers.embedding_dim));
+                    numbers.hidden_size, numbers.embedding_dim);
   if (numbers.hidden_size % numbers.num_attention_heads != 0)
     findings.report(rules::kHeads, {.offset = metadata.value_at[metadata.find("num_attention_heads")]},
-                    "a divisor of " + std::to_string(numbers.hidden_size), std::to_string(numbers.num_attention_heads));
+                    core::Said("a divisor of ", numbers.hidden_size), numbers.num_attention_heads);
   return numbers;
 }
 

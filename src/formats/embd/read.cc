@@ -116,7 +116,7 @@ class FileWalk {
     header_ = base::load_record<Header>(head_.data());
     footer_ = base::load_record<Footer>(foot_.data());
     if (header_.version_major == kVersionMajor) return true;
-    findings_.report(rules::kVersion, {.offset = 4}, "1", std::to_string(header_.version_major));
+    findings_.report(rules::kVersion, {.offset = 4}, "1", header_.version_major);
     return false;
   }
 
@@ -128,8 +128,8 @@ class FileWalk {
                          crc_text(found));
     }
     if (header_.version_minor > kVersionMinor)
-      findings_.report(rules::kNewerMinor, {.offset = 6}, "at most 1." + std::to_string(kVersionMinor),
-                       "1." + std::to_string(header_.version_minor));
+      findings_.report(rules::kNewerMinor, {.offset = 6}, core::Said("at most 1.", kVersionMinor),
+                       core::Said("1.", header_.version_minor));
     if ((header_.flags & kCompressed) != 0) {
       findings_.report(rules::kCompressedRule, {.offset = 8});
       return false;
@@ -164,7 +164,7 @@ class FileWalk {
   }
 
   void report_reserved(std::uint64_t at, std::uint32_t found) {
-    findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(found));
+    findings_.report(rules::kReserved, {.offset = at}, "0", found);
   }
 
   // Keeps what the writer needs to reproduce the header, and what inspect shows.
@@ -219,8 +219,8 @@ class FileWalk {
       return false;
     }
     if (index_.good && header_.tensor_index_count > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = 32}, "at most " + std::to_string(limits_.tensors),
-                       std::to_string(header_.tensor_index_count));
+      findings_.report(core::rules::kLimitTensors, {.offset = 32}, core::at_most(limits_.tensors),
+                       header_.tensor_index_count);
       return false;
     }
     return true;
@@ -261,7 +261,7 @@ class FileWalk {
     for (const Section* section : sections) {
       if (section->offset < reach)
         findings_.report(rules::kSectionOverlap, {.offset = section->offset},
-                         "to begin at " + std::to_string(reach) + " or after", std::to_string(section->offset),
+                         core::Said("to begin at ", reach, " or after"), section->offset,
                          std::string(before) + " and " + std::string(section->name));
       if (complete) check_gap(reach, section->offset, section->name);
       if (section->offset + section->size > reach) before = section->name;
@@ -300,8 +300,7 @@ class FileWalk {
     const std::uint64_t count = tokenizer->vocab_size;
     draft_.set_tokenizer(std::move(tokenizer));
     if (numbers && count != numbers->vocab_size)
-      findings_.report(rules::kTokenCount, {.offset = vocabulary_.offset}, std::to_string(numbers->vocab_size),
-                       std::to_string(count));
+      findings_.report(rules::kTokenCount, {.offset = vocabulary_.offset}, numbers->vocab_size, count);
   }
 
   static constexpr std::uint64_t kStart = 1024;  // enough to recognize the old layout by a name in it

@@ -67,13 +67,13 @@ class VocabularyWalk {
       if (!base::fits(at, kTokenSize + length, end)) {
         findings_.report(rules::kVocabToken, {.offset = offset_ + at},
                          std::to_string(out_.vocab_size) + " tokens in " + bytes_text(total_), {},
-                         "token " + std::to_string(id));
+                         core::Said("token ", id));
         return;
       }
       const std::string_view token = section_.substr(base::to_size(at + kTokenSize), base::to_size(length));
       if (const std::size_t bad = base::find_invalid_utf8(token); bad != std::string_view::npos)
         findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {},
-                         "token " + std::to_string(id));
+                         core::Said("token ", id));
       findings_.span(Span::Kind::entry, offset_ + at, offset_ + at + kTokenSize + length, "token",
                      [&] { return std::to_string(id) + ": " + core::excerpt(token); });
       out_.tokens.push_back(token);
@@ -92,7 +92,7 @@ class VocabularyWalk {
           section_.size() - first < kSpecialSize
               ? "a section of at least " + bytes_text(first + kSpecialSize)
               : std::to_string(offset_ + first) + " to " + std::to_string(offset_ + section_.size() - kSpecialSize);
-      findings_.report(rules::kSpecialPlace, {.offset = offset_ + 8}, expected, std::to_string(special_));
+      findings_.report(rules::kSpecialPlace, {.offset = offset_ + 8}, expected, special_);
       return;
     }
     check_gap(first, place);
@@ -103,8 +103,8 @@ class VocabularyWalk {
       findings_.span(Span::Kind::field, offset_ + at, offset_ + at + 4, kSpecial[i],
                      [&] { return std::to_string(id); });
       if (id >= out_.vocab_size)
-        findings_.report(rules::kSpecialId, {.offset = offset_ + at}, "below " + std::to_string(out_.vocab_size),
-                         std::to_string(id), kSpecial[i]);
+        findings_.report(rules::kSpecialId, {.offset = offset_ + at}, core::Said("below ", out_.vocab_size), id,
+                         kSpecial[i]);
       out_.special.emplace_back(kSpecial[i], id);
     }
   }

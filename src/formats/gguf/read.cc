@@ -123,8 +123,7 @@ class Walk {
     const std::uint64_t stated_at = at_;
     length = take<std::uint64_t>();
     if (length > kMaxLength) {
-      findings_.report(rules::kLength, {.offset = stated_at}, "at most " + std::to_string(kMaxLength),
-                       std::to_string(length));
+      findings_.report(rules::kLength, {.offset = stated_at}, core::at_most(kMaxLength), length);
       return false;
     }
     if (!need(length)) return false;
@@ -156,7 +155,7 @@ class Walk {
     big_ = (little & 0xFFFF) == 0;
     version_ = take<std::uint32_t>();
     if (version_ < kOldestVersion || version_ > kVersion) {
-      findings_.report(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", std::to_string(version_));
+      findings_.report(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", version_);
       return false;
     }
     tell("magic", 0, kMagic.size(), std::string(kMagic));
@@ -170,18 +169,15 @@ class Walk {
     findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
     const std::uint64_t rest = size_ - kHeaderSize;
     if (tensors_ > rest / kShortestInfo) {
-      findings_.report(rules::kTensorCount, {.offset = tensors_at}, "at most " + std::to_string(rest / kShortestInfo),
-                       std::to_string(tensors_));
+      findings_.report(rules::kTensorCount, {.offset = tensors_at}, core::at_most(rest / kShortestInfo), tensors_);
       return false;
     }
     if (values_ > rest / kShortestValue) {
-      findings_.report(rules::kValueCount, {.offset = tensors_at + 8},
-                       "at most " + std::to_string(rest / kShortestValue), std::to_string(values_));
+      findings_.report(rules::kValueCount, {.offset = tensors_at + 8}, core::at_most(rest / kShortestValue), values_);
       return false;
     }
     if (tensors_ > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = tensors_at}, "at most " + std::to_string(limits_.tensors),
-                       std::to_string(tensors_));
+      findings_.report(core::rules::kLimitTensors, {.offset = tensors_at}, core::at_most(limits_.tensors), tensors_);
       return false;
     }
     return true;
@@ -202,7 +198,7 @@ class Walk {
       const std::uint64_t type_at = at_;
       const auto type = take<std::uint32_t>();
       if (type >= kValueTypes) {
-        findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", std::to_string(type), excerpt(key));
+        findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type, excerpt(key));
         return false;
       }
       Value value;
@@ -234,15 +230,14 @@ class Walk {
 
   void read_alignment(ValueType type, const Value& value, std::uint64_t type_at) {
     if (type != ValueType::u32) {
-      findings_.report(rules::kAlignmentType, {.offset = type_at}, "4 (u32)",
-                       std::to_string(static_cast<std::uint32_t>(type)));
+      findings_.report(rules::kAlignmentType, {.offset = type_at}, "4 (u32)", static_cast<std::uint32_t>(type));
       return;
     }
     const std::uint64_t stated = value.as_u64().value_or(0);
     if (std::has_single_bit(stated))
       alignment_ = stated;
     else
-      findings_.report(rules::kAlignmentValue, {.offset = type_at + 4}, "a power of two", std::to_string(stated));
+      findings_.report(rules::kAlignmentValue, {.offset = type_at + 4}, "a power of two", stated);
   }
 
   // False if the rest of the header cannot be found, which has been reported.
@@ -285,7 +280,7 @@ class Walk {
       case ValueType::f64: out = Value::real(std::bit_cast<double>(take<std::uint64_t>()), dtype); break;
       default: {
         const auto byte = take<std::uint8_t>();
-        if (byte > 1) findings_.report(rules::kBooleanByte, {.offset = begin}, "0 or 1", std::to_string(byte));
+        if (byte > 1) findings_.report(rules::kBooleanByte, {.offset = begin}, "0 or 1", byte);
         out = Value::boolean(byte != 0);
       }
     }
@@ -298,7 +293,7 @@ class Walk {
     const auto type = take<std::uint32_t>();
     const auto count = take<std::uint64_t>();
     if (type >= kValueTypes) {
-      findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", std::to_string(type));
+      findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type);
       return false;
     }
     if (static_cast<ValueType>(type) == ValueType::array) {
@@ -306,8 +301,7 @@ class Walk {
       return false;
     }
     if (count > kMaxLength) {
-      findings_.report(rules::kLength, {.offset = type_at + 4}, "at most " + std::to_string(kMaxLength),
-                       std::to_string(count));
+      findings_.report(rules::kLength, {.offset = type_at + 4}, core::at_most(kMaxLength), count);
       return false;
     }
     if (static_cast<ValueType>(type) == ValueType::text) return read_texts(count, out);
@@ -322,7 +316,7 @@ class Walk {
       const auto odd = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
       if (odd != bytes.end()) {
         findings_.report(rules::kBooleanByte, {.offset = at_ + static_cast<std::uint64_t>(odd - bytes.begin())},
-                         "0 or 1", std::to_string(std::to_integer<unsigned>(*odd)));
+                         "0 or 1", std::to_integer<unsigned>(*odd));
         for (std::byte& byte : bytes) byte = byte != std::byte{0} ? std::byte{1} : std::byte{0};
       }
     }
@@ -371,8 +365,7 @@ class Walk {
       const std::uint64_t rank_at = at_;
       info.rank = take<std::uint32_t>();
       if (info.rank > kMaxRank) {
-        findings_.report(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4",
-                         std::to_string(info.rank));
+        findings_.report(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4", info.rank);
         return false;
       }
       if (!need(info.rank * 8 + 12)) return false;
@@ -412,14 +405,12 @@ class Walk {
     if (!base::is_utf8(name)) fail(info, rules::kNameUtf8, info.name_at);
     if (info.name_length > kMaxName)
       findings_.report(rules::kNameLength, {.offset = info.name_at - 8, .tensor = name}, "at most 63",
-                       std::to_string(info.name_length));
+                       info.name_length);
     for (std::uint32_t d = 0; d < info.rank; ++d)
       if (info.shape[d] >> 63 != 0)
-        return fail(info, rules::kDimension, shape_at + (info.rank - 1 - d) * 8, "less than 2^63",
-                    std::to_string(info.shape[d]));
+        return fail(info, rules::kDimension, shape_at + (info.rank - 1 - d) * 8, "less than 2^63", info.shape[d]);
     if (info.offset % alignment_ != 0)
-      fail(info, rules::kOffsetAlignment, info.offset_at, "a multiple of " + std::to_string(alignment_),
-           std::to_string(info.offset));
+      fail(info, rules::kOffsetAlignment, info.offset_at, core::multiple_of(alignment_), info.offset);
     const ElementType* const type = find_element_type(info.type);
     if (type == nullptr) return;
     const auto elements = base::element_count(shape_of(info));
@@ -429,8 +420,7 @@ class Walk {
     } else if (const BlockTypeInfo* const block = find_block_type(type->block)) {
       const std::uint64_t row = info.rank == 0 ? 1 : info.shape[info.rank - 1];
       if (row % block->block_elements != 0)
-        return fail(info, rules::kBlockRow, shape_at, "a multiple of " + std::to_string(block->block_elements),
-                    std::to_string(row));
+        return fail(info, rules::kBlockRow, shape_at, core::multiple_of(block->block_elements), row);
       bytes = elements ? base::checked_mul(*elements / block->block_elements, block->block_bytes) : std::nullopt;
     } else {
       return;
@@ -460,7 +450,7 @@ class Walk {
       if (!info.size) continue;
       if (!base::fits(info.offset, *info.size, data)) {
         const auto end = base::checked_add(info.offset, *info.size);
-        fail(info, rules::kDataPastEnd, info.offset_at, "at most " + std::to_string(data),
+        fail(info, rules::kDataPastEnd, info.offset_at, core::at_most(data),
              end ? std::to_string(*end) : "more than 2^64");
         continue;
       }
@@ -495,8 +485,8 @@ class Walk {
     for (const Info& info : infos_) {
       if (!info.size || info.broken) return;
       if (info.offset != expected) {
-        findings_.report(rules::kNotContiguous, {.offset = info.offset_at, .tensor = name_of(info)},
-                         std::to_string(expected), std::to_string(info.offset));
+        findings_.report(rules::kNotContiguous, {.offset = info.offset_at, .tensor = name_of(info)}, expected,
+                         info.offset);
         return;
       }
       expected = base::align_up(info.offset + *info.size, alignment_).value_or(0);
@@ -552,12 +542,11 @@ class Walk {
   std::string_view name_of(const Info& info) const { return text_at(info.name_at, info.name_length); }
   static Shape shape_of(const Info& info) { return {info.shape, info.rank}; }
 
-  void fail(Info& info, const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
+  void fail(Info& info, const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
     info.broken = true;
     findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found));
   }
-  void fail(Info& info, const Rule& rule, std::uint64_t at, std::string expected, std::string found,
-            const Info& other) {
+  void fail(Info& info, const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, const Info& other) {
     info.broken = true;
     findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found),
                      "the other is " + core::quoted(excerpt(name_of(other))));

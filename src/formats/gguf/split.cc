@@ -72,7 +72,7 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
                 text(no) + " and " + text(count));
   });
   if (reading.findings.errors() == before && !draft.is_incomplete() && stated && stated->as_u64() != tensors)
-    reading.findings.report(rules::kPartTensors, {}, std::to_string(tensors), core::excerpt(stated->to_text()));
+    reading.findings.report(rules::kPartTensors, {}, tensors, core::excerpt(stated->to_text()));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class AttributeReader {
     Cursor whole = in_;
     const std::string_view bytes = whole.take(whole.left());
     const std::uint8_t version = in_.u8(), flags = in_.u8();
-    if (version < 1 || version > 3) in_.fail("an attribute of version 1, 2 or 3", std::to_string(version));
+    if (version < 1 || version > 3) in_.fail("an attribute of version 1, 2 or 3", version);
     const std::uint16_t name = in_.u16(), type = in_.u16(), space = in_.u16();
     if (version == 3) in_.skip(1);
     const auto field = [&](std::uint16_t size) {

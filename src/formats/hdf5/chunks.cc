@@ -52,13 +52,13 @@ class ChunkReader {
     }
     std::ranges::sort(out_.chunks, {}, &Chunk::index);
     const auto twice = std::ranges::adjacent_find(out_.chunks, std::ranges::equal_to{}, &Chunk::index);
-    if (twice != out_.chunks.end()) broken("each chunk once", "chunk " + std::to_string(twice->index) + " twice");
+    if (twice != out_.chunks.end()) broken("each chunk once", core::Said("chunk ", twice->index, " twice"));
   }
 
  private:
   bool filtered() const noexcept { return !out_.filters.empty(); }
   std::size_t rank() const noexcept { return out_.shape.size(); }
-  [[noreturn]] void broken(std::string expected, std::string found) const {
+  [[noreturn]] void broken(core::Said expected, core::Said found) const {
     throw Broken{rule_, file_.base + index_.address, std::move(expected), std::move(found)};
   }
 
@@ -110,8 +110,7 @@ class ChunkReader {
       std::vector<std::uint64_t> place(rank());
       for (std::size_t i = 0; i < rank(); ++i) {
         const std::uint64_t first = key.u64();
-        if (first % out_.chunk[i] != 0)
-          key.fail("a multiple of " + std::to_string(out_.chunk[i]), std::to_string(first));
+        if (first % out_.chunk[i] != 0) key.fail(core::multiple_of(out_.chunk[i]), first);
         place[i] = first / out_.chunk[i];
       }
       if (!filtered() && size != out_.bytes)
@@ -218,7 +217,7 @@ class ChunkReader {
     in.skip(4);
     if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
     check_client(in);
-    if (owner != kUndefined && in.address() != owner) in.fail("a block of the array at " + std::to_string(owner));
+    if (owner != kUndefined && in.address() != owner) in.fail(core::Said("a block of the array at ", owner));
     return in;
   }
   void check_client(Cursor& in) const {
@@ -231,8 +230,7 @@ class ChunkReader {
     Cursor in = begin_block(head, index_.address, kUndefined);
     const std::uint64_t size = in.u8(), page_bits = in.u8(), count = in.length(), at = in.address();
     set_array_grid();
-    if (page_bits >= 32 || size < o || count != array_size())
-      in.fail(std::to_string(array_size()) + " elements", std::to_string(count));
+    if (page_bits >= 32 || size < o || count != array_size()) in.fail(core::Said(array_size(), " elements"), count);
     if (at == kUndefined) return;
     const std::uint64_t page = std::uint64_t{1} << page_bits, prefix = 6 + o, elements = sized(count, size, in);
     if (count <= page) {
@@ -273,7 +271,7 @@ class ChunkReader {
 
   std::uint64_t sized(std::uint64_t count, std::uint64_t size, const Cursor& in) const {
     const auto out = base::checked_mul(count, size);
-    if (!out || *out > file_.end() - file_.base) in.fail("elements within the file", std::to_string(count));
+    if (!out || *out > file_.end() - file_.base) in.fail("elements within the file", count);
     return *out;
   }
 
@@ -356,8 +354,8 @@ class ChunkReader {
 
 std::vector<Filter> read_filters(Cursor in, std::string& unknown) {
   const std::uint8_t version = in.u8(), count = in.u8();
-  if (version < 1 || version > 2) in.fail("filters of version 1 or 2", std::to_string(version));
-  if (count > kMaxFilters) in.fail("at most " + std::to_string(kMaxFilters) + " filters", std::to_string(count));
+  if (version < 1 || version > 2) in.fail("filters of version 1 or 2", version);
+  if (count > kMaxFilters) in.fail(core::at_most(kMaxFilters, " filters"), count);
   if (version == 1) in.skip(6);
   std::vector<Filter> out;
   for (std::uint8_t i = 0; i < count; ++i) {

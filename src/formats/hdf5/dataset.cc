@@ -40,12 +40,11 @@ class DatasetReader {
  private:
   Cursor content(Message type, const Rule& rule) {
     const HeaderMessage* const found = header_.find(type);
-    if (found == nullptr)
-      throw Broken{rule, at_, "a message of kind " + std::to_string(static_cast<int>(type)), "none"};
+    if (found == nullptr) throw Broken{rule, at_, core::Said("a message of kind ", static_cast<int>(type)), "none"};
     return content_of(file_, *found, rule, shared_.emplace_back());
   }
 
-  void refuse(const Rule& rule, std::uint64_t at, std::string found) {
+  void refuse(const Rule& rule, std::uint64_t at, core::Said found) {
     if (out_.unsupported != nullptr) return;
     out_.unsupported = &rule;
     out_.unsupported_at = at;
@@ -75,7 +74,7 @@ class DatasetReader {
     bool there = true;
     if (!old) {
       const std::uint8_t version = in.u8();
-      if (version < 1 || version > 3) in.fail("a fill value of version 1, 2 or 3", std::to_string(version));
+      if (version < 1 || version > 3) in.fail("a fill value of version 1, 2 or 3", version);
       if (version == 3) {
         there = (in.u8() & 0x20U) != 0;
       } else {
@@ -105,7 +104,7 @@ class DatasetReader {
 
   void read_layout(Cursor in) {
     const std::uint8_t version = in.u8();
-    if (version < 1 || version > 5) in.fail("a layout of version 1 to 5", std::to_string(version));
+    if (version < 1 || version > 5) in.fail("a layout of version 1 to 5", version);
     if (version < 3) return read_layout_old(in);
     const std::uint8_t kind = in.u8();
     switch (kind) {
@@ -121,7 +120,7 @@ class DatasetReader {
       }
       case 2: return version == 3 ? read_chunks_3(in) : read_chunks_4(in);
       case 3: out_.storage = Dataset::Storage::elsewhere; return refuse(file_.rules.kVirtual, in.offset(), {});
-      default: in.fail("compact, contiguous, chunked or virtual storage", "kind " + std::to_string(kind));
+      default: in.fail("compact, contiguous, chunked or virtual storage", core::Said("kind ", kind));
     }
   }
 
@@ -137,7 +136,7 @@ class DatasetReader {
     }
     in.skip(4 * std::uint64_t{rank});
     if (kind == 1) return contiguous(address, out_.size);
-    if (kind != 0) in.fail("compact, contiguous or chunked storage", "kind " + std::to_string(kind));
+    if (kind != 0) in.fail("compact, contiguous or chunked storage", core::Said("kind ", kind));
     const std::uint32_t size = in.u32();
     const std::uint64_t at = in.offset();
     in.skip(size);
@@ -148,8 +147,8 @@ class DatasetReader {
     Chunked out;
     out.shape = out_.space.shape;
     if (rank != out.shape.size() + 1 || rank < 2)
-      in.fail("chunks of " + std::to_string(out.shape.size()) + " dimensions and one of bytes",
-              std::to_string(rank) + " dimensions");
+      in.fail(core::Said("chunks of ", out.shape.size(), " dimensions and one of bytes"),
+              core::Said(rank, " dimensions"));
     out.chunk.resize(out.shape.size());
     return out;
   }
@@ -165,7 +164,7 @@ class DatasetReader {
   void read_chunks_4(Cursor in) {
     constexpr std::uint8_t kPartialUnfiltered = 1, kSingleFiltered = 2;
     const std::uint8_t flags = in.u8(), rank = in.u8(), width = in.u8();
-    if (width == 0 || width > 8) in.fail("extents of 1 to 8 bytes", std::to_string(width));
+    if (width == 0 || width > 8) in.fail("extents of 1 to 8 bytes", width);
     Chunked chunked = begin_chunked(rank, in);
     chunked.partial_unfiltered = (flags & kPartialUnfiltered) != 0;
     for (std::uint64_t& extent : chunked.chunk) extent = in.number(width);
@@ -184,7 +183,7 @@ class DatasetReader {
       case Index::fixed: in.skip(1); break;
       case Index::extensible: in.skip(5); break;
       case Index::tree2: in.skip(6); break;
-      default: in.fail("an index of chunks of kind 1 to 5", std::to_string(kind));
+      default: in.fail("an index of chunks of kind 1 to 5", kind);
     }
     index.address = in.address();
     finish_chunked(std::move(chunked), element, index, in);
@@ -198,7 +197,7 @@ class DatasetReader {
     for (std::size_t i = 0; i < chunked.chunk.size(); ++i) {
       const std::uint64_t extent = chunked.chunk[i];
       const auto product = base::checked_mul(chunked.bytes, extent);
-      if (extent == 0 || !product || *product >= kMostBytes) in.fail("chunks below 2^63 bytes", std::to_string(extent));
+      if (extent == 0 || !product || *product >= kMostBytes) in.fail("chunks below 2^63 bytes", extent);
       chunked.bytes = *product;
       chunked.grid.push_back(chunked.shape[i] / extent + (chunked.shape[i] % extent != 0));
     }

@@ -60,7 +60,7 @@ std::uint64_t Cursor::extent() {
   const std::uint64_t none = file_->length_size == 8 ? kUndefined : (std::uint64_t{1} << (8 * file_->length_size)) - 1;
   return out == none ? kUndefined : out;
 }
-void Cursor::fail(std::string expected, std::string found) const {
+void Cursor::fail(core::Said expected, core::Said found) const {
   throw Broken{*rule_, offset(), std::move(expected), std::move(found)};
 }
 
@@ -110,7 +110,7 @@ void File::verify(std::string_view block, std::uint64_t address) const {
   const std::string_view covered = block.substr(0, block.size() - 4);
   const auto stated = base::load_le<std::uint32_t>(block.data() + covered.size());
   if (const std::uint32_t found = lookup3(covered); found != stated)
-    throw Broken{rules.kChecksum, base + address, std::to_string(stated), std::to_string(found)};
+    throw Broken{rules.kChecksum, base + address, stated, found};
 }
 
 std::string File::block(std::uint64_t address, std::uint64_t length, std::string_view signature, bool checksum) {
@@ -162,7 +162,7 @@ const File::Collection& File::collection(std::uint64_t address) {
 std::string_view File::global_object(std::uint64_t address, std::uint32_t index) {
   const Collection& all = collection(address);
   const auto found = all.objects.find(index);
-  if (found == all.objects.end()) throw Broken{rules.kHeap, base + address, "object " + std::to_string(index), "none"};
+  if (found == all.objects.end()) throw Broken{rules.kHeap, base + address, core::Said("object ", index), "none"};
   return found->second;
 }
 

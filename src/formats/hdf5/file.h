@@ -27,7 +27,7 @@ namespace weighbridge::hdf5 {
 struct Broken {
   const Rule& rule;
   std::uint64_t offset = 0;  // in the source
-  std::string expected{}, found{};
+  core::Said expected{}, found{};
   bool whole = false;  // a limit of the whole file: the walk ends
 };
 
@@ -67,7 +67,7 @@ class Cursor {
     out.rule_ = &rule;
     return out;
   }
-  [[noreturn]] void fail(std::string expected = {}, std::string found = {}) const;
+  [[noreturn]] void fail(core::Said expected = {}, core::Said found = {}) const;
 
  private:
   const File* file_;

@@ -27,7 +27,7 @@ LocalHeap::LocalHeap(File& file, std::uint64_t address) : file_(file) {
 
 std::string_view LocalHeap::text(std::uint64_t offset) const {
   if (offset >= bytes_.size())
-    throw Broken{file_.rules.kHeap, at_, "an offset below " + std::to_string(bytes_.size()), std::to_string(offset)};
+    throw Broken{file_.rules.kHeap, at_, core::Said("an offset below ", bytes_.size()), offset};
   const std::string_view rest = std::string_view(bytes_).substr(static_cast<std::size_t>(offset));
   const std::size_t end = rest.find('\0');
   if (end == rest.npos) throw Broken{file_.rules.kHeap, at_ + offset, "a text that ends with a zero byte"};
@@ -87,16 +87,16 @@ const std::string& FractalHeap::block(std::uint64_t address, std::uint64_t size,
   Cursor in(file_, bytes, file_.base + address, file_.rules.kHeap);
   in.skip(4);
   if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
-  if (in.address() != address_) in.fail("a block of the heap at " + std::to_string(address_));
+  if (in.address() != address_) in.fail(core::Said("a block of the heap at ", address_));
   if (in.number(static_cast<std::size_t>(offset_size_)) != offset)
-    in.fail("a block at " + std::to_string(offset) + " of the heap");
+    in.fail(core::Said("a block at ", offset, " of the heap"));
   if (direct && checksums_) {  // over the block, with zeros in place of the checksum
     const std::size_t at = in.place();
     const std::uint32_t stated = in.u32();
     std::string zeroed = bytes;
     std::memset(zeroed.data() + at, 0, 4);
     if (const std::uint32_t found = lookup3(zeroed); found != stated)
-      throw Broken{file_.rules.kChecksum, file_.base + address, std::to_string(stated), std::to_string(found)};
+      throw Broken{file_.rules.kChecksum, file_.base + address, stated, found};
   }
   cached_ += size;
   return blocks_[address] = std::move(bytes);
@@ -155,7 +155,7 @@ std::string_view FractalHeap::huge(Cursor id) {
     }
     const std::uint64_t key = id.number(static_cast<std::size_t>(std::min<std::uint64_t>(8, id_size_ - 1)));
     const auto found = huge_->find(key);
-    if (found == huge_->end()) id.fail("object " + std::to_string(key), "none");
+    if (found == huge_->end()) id.fail(core::Said("object ", key), "none");
     object = found->second;
   }
   found_at_ = file_.base + object.address;

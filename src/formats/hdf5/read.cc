@@ -106,7 +106,7 @@ class Walk {
       return report(fault, path);
     }
     if (const std::uint32_t most = std::min(limits_.depth, kMostDepth); depth >= most && !links.empty())
-      throw Broken{core::rules::kLimitDepth, file_.base + address, "at most " + std::to_string(most), {}, true};
+      throw Broken{core::rules::kLimitDepth, file_.base + address, core::at_most(most), {}, true};
     for (const Link& link : links) follow(link, path, depth);
   }
 
@@ -154,7 +154,7 @@ class Walk {
     refuse(tensor, fault.rule, fault.offset, fault.found);
   }
 
-  void refuse(std::uint32_t tensor, const Rule& rule, std::uint64_t at, std::string found) {
+  void refuse(std::uint32_t tensor, const Rule& rule, std::uint64_t at, core::Said found) {
     const std::string name(draft_.name(tensor));
     Finding why = core::Findings::make(rule, {.offset = at, .tensor = name}, {}, std::move(found));
     findings_.report(why);
@@ -163,7 +163,7 @@ class Walk {
 
   void count_tensor(const Link& link) {
     if (draft_.size() >= limits_.tensors)
-      throw Broken{core::rules::kLimitTensors, link.at, "at most " + std::to_string(limits_.tensors), {}, true};
+      throw Broken{core::rules::kLimitTensors, link.at, core::at_most(limits_.tensors), {}, true};
     places_.push_back(link.at);
   }
 

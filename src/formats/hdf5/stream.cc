@@ -26,7 +26,7 @@ std::uint64_t product_after_first(const std::vector<std::uint64_t>& extents, std
   return element;
 }
 
-[[noreturn]] void fail(const Rule& rule, const Chunk& chunk, std::string expected, std::string found,
+[[noreturn]] void fail(const Rule& rule, const Chunk& chunk, core::Said expected, core::Said found,
                        std::string_view detail = {}) {
   throw Error(core::Findings::make(rule, {.offset = chunk.at}, std::move(expected), std::move(found), detail));
 }
@@ -46,8 +46,7 @@ class Decoder {
     if (!partial || !of_.partial_unfiltered)
       for (std::size_t i = of_.filters.size(); i-- > 0;)
         if ((chunk.skipped >> i & 1U) == 0) undo(i, chunk);
-    if (bytes_.size() != of_.bytes)
-      fail(*of_.deflate, chunk, std::to_string(of_.bytes) + " bytes", std::to_string(bytes_.size()));
+    if (bytes_.size() != of_.bytes) fail(*of_.deflate, chunk, core::Said(of_.bytes, " bytes"), bytes_.size());
     last_ = chunk.index;
     return bytes_;
   }
@@ -62,13 +61,13 @@ class Decoder {
   }
 
   void check(const Chunk& chunk) {
-    if (bytes_.size() < 4) fail(*of_.fletcher, chunk, "4 bytes or more", std::to_string(bytes_.size()));
+    if (bytes_.size() < 4) fail(*of_.fletcher, chunk, "4 bytes or more", bytes_.size());
     const std::string_view data = std::string_view(bytes_).substr(0, bytes_.size() - 4);
     const auto stated = base::load_le<std::uint32_t>(bytes_.data() + data.size());
     const std::uint32_t found = fletcher32(data);
     // An old writer on little-endian machines swapped the bytes of each half, and HDF5 accepts that.
     const std::uint32_t swapped = ((found & 0x00FF00FFU) << 8U) | (found >> 8U & 0x00FF00FFU);
-    if (found != stated && swapped != stated) fail(*of_.fletcher, chunk, std::to_string(stated), std::to_string(found));
+    if (found != stated && swapped != stated) fail(*of_.fletcher, chunk, stated, found);
     bytes_.resize(data.size());
   }
 

@@ -23,7 +23,7 @@ class SuperblockReader {
     in.skip(kSignature.size());
     Superblock out;
     out.version = in.u8();
-    if (out.version > kNewestSuperblock) throw Broken{file_.rules.kVersion, at, "0 to 3", std::to_string(out.version)};
+    if (out.version > kNewestSuperblock) throw Broken{file_.rules.kVersion, at, "0 to 3", out.version};
     std::uint64_t extension = kUndefined, end = 0, driver = kUndefined, stated_base = 0;
     std::uint32_t flags = 0;
     if (out.version < 2) {
@@ -50,7 +50,7 @@ class SuperblockReader {
       const std::string_view whole = std::string_view(text).substr(0, size + 4);
       const auto stated = base::load_le<std::uint32_t>(whole.data() + size);
       if (const std::uint32_t found = lookup3(whole.substr(0, size)); found != stated)
-        throw Broken{file_.rules.kSuperblockChecksum, at, std::to_string(stated), std::to_string(found)};
+        throw Broken{file_.rules.kSuperblockChecksum, at, stated, found};
     }
     findings_.span(Span::Kind::structure, at, at + in.place(), "superblock",
                    [&] { return "version " + std::to_string(out.version); });

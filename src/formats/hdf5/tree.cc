@@ -22,10 +22,9 @@ class Tree {
     const std::string start = file_.block(address, head, kTree, false);
     Cursor in(file_, start, file_.base + address, rule_);
     in.skip(4);
-    if (const std::uint8_t type = in.u8(); type != type_)
-      in.fail("a node of type " + std::to_string(type_), std::to_string(type));
+    if (const std::uint8_t type = in.u8(); type != type_) in.fail(core::Said("a node of type ", type_), type);
     const std::uint8_t level = in.u8();
-    if (expected && level != *expected) in.fail("level " + std::to_string(*expected), std::to_string(level));
+    if (expected && level != *expected) in.fail(core::Said("level ", *expected), level);
     const std::uint64_t entries = in.u16();
     const std::string body =
         file_.read(address + head, entries * (key_size_ + file_.offset_size), "keys of a B-tree node");
@@ -62,7 +61,7 @@ class Tree2 {
     in.skip(4);
     if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
     if (const auto type = static_cast<Record>(in.u8()); type != type_)
-      in.fail("records of type " + std::to_string(static_cast<int>(type_)), std::to_string(static_cast<int>(type)));
+      in.fail(core::Said("records of type ", static_cast<int>(type_)), static_cast<int>(type));
     node_size_ = in.u32();
     record_size_ = in.u16();
     const std::uint16_t depth = in.u16();
@@ -100,7 +99,7 @@ class Tree2 {
 
   // libhdf5 looks at these totals in some calls, and at the nodes in others.
   [[noreturn]] void disagree(std::uint64_t address, std::uint64_t total, std::uint64_t there) const {
-    throw Broken{rule_, file_.place(address, 0), std::to_string(total) + " records in a B-tree", std::to_string(there)};
+    throw Broken{rule_, file_.place(address, 0), core::Said(total, " records in a B-tree"), there};
   }
 
   // Returns how many records there are in the node and below it.
@@ -110,8 +109,7 @@ class Tree2 {
     const std::uint64_t pointer = file_.offset_size + count_size_ + (depth > 1 ? total_sizes_[depth - 1U] : 0);
     const std::uint64_t length = kOverhead + records * record_size_ + (depth == 0 ? 0 : (records + 1) * pointer);
     if (length > node_size_)
-      throw Broken{rule_, file_.place(address, 0), "at most " + std::to_string(node_size_) + " bytes in a node",
-                   std::to_string(length)};
+      throw Broken{rule_, file_.place(address, 0), core::at_most(node_size_, " bytes in a node"), length};
     const std::string node = file_.block(address, length, depth == 0 ? kTree2Leaf : kTree2Inner, true);
     Cursor in(file_, node, file_.base + address, rule_);
     in.skip(4);

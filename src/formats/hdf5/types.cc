@@ -106,10 +106,10 @@ void read_float(Cursor& in, std::uint32_t bits, Datatype& out) {
 }
 
 Datatype read(Cursor& in, unsigned depth) {
-  if (depth > kMostNesting) in.fail("a datatype that nests at most " + std::to_string(kMostNesting) + " deep");
+  if (depth > kMostNesting) in.fail(core::Said("a datatype that nests at most ", kMostNesting, " deep"));
   const std::uint8_t head = in.u8(), version = head >> 4U;
   const std::uint32_t bits = static_cast<std::uint32_t>(in.number(3));
-  if (version < 1 || version > 5) in.fail("a datatype of version 1 to 5", std::to_string(version));
+  if (version < 1 || version > 5) in.fail("a datatype of version 1 to 5", version);
   Datatype out;
   out.kind = static_cast<Class>(head & 15U);
   out.size = in.u32();
@@ -163,7 +163,7 @@ Datatype read(Cursor& in, unsigned depth) {
       if (of.kind == Class::real && out.size == 2 * of.size) out.dtype = complex_of(of.dtype);
       break;
     }
-    default: in.fail("a class of datatypes from 0 to 11", std::to_string(head & 15U));
+    default: in.fail("a class of datatypes from 0 to 11", head & 15U);
   }
   if (info(out.dtype).swap_bytes <= 1) out.order = Order::little;
   return out;
@@ -184,16 +184,16 @@ Dataspace read_dataspace(Cursor in) {
     out.null = kind == kNullKind;
     if (kind > kNullKind || (kind == kScalar && rank != 0)) in.fail("a scalar, simple or null dataspace");
   } else {
-    in.fail("a dataspace of version 1 or 2", std::to_string(version));
+    in.fail("a dataspace of version 1 or 2", version);
   }
-  if (rank > kMaxRank) in.fail("at most " + std::to_string(kMaxRank) + " dimensions", std::to_string(rank));
+  if (rank > kMaxRank) in.fail(core::at_most(kMaxRank, " dimensions"), rank);
   for (std::uint8_t i = 0; i < rank; ++i) out.shape.push_back(in.length());
   out.most = out.shape;
   if ((flags & 1U) != 0)
     for (std::uint64_t& most : out.most) {
       const std::uint64_t size = out.shape[static_cast<std::size_t>(&most - out.most.data())];
       most = in.extent();
-      if (most < size) in.fail("a largest extent of at least " + std::to_string(size), std::to_string(most));
+      if (most < size) in.fail(core::Said("a largest extent of at least ", size), most);
     }
   return out;
 }

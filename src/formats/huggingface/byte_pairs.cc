@@ -86,7 +86,7 @@ class Maker {
   std::uint64_t offset(std::string_view raw) const noexcept {
     return static_cast<std::uint64_t>(raw.data() - file_.file.text->data());
   }
-  bool fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
+  bool fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
     reading_.in(file_.file).report(rule, {.offset = at}, std::move(expected), std::move(found));
     return false;
   }
@@ -107,8 +107,7 @@ class Maker {
       std::string scratch;
       const std::string_view text = wire::json_text(entries[i].text, scratch);
       if (!tokens_.empty() && tokens_.back().id == entries[i].id) {
-        if (tokens_.back().text != text)
-          return fail(rules::kTokenId, offset(entries[i].text.raw), {}, std::to_string(entries[i].id));
+        if (tokens_.back().text != text) return fail(rules::kTokenId, offset(entries[i].text.raw), {}, entries[i].id);
         add_flags(tokens_.back(), entries[i], i >= own);
         continue;
       }

@@ -182,7 +182,7 @@ class TokenizerReader {
       if (next > 0 && entry.id == next - 1 && out.tokens[next - 1] == text) continue;
       if (entry.id != next) {
         const auto at = static_cast<std::uint64_t>(entry.text.raw.data() - file.file.text->data());
-        reading_.in(file.file).report(rules::kVocabIds, {.offset = at}, std::to_string(next), std::to_string(entry.id));
+        reading_.in(file.file).report(rules::kVocabIds, {.offset = at}, next, entry.id);
         return std::nullopt;
       }
       out.tokens.push_back(text);
@@ -200,8 +200,8 @@ class TokenizerReader {
     }
     // vocab.txt may lack added tokens.
     if (lines.size() <= json.tokens.size() && lines.size() >= json.own) return;
-    findings_.report(rules::kVocabDisagree, {}, std::to_string(lines.size()) + " tokens",
-                     std::to_string(json.tokens.size()), kTokenizerJson);
+    findings_.report(rules::kVocabDisagree, {}, core::Said(lines.size(), " tokens"), json.tokens.size(),
+                     kTokenizerJson);
   }
 
   // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`.
@@ -250,9 +250,8 @@ class TokenizerReader {
     const std::uint64_t count = out.tokens.size();
     out.vocab_size = static_cast<std::uint32_t>(vocab_size_.value_or(count));
     if (vocab_size_ && count > *vocab_size_)
-      findings_.report(rules::kVocabSize, {}, "at most " + std::to_string(*vocab_size_), std::to_string(count));
-    if (vocab_size_ && count < *vocab_size_)
-      findings_.report(rules::kVocabPadding, {}, std::to_string(*vocab_size_), std::to_string(count));
+      findings_.report(rules::kVocabSize, {}, core::at_most(*vocab_size_), count);
+    if (vocab_size_ && count < *vocab_size_) findings_.report(rules::kVocabPadding, {}, *vocab_size_, count);
     for (std::size_t i = 0; bert_ && i < special.size(); ++i) {
       const auto is_role = [&](const auto& known) { return known.first == kSpecialTokens[i].role; };
       if (!special[i].empty() && std::ranges::none_of(out.special, is_role))

@@ -28,7 +28,7 @@ void read_flag(JsonReader& in, bool& flag) {
 
 bool over_memory(Reading& reading, std::uint64_t tokens, const TextFile& file) {
   if (tokens <= reading.limits.memory / kTokenCost) return false;
-  reading.in(file).report(core::rules::kLimitMemory, {}, "at most " + std::to_string(reading.limits.memory) + " bytes");
+  reading.in(file).report(core::rules::kLimitMemory, {}, core::at_most(reading.limits.memory, " bytes"));
   return true;
 }
 

@@ -68,7 +68,7 @@ class Walk {
     source_.read_at(0, bytes);
     if (base::load_le<std::uint32_t>(bytes) == kLaterMagic) {
       findings_.report(rules::kVersion, {.offset = 0}, {},
-                       "version " + std::to_string(base::load_le<std::uint32_t>(bytes + 4)));
+                       core::Said("version ", base::load_le<std::uint32_t>(bytes + 4)));
       return false;
     }
     header_ = load_header(bytes);
@@ -86,7 +86,7 @@ class Walk {
     const std::uint64_t tensors = s.layers * 9 + 4 + (s.tied ? 0 : 1);
     if (tensors > limits_.tensors) {
       findings_.report(core::rules::kLimitTensors, {.offset = field_at(&Header::n_layers)},
-                       "at most " + std::to_string(limits_.tensors), std::to_string(tensors));
+                       core::at_most(limits_.tensors), tensors);
       return false;
     }
     return true;
@@ -169,8 +169,8 @@ bool check_fields(const Header& h, core::Findings& findings) {
     const std::int64_t value = h.*field.value;
     const std::int64_t magnitude = field.value == &Header::vocab_size && value < 0 ? -value : value;
     if (magnitude >= 1 && magnitude <= field.most) continue;
-    findings.report(rules::kField, {.offset = field_at(field.value)}, "1 to " + std::to_string(field.most),
-                    std::to_string(value), field.name);
+    findings.report(rules::kField, {.offset = field_at(field.value)}, core::Said("1 to ", field.most), value,
+                    field.name);
     return false;  // one finding says that this is not a checkpoint; more would not help
   }
   bool good = true;

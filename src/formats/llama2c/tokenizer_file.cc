@@ -43,7 +43,7 @@ class Reader {
   }
 
  private:
-  bool fail(const Rule& rule, std::uint64_t at, std::string expected, std::string found, std::string_view detail = {}) {
+  bool fail(const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, std::string_view detail = {}) {
     findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
     return false;
   }
@@ -73,17 +73,17 @@ class Reader {
     for (std::uint32_t id = 0; id < vocab_size_; ++id) {
       const std::string which = "token " + std::to_string(id);
       if (!base::fits(at, kTokenRecordSize, bytes_.size()))
-        return fail(rules::kTokenizerShort, bytes_.size(), std::to_string(vocab_size_) + " tokens", std::to_string(id));
+        return fail(rules::kTokenizerShort, bytes_.size(), core::Said(vocab_size_, " tokens"), id);
       const float score = std::bit_cast<float>(base::load_le<std::uint32_t>(bytes_.data() + at));
       const std::int32_t length = i32(at + 4);
       if (!std::isfinite(score))
         return fail(rules::kTokenScore, at, {}, Value::real(static_cast<double>(score), DType::f32).to_text(), which);
       if (length < 1 || length > most)
-        return fail(rules::kTokenLength, at + 4, "1 to " + std::to_string(most), std::to_string(length), which);
+        return fail(rules::kTokenLength, at + 4, core::Said("1 to ", most), length, which);
       at += kTokenRecordSize;
       const auto count = static_cast<std::uint64_t>(length);
       if (!base::fits(at, count, bytes_.size()))
-        return fail(rules::kTokenizerShort, bytes_.size(), std::to_string(vocab_size_) + " tokens", std::to_string(id));
+        return fail(rules::kTokenizerShort, bytes_.size(), core::Said(vocab_size_, " tokens"), id);
       out_.tokens.push_back(std::string_view(bytes_).substr(base::to_size(at), base::to_size(count)));
       scores_.push_back(score);
       at += count;
@@ -94,12 +94,11 @@ class Reader {
 
   bool check_bytes() {
     if (vocab_size_ < kAfterBytes)
-      return fail(rules::kTokenizerBytes, 0, "at least " + std::to_string(kAfterBytes) + " tokens",
-                  std::to_string(vocab_size_));
+      return fail(rules::kTokenizerBytes, 0, core::at_least(kAfterBytes, " tokens"), vocab_size_);
     for (std::uint32_t value = 0; value < 256; ++value)
       if (const std::string_view token = out_.tokens[kFirstByte + value]; token != byte_spelling(value))
         return fail(rules::kTokenizerBytes, 0, byte_spelling(value), core::quoted(core::excerpt(token)),
-                    "token " + std::to_string(kFirstByte + value));
+                    core::Said("token ", kFirstByte + value));
     return true;
   }
 

@@ -130,7 +130,7 @@ class Pass {
     if (bad)
       add(core::Findings::make(
           npz::kBoolByte, {.offset = member.offset + (member.encoding == Encoding::raw ? *bad : 0), .tensor = name},
-          "0 or 1", std::to_string(std::to_integer<unsigned>(bad_byte)), "element " + std::to_string(*bad - begin)));
+          "0 or 1", std::to_integer<unsigned>(bad_byte), core::Said("element ", *bad - begin)));
   }
 
   void add(Finding finding) {

@@ -68,12 +68,12 @@ class Dictionary {
   }
 
  private:
-  bool fail(const Rule& rule, std::size_t at, std::string expected = {}, std::string found = {}) {
+  bool fail(const Rule& rule, std::size_t at, core::Said expected = {}, core::Said found = {}) {
     if (!base::is_utf8(found)) found = "bytes that are not UTF-8";
     fault_ = {&rule, start_ + at, std::move(expected), std::move(found)};
     return false;
   }
-  bool unexpected(std::string expected) {
+  bool unexpected(core::Said expected) {
     return fail(rules_.kLiteral, place_, std::move(expected),
                 place_ < text_.size() ? shown(text_[place_]) : "the end of the header");
   }
@@ -121,7 +121,7 @@ class Dictionary {
       if (!comma || !read_number(dim))
         return fail(rules_.kShape, place_, comma ? "a whole number from 0 to 2^63 - 1" : "a comma or )",
                     place_ < text_.size() ? shown(text_[place_]) : "the end of the header");
-      if (out_.shape.size() == kMaxRank) return fail(rules_.kRank, at, "at most " + std::to_string(kMaxRank));
+      if (out_.shape.size() == kMaxRank) return fail(rules_.kRank, at, core::at_most(kMaxRank));
       out_.shape.push_back(dim);
       skip_space();
       comma = take(',');
@@ -258,7 +258,7 @@ std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexc
 }
 
 std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rules, Fault& fault) {
-  const auto refuse = [&](const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {}) {
+  const auto refuse = [&](const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
     fault = {&rule, at, std::move(expected), std::move(found)};
     return std::nullopt;
   };
@@ -271,8 +271,7 @@ std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rule
     return refuse(rules.kVersion, kVersionAt, {}, std::to_string(major) + "." + std::to_string(minor));
   if (major > 1 && bytes.size() < kPreamble2) return refuse(rules.kTruncatedHeader, bytes.size());
   const auto [preamble, length] = lengths(bytes);
-  if (length > kMaxHeader)
-    return refuse(rules.kHeaderLength, kLengthAt, "at most " + std::to_string(kMaxHeader), std::to_string(length));
+  if (length > kMaxHeader) return refuse(rules.kHeaderLength, kLengthAt, core::at_most(kMaxHeader), length);
   if (bytes.size() - preamble < length)
     return refuse(rules.kTruncatedHeader, bytes.size(), core::bytes_text(length),
                   core::bytes_text(bytes.size() - preamble));

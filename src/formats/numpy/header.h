@@ -40,7 +40,7 @@ struct Header {
 struct Fault {
   const Rule* rule = nullptr;
   std::uint64_t at = 0;
-  std::string expected{}, found{};
+  core::Said expected{}, found{};
 };
 
 // Bytes before the elements, as far as the first kPreamble2 bytes tell; nullopt: they are not those of an array.

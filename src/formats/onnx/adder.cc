@@ -28,7 +28,7 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
   const auto entries = find_elements(reading_, files_, values, name);
   const auto where = find_elements(reading_, files_, indices, name);
   if (!entries || !where) return;
-  const auto fail = [&](const Rule& rule, std::uint64_t offset, std::string expected = {}, std::string found = {}) {
+  const auto fail = [&](const Rule& rule, std::uint64_t offset, core::Said expected = {}, core::Said found = {}) {
     findings_.report(rule, {.offset = offset, .tensor = name}, std::move(expected), std::move(found));
   };
   if (shape.rank == 0) return fail(rules::kSparseScalar, at);
@@ -40,11 +40,9 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
     return add(none, name, {.message = shape.message, .at = at});
   }
   // The dense tensor of this shape and type must have a size.
-  if (shape.rank > kMaxRank)
-    return fail(rules::kRank, shape.dims_at, "at most " + std::to_string(kMaxRank), std::to_string(shape.rank));
+  if (shape.rank > kMaxRank) return fail(rules::kRank, shape.dims_at, core::at_most(kMaxRank), shape.rank);
   for (const std::uint64_t dim : shape.dims)
-    if (dim >> 63 != 0)
-      return fail(rules::kDimension, shape.dims_at, {}, std::to_string(static_cast<std::int64_t>(dim)));
+    if (dim >> 63 != 0) return fail(rules::kDimension, shape.dims_at, {}, static_cast<std::int64_t>(dim));
   const auto all = base::element_count(shape.dims);
   const auto size = all ? packed_size(entries->dtype, *all) : std::nullopt;
   if (!size || *size >> 63 != 0) return fail(rules::kSizeOverflow, shape.dims_at);
@@ -164,7 +162,7 @@ bool Adder::check_name(const std::string& name, std::uint64_t at) {
 bool Adder::counted() {
   if (draft_.size() < reading_.limits.tensors) return true;
   if (!std::exchange(too_many_, true))
-    findings_.report(core::rules::kLimitTensors, {.offset = 0}, "at most " + std::to_string(reading_.limits.tensors));
+    findings_.report(core::rules::kLimitTensors, {.offset = 0}, core::at_most(reading_.limits.tensors));
   return false;
 }
 

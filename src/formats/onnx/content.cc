@@ -46,7 +46,7 @@ void check_order(const Tensor& tensor, const Context& context, std::vector<Findi
   const auto bad = std::ranges::adjacent_find(linear, std::ranges::greater{});
   if (bad != linear.end())
     out.push_back(core::Findings::make(rules::kIndexOrder, {.tensor = tensor.name()}, {}, {},
-                                       "value " + std::to_string(bad - linear.begin() + 1)));
+                                       core::Said("value ", bad - linear.begin() + 1)));
 }
 
 // Elements of 4 or 2 bits need not fill the last byte.
@@ -59,7 +59,7 @@ void check_spare_bits(const Tensor& tensor, const Context& context, std::vector<
   std::array<std::byte, 1> last{};
   part.read_range(part.count() - rest, rest, last, context);
   if (const auto spare = std::to_integer<unsigned>(last[0]) >> (rest * bits); spare != 0)
-    out.push_back(core::Findings::make(rules::kSpareBits, {.tensor = tensor.name()}, "0", std::to_string(spare)));
+    out.push_back(core::Findings::make(rules::kSpareBits, {.tensor = tensor.name()}, "0", spare));
 }
 
 void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& progress, std::vector<Finding>& out) {
@@ -122,10 +122,9 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     if (tensor.layout() == Layout::sparse_coo && !tensor.unsupported()) check_order(tensor, quiet, found);
   for (const Walked::Typed& each : all.typed)
     if (const auto bad = find_misfit(*source, each.field))
-      found.push_back(
-          core::Findings::make(each.field.dtype == DType::boolean ? rules::kBoolNumber : rules::kNumberRange,
-                               {.offset = each.at, .tensor = each.tensor}, {}, std::to_string(bad->value),
-                               "number " + std::to_string(bad->index)));
+      found.push_back(core::Findings::make(
+          each.field.dtype == DType::boolean ? rules::kBoolNumber : rules::kNumberRange,
+          {.offset = each.at, .tensor = each.tensor}, {}, bad->value, core::Said("number ", bad->index)));
   check_checksums(all.checksums, progress, found);
   progress.finish();
   core::report_sorted(std::move(found), findings);

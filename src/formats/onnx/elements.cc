@@ -61,7 +61,7 @@ class Finder {
   }
 
  private:
-  std::nullopt_t fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
+  std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
                       std::string_view detail = {}) {
     reading_.findings.report(rule, {.offset = at, .tensor = name_}, std::move(expected), std::move(found), detail);
     return std::nullopt;
@@ -69,12 +69,12 @@ class Finder {
 
   bool read_shape() {
     if (tensor_.rank > kMaxRank) {
-      fail(rules::kRank, tensor_.dims_at, "at most " + std::to_string(kMaxRank), std::to_string(tensor_.rank));
+      fail(rules::kRank, tensor_.dims_at, core::at_most(kMaxRank), tensor_.rank);
       return false;
     }
     for (const std::uint64_t dim : tensor_.dims)
       if (dim >> 63 != 0) {
-        fail(rules::kDimension, tensor_.dims_at, {}, std::to_string(static_cast<std::int64_t>(dim)));
+        fail(rules::kDimension, tensor_.dims_at, {}, static_cast<std::int64_t>(dim));
         return false;
       }
     out_.shape = tensor_.dims;
@@ -87,8 +87,8 @@ class Finder {
     if (!count || *count >> 63 != 0) return fail(rules::kSizeOverflow, tensor_.dims_at);
     if (tensor_.external) return unsupported(rules::kStrings, "STRING");
     const auto elsewhere = [&](std::uint32_t field, std::uint64_t at) {
-      return fail(rules::kDataField, at, "field " + std::to_string(tensor::kStringData),
-                  "field " + std::to_string(field), "STRING");
+      return fail(rules::kDataField, at, core::Said("field ", tensor::kStringData), core::Said("field ", field),
+                  "STRING");
     };
     std::uint64_t texts = 0;
     for (std::size_t i = 0; i < tensor_.typed.size(); ++i) {
@@ -98,7 +98,7 @@ class Finder {
         return elsewhere(TensorMessage::kTyped[i], tensor_.typed[i].at);
     }
     if (tensor_.raw && tensor_.raw->size() > 0) return elsewhere(tensor::kRawData, tensor_.raw_at);
-    if (texts != *count) return fail(rules::kDataCount, tensor_.at, std::to_string(*count), std::to_string(texts));
+    if (texts != *count) return fail(rules::kDataCount, tensor_.at, *count, texts);
     return unsupported(rules::kStrings, "STRING");
   }
 
@@ -145,16 +145,15 @@ class Finder {
 
   bool find_typed(const Numbers& typed, std::uint32_t field) {
     if (field != type_->typed) {
-      return fail(rules::kDataField, typed.at, "field " + std::to_string(type_->typed),
-                  "field " + std::to_string(field), type_->name),
+      return fail(rules::kDataField, typed.at, core::Said("field ", type_->typed), core::Said("field ", field),
+                  type_->name),
              false;
     }
     const std::uint32_t bits = info(out_.dtype).bits;
     const bool complex = info(out_.dtype).kind == DTypeKind::complex;
     // 4 or 2 bits: a number holds a byte of elements. Twice the elements cannot wrap: their bytes are below 2^63.
     const std::uint64_t expected = bits == 4 || bits == 2 ? out_.size : out_.count * (complex ? 2 : 1);
-    if (typed.count != expected)
-      return fail(rules::kDataCount, typed.at, std::to_string(expected), std::to_string(typed.count)), false;
+    if (typed.count != expected) return fail(rules::kDataCount, typed.at, expected, typed.count), false;
     const unsigned width = width_of(tensor::kMessage.find(field)->kind);
     if (width != 0 && typed.contiguous()) {
       out_.extent = {.source = 0, .offset = typed.first.begin, .length = typed.first.size()};
@@ -191,7 +190,7 @@ class Finder {
     if (!where.length && *offset + out_.size != there)
       fail(rules::kExternalRest, at, {}, bytes_text(there - *offset - out_.size));
     if (*offset % kPage != 0 && !std::exchange(file.remarked_alignment, true))
-      fail(rules::kExternalAlignment, at, {}, std::to_string(*offset));
+      fail(rules::kExternalAlignment, at, {}, *offset);
     out_.extent = {.source = file.index, .offset = *offset, .length = out_.size};
     if (where.checksum)
       out_.stated = StatedChecksum{file.source, *where.location, *where.checksum, std::string(name_), at};

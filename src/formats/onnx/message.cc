@@ -101,8 +101,7 @@ void Reading::report_fault() {
     case ProtobufErrorCode::bad_varint: return findings.report(rules::kVarint, at);
     case ProtobufErrorCode::bad_tag: return findings.report(rules::kTag, at);
     case ProtobufErrorCode::group: return findings.report(rules::kGroup, at);
-    case ProtobufErrorCode::too_deep:
-      return findings.report(core::rules::kLimitDepth, at, "at most " + std::to_string(limits.depth));
+    case ProtobufErrorCode::too_deep: return findings.report(core::rules::kLimitDepth, at, core::at_most(limits.depth));
   }
 }
 

@@ -118,7 +118,7 @@ class Walk {
     if (!has_ir || ir <= 0)
       findings_.report(rules::kNoIrVersion, {.offset = 0}, {}, has_ir ? std::to_string(ir) : "none");
     else if (ir > kNewestIr)
-      findings_.report(rules::kNewerIr, {.offset = 0}, {}, std::to_string(ir));
+      findings_.report(rules::kNewerIr, {.offset = 0}, {}, ir);
     if (!has_graph) findings_.report(rules::kNoGraph, {.offset = 0});
     draft_.set_version(std::to_string(ir));
     const auto number = [](std::uint64_t n, const char* one, const char* many) {

@@ -74,8 +74,7 @@ void Adder::add(const Content& content, Storages& storages) {
   storages_ = &storages;
   const WalkEnd end = walk(content.pickle, content.input, context_.limits, content.top, *this);
   const core::At here{.offset = content.base.value_or(content.at)};
-  if (end == WalkEnd::depth)
-    findings_.report(core::rules::kLimitDepth, here, "at most " + std::to_string(context_.limits.depth));
+  if (end == WalkEnd::depth) findings_.report(core::rules::kLimitDepth, here, core::at_most(context_.limits.depth));
   if (end == WalkEnd::names) findings_.report(rules::kNames, here);
   if (end == WalkEnd::memory)
     findings_.report(core::rules::kLimitMemory, here, "at most " + bytes_text(context_.limits.memory));
@@ -96,7 +95,7 @@ void Adder::tensor(std::string_view name, const Rebuilt& rebuilt, Ref ref) {
   const core::At where{.offset = offset_of(ref), .tensor = full};
   if (!base::is_utf8(full)) return findings_.report(rules::kNameUtf8, {.offset = offset_of(ref)});
   if (draft_.size() >= context_.limits.tensors)
-    return findings_.report(core::rules::kLimitTensors, where, "at most " + std::to_string(context_.limits.tensors));
+    return findings_.report(core::rules::kLimitTensors, where, core::at_most(context_.limits.tensors));
   if (rebuilt.fault != nullptr && rebuilt.fault->severity == Severity::error)
     return findings_.report(*rebuilt.fault, where, {}, {}, rebuilt.why);
   if (rebuilt.fault != nullptr)
@@ -146,7 +145,7 @@ std::uint64_t Adder::offset_of(Ref ref) const {
   return content_->base ? *content_->base + content_->pickle.at(ref) : content_->at;
 }
 
-void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, std::string found,
+void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, core::Said found,
                  std::string_view why) {
   Finding finding = core::Findings::make(rule, where, {}, std::move(found), base::is_utf8(why) ? why : "");
   if (rule.phase == Rule::Phase::whole) {  // place() has reported it
@@ -161,7 +160,7 @@ void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, 
 void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
   const bool strided = rebuilt.form == Rebuilt::Form::strided;
   const auto& shape = strided ? rebuilt.data.shape : rebuilt.shape;
-  if (shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, std::to_string(shape.size()));
+  if (shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, shape.size());
   std::optional<Placed> placed;
   if (strided && !(placed = place(rebuilt.data, where))) return;
   const DType dtype = rebuilt.data.type == nullptr ? DType::unknown : rebuilt.data.type->dtype;
@@ -179,7 +178,7 @@ void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const
 
 // Where the elements are. nullopt: it is broken, which has been reported.
 std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& where) {
-  const auto wrong = [&](const Rule& rule, std::string expected = {}, std::string found = {}, std::string why = {}) {
+  const auto wrong = [&](const Rule& rule, core::Said expected = {}, core::Said found = {}, std::string why = {}) {
     findings_.report(rule, where, std::move(expected), std::move(found), why);
     return std::nullopt;
   };
@@ -187,7 +186,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   Placed out;
   out.shape = data.shape;
   out.dtype = data.type->dtype;
-  if (out.shape.size() > kMostDims) return wrong(rules::kRank, {}, std::to_string(out.shape.size()));
+  if (out.shape.size() > kMostDims) return wrong(rules::kRank, {}, out.shape.size());
   const std::uint64_t width = data.type->bytes;
   const auto count = base::element_count(out.shape);
   const auto bytes = count ? base::checked_mul(*count, width) : std::nullopt;
@@ -308,8 +307,7 @@ void Adder::add_sparse(std::string_view name, const Rebuilt& rebuilt, const core
 
 // An array of NumPy: its bytes are in the pickle, as they are or as text.
 void Adder::add_array(std::string_view name, const PickledArray& array, const core::At& where) {
-  if (array.shape.size() > kMostDims)
-    return findings_.report(rules::kRank, where, {}, std::to_string(array.shape.size()));
+  if (array.shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, array.shape.size());
   const auto count = base::element_count(array.shape);
   const auto size = count ? packed_size(array.dtype, *count) : std::nullopt;
   if (!size || *size > INT64_MAX)

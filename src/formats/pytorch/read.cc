@@ -244,7 +244,7 @@ class Legacy final : Storages {
     const Pickle protocol = next();
     if (!is_whole(protocol, 0, 0, context_.limits, findings_)) return;
     if (protocol.kind(protocol.root()) != PickleKind::integer || protocol.integer(protocol.root()) != kLegacyProtocol)
-      return findings_.report(rules::kLegacyProtocolRule, {.offset = protocol.begin()}, std::to_string(kLegacyProtocol),
+      return findings_.report(rules::kLegacyProtocolRule, {.offset = protocol.begin()}, kLegacyProtocol,
                               protocol.kind(protocol.root()) == PickleKind::integer
                                   ? std::to_string(protocol.integer(protocol.root()))
                                   : std::string());

@@ -73,13 +73,11 @@ class Walk {
     const std::uint64_t length = base::load_le<std::uint64_t>(stated);
     findings_.span(Span::Kind::field, 0, kLengthSize, "length of the header", [&] { return std::to_string(length); });
     if (length < kMinHeader) {
-      findings_.report(rules::kHeaderTooShort, {.offset = 0}, "at least " + std::to_string(kMinHeader),
-                       std::to_string(length));
+      findings_.report(rules::kHeaderTooShort, {.offset = 0}, core::at_least(kMinHeader), length);
       return false;
     }
     if (length > kMaxHeader) {
-      findings_.report(rules::kHeaderTooLarge, {.offset = 0}, "at most " + std::to_string(kMaxHeader),
-                       std::to_string(length));
+      findings_.report(rules::kHeaderTooLarge, {.offset = 0}, core::at_most(kMaxHeader), length);
       return false;
     }
     if (!base::fits(kLengthSize, length, size)) {
@@ -127,7 +125,7 @@ class Walk {
           }
         } else if (seen_++ >= limits_.tensors) {
           findings_.report(core::rules::kLimitTensors, {.offset = file_offset(key.offset - 1)},
-                           "at most " + std::to_string(limits_.tensors));
+                           core::at_most(limits_.tensors));
           return false;
         } else {
           read_tensor(in, key, name);
@@ -148,7 +146,7 @@ class Walk {
   void report_json(const wire::JsonError& error) {
     const core::At at{.offset = file_offset(error.offset)};
     if (error.code == wire::JsonErrorCode::too_deep) {
-      findings_.report(core::rules::kLimitDepth, at, "at most " + std::to_string(limits_.depth));
+      findings_.report(core::rules::kLimitDepth, at, core::at_most(limits_.depth));
       return;
     }
     const Rule& rule = error.code == wire::JsonErrorCode::invalid_utf8 ? rules::kHeaderUtf8 : rules::kHeaderJson;
@@ -199,8 +197,7 @@ class Walk {
     }
     const auto [begin, end] = entry_.offsets;
     const bool ranged = entry_.offsets_good && begin <= end;
-    if (entry_.offsets_good && !ranged)
-      fail(rules::kOffsetsOrder, entry_.offsets_at, name, "at least " + std::to_string(begin), std::to_string(end));
+    if (entry_.offsets_good && !ranged) fail(rules::kOffsetsOrder, entry_.offsets_at, name, core::at_least(begin), end);
     check_size(ranged, name);
     // Only the range of a broken tensor is kept, so memory stays proportional to the valid tensors.
     const bool sound = !entry_.broken && end <= buffer_;
@@ -309,7 +306,7 @@ class Walk {
     }
     if (!in.ok()) return;
     if (count != 2) {
-      findings_.report(rules::kOffsetsCount, {.offset = entry_.offsets_at, .tensor = name}, "2", std::to_string(count));
+      findings_.report(rules::kOffsetsCount, {.offset = entry_.offsets_at, .tensor = name}, "2", count);
       good = false;
     }
     entry_.offsets_good = good;
@@ -333,7 +330,7 @@ class Walk {
       if (!bits) {
         fail(rules::kSizeOverflow, entry_.shape_at, name);
       } else if (*bits % 8 != 0) {
-        fail(rules::kPartialByte, entry_.shape_at, name, "a multiple of 8 bits", std::to_string(*bits) + " bits");
+        fail(rules::kPartialByte, entry_.shape_at, name, "a multiple of 8 bits", core::Said(*bits, " bits"));
       } else if (const std::uint64_t length = entry_.offsets[1] - entry_.offsets[0]; ranged && length != *bits / 8) {
         fail(rules::kSizeMismatch, entry_.offsets_at, name, bytes_text(*bits / 8), bytes_text(length));
       }
@@ -344,7 +341,7 @@ class Walk {
                                                 excerpt(entry_.dtype_name));
     } else if (entry_.rank > kMaxRank) {
       entry_.unsupported = core::Findings::make(rules::kRankTooHigh, {.offset = entry_.shape_at, .tensor = name},
-                                                "at most " + std::to_string(kMaxRank), std::to_string(entry_.rank));
+                                                core::at_most(kMaxRank), entry_.rank);
     }
     if (entry_.unsupported) findings_.report(*entry_.unsupported);
   }
@@ -397,13 +394,13 @@ class Walk {
     std::uint64_t at = 0;
     for (const Place& place : places_) {
       if (place.begin < at) {
-        misplaced(rules::kOverlap, place, "to begin at " + std::to_string(at), place.begin);
+        misplaced(rules::kOverlap, place, core::Said("to begin at ", at), place.begin);
         if (place.tensor != core::kNone) drop_.push_back(place.tensor);
       } else if (place.begin > at && complete_) {
-        misplaced(rules::kHole, place, "to begin at " + std::to_string(at), place.begin);
+        misplaced(rules::kHole, place, core::Said("to begin at ", at), place.begin);
       }
       if (place.end > buffer_)
-        misplaced(rules::kDataPastEnd, place, "to end at " + std::to_string(buffer_) + " or before", place.end);
+        misplaced(rules::kDataPastEnd, place, core::Said("to end at ", buffer_, " or before"), place.end);
       at = std::max(at, place.end);
     }
     if (complete_ && at < buffer_) {
@@ -412,13 +409,13 @@ class Walk {
     }
   }
 
-  void misplaced(const Rule& rule, const Place& place, std::string expected, std::uint64_t found) {
+  void misplaced(const Rule& rule, const Place& place, core::Said expected, std::uint64_t found) {
     // Broken tensors are not in the draft, so the name is read again from the header.
     wire::JsonReader in(text_.substr(place.name_at));
     JsonString name;
     in.read_string(name);
     findings_.report(rule, {.offset = file_offset(place.offsets_at), .tensor = wire::json_text(name, name_scratch_)},
-                     std::move(expected), std::to_string(found));
+                     std::move(expected), found);
   }
 
   // If consecutive ranges continue past the end of the file, it was truncated: one finding, not one per tensor.
@@ -472,15 +469,15 @@ class Walk {
     return false;
   }
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view name, std::string expected = {},
-            std::string found = {}) {
+  void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected = {},
+            core::Said found = {}) {
     entry_.broken = true;
     findings_.report(rule, {.offset = at, .tensor = name}, std::move(expected), std::move(found));
   }
 
   // Skips a value of the wrong type, then reports it, unless it is not JSON at all.
   void wrong_type(wire::JsonReader& in, const Rule& rule, std::uint64_t at, std::optional<std::string_view> tensor,
-                  std::string expected) {
+                  core::Said expected) {
     std::string_view raw;
     if (!in.ok() || !in.skip_value(raw)) return;
     // Beyond kMaxFindings, errors are only counted: a hostile header can have millions.

@@ -42,7 +42,7 @@ class Check {
       }
     for (std::uint32_t i = e_.rank; i < kMaxRank; ++i)
       if (e_.dims[i] != 0) {
-        report(rules::kDimPastRank, offsetof(Entry, dims) + 4 * i, "0", std::to_string(e_.dims[i]));
+        report(rules::kDimPastRank, offsetof(Entry, dims) + 4 * i, "0", e_.dims[i]);
         break;
       }
     return true;
@@ -55,8 +55,7 @@ class Check {
       return;
     }
     const std::uint64_t needed = payload_size(e_.dtype, x);
-    if (e_.byte_length != needed)
-      fail(rules::kPayloadLength, offsetof(Entry, byte_length), std::to_string(needed), e_.byte_length);
+    if (e_.byte_length != needed) fail(rules::kPayloadLength, offsetof(Entry, byte_length), needed, e_.byte_length);
     if (dtype == Stored::f32) {
       if (e_.scale_offset != 0 || e_.block_size != 0)
         fail(rules::kF32Scales, offsetof(Entry, scale_offset), "0 and 0",
@@ -69,14 +68,13 @@ class Check {
 
   bool check_q8_block(const Extents& x) {
     if (e_.block_size == x.columns) return true;
-    fail(rules::kQ8Block, offsetof(Entry, block_size), std::to_string(x.columns), e_.block_size);
+    fail(rules::kQ8Block, offsetof(Entry, block_size), x.columns, e_.block_size);
     return false;
   }
 
   bool check_q4_block(const Extents& x) {
     if (e_.block_size != 0 && e_.block_size % 2 == 0 && x.columns % e_.block_size == 0) return true;
-    fail(rules::kQ4Block, offsetof(Entry, block_size), "an even divisor of " + std::to_string(x.columns),
-         e_.block_size);
+    fail(rules::kQ4Block, offsetof(Entry, block_size), core::Said("an even divisor of ", x.columns), e_.block_size);
     return false;
   }
 
@@ -87,18 +85,17 @@ class Check {
       fail(rules::kMissingScales, kAt);
       return;
     }
-    if (offset < place_.data_offset)
-      fail(rules::kScalesBeforeData, kAt, "at least " + std::to_string(place_.data_offset), offset);
+    if (offset < place_.data_offset) fail(rules::kScalesBeforeData, kAt, core::at_least(place_.data_offset), offset);
     if (!base::fits(offset, length, place_.file_size))
       fail(rules::kScalesRange, kAt, past_end(), std::to_string(offset) + " + " + std::to_string(length));
-    if (offset % kScaleAlignment != 0) report(rules::kScalesAlignment, kAt, "a multiple of 4", std::to_string(offset));
+    if (offset % kScaleAlignment != 0) report(rules::kScalesAlignment, kAt, "a multiple of 4", offset);
   }
 
   void check_place() {
     constexpr std::uint64_t kAt = offsetof(Entry, byte_offset);
     if (e_.byte_offset % kAlignment != 0) fail(rules::kPayloadAlignment, kAt, "a multiple of 64", e_.byte_offset);
     if (e_.byte_offset < place_.data_offset)
-      fail(rules::kPayloadBeforeData, kAt, "at least " + std::to_string(place_.data_offset), e_.byte_offset);
+      fail(rules::kPayloadBeforeData, kAt, core::at_least(place_.data_offset), e_.byte_offset);
     if (!base::fits(e_.byte_offset, e_.byte_length, place_.file_size))
       fail(rules::kPayloadRange, kAt, past_end(),
            std::to_string(e_.byte_offset) + " + " + std::to_string(e_.byte_length));
@@ -106,15 +103,12 @@ class Check {
 
   std::string past_end() const { return "an end of at most " + std::to_string(place_.file_size); }
 
-  void report(const Rule& rule, std::uint64_t field, std::string expected = {}, std::string found = {}) {
+  void report(const Rule& rule, std::uint64_t field, core::Said expected = {}, core::Said found = {}) {
     findings_.report(rule, {.offset = place_.at + field, .tensor = place_.name}, std::move(expected), std::move(found));
   }
-  void fail(const Rule& rule, std::uint64_t field, std::string expected = {}, std::string found = {}) {
+  void fail(const Rule& rule, std::uint64_t field, core::Said expected = {}, core::Said found = {}) {
     sound_ = false;
     report(rule, field, std::move(expected), std::move(found));
-  }
-  void fail(const Rule& rule, std::uint64_t field, std::string expected, std::uint64_t found) {
-    fail(rule, field, std::move(expected), std::to_string(found));
   }
 
   const Entry& e_;

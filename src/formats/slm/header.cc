@@ -23,7 +23,7 @@ bool good(float value) noexcept { return std::isfinite(value) && value > 0; }
 std::string number(float value) { return Value::real(value, DType::f32).to_text(); }
 
 void check_alignment(const Rule& rule, std::uint64_t at, std::uint64_t value, core::Findings& findings) {
-  if (value % kAlignment != 0) findings.report(rule, {.offset = at}, "a multiple of 64", std::to_string(value));
+  if (value % kAlignment != 0) findings.report(rule, {.offset = at}, "a multiple of 64", value);
 }
 
 void check_overlap(const Section& a, const Section& b, core::Findings& findings) {
@@ -67,29 +67,27 @@ std::string encode_header(const Header& h) {
 void check_special_tokens(const Header& h, core::Findings& findings) {
   if (h.special_token_count < kMinSpecialTokens)
     findings.report(rules::kSpecialTokenCount, {.offset = field_at("special_token_count")}, "at least 4",
-                    std::to_string(h.special_token_count));
+                    h.special_token_count);
 }
 
 void check_fields(const Header& h, core::Findings& findings) {
   if (h.model_type != kModelType)
-    findings.report(rules::kModelTypeRule, {.offset = field_at("model_type")}, "1", std::to_string(h.model_type));
-  if ((h.flags & ~kTiedOutput) != 0)
-    findings.report(rules::kFlags, {.offset = field_at("flags")}, "0 or 1", std::to_string(h.flags));
+    findings.report(rules::kModelTypeRule, {.offset = field_at("model_type")}, "1", h.model_type);
+  if ((h.flags & ~kTiedOutput) != 0) findings.report(rules::kFlags, {.offset = field_at("flags")}, "0 or 1", h.flags);
   if (h.checksum == 0) findings.report(rules::kZeroChecksum, {.offset = kChecksumAt});
   if (h.vocab_size < kMinVocab)
-    findings.report(rules::kVocabSize, {.offset = field_at("vocab_size")}, "at least 260",
-                    std::to_string(h.vocab_size));
+    findings.report(rules::kVocabSize, {.offset = field_at("vocab_size")}, "at least 260", h.vocab_size);
   for (const U32Field& f : kU32Fields)
     if (f.nonzero && h.*f.value == 0) findings.report(rules::kZeroDimension, {.offset = f.at}, {}, {}, f.name);
   if (h.head_count != 0 && h.kv_head_count != 0 && h.head_count % h.kv_head_count != 0)
-    findings.report(rules::kKvHeads, {.offset = field_at("kv_head_count")},
-                    "a divisor of " + std::to_string(h.head_count), std::to_string(h.kv_head_count));
+    findings.report(rules::kKvHeads, {.offset = field_at("kv_head_count")}, core::Said("a divisor of ", h.head_count),
+                    h.kv_head_count);
   const std::uint64_t attention = std::uint64_t{h.head_count} * h.head_dim;
   if (h.hidden_size != 0 && attention != 0 && h.hidden_size != attention)
     findings.report(
         rules::kAttentionShape, {.offset = field_at("hidden_size")},
         std::to_string(h.head_count) + " x " + std::to_string(h.head_dim) + " = " + std::to_string(attention),
-        std::to_string(h.hidden_size));
+        h.hidden_size);
   if (!good(h.rope_theta))
     findings.report(rules::kRopeTheta, {.offset = field_at("rope_theta")}, {}, number(h.rope_theta));
   if (!good(h.rms_norm_epsilon))
@@ -117,8 +115,7 @@ bool check_sections(const Header& h, std::uint64_t size, core::Findings& finding
   const std::uint64_t directory_end = h.tensor_directory_offset + directory_size;
   if (h.tensor_data_offset < directory_end || h.tensor_data_offset > size)
     findings.report(rules::kDataRange, {.offset = field_at("tensor_data_offset")},
-                    std::to_string(directory_end) + " to " + std::to_string(size),
-                    std::to_string(h.tensor_data_offset));
+                    std::to_string(directory_end) + " to " + std::to_string(size), h.tensor_data_offset);
   const Section sections[] = {
       {"the header", 0, h.header_length, 0},
       {"the tokenizer section", h.tokenizer_offset, h.tokenizer_offset + h.tokenizer_length,

@@ -83,18 +83,16 @@ class Walk {
     header_ = decode_header(std::as_bytes(std::span(bytes)));
     tell(header_, findings_);
     if (header_.version != kVersion) {
-      findings_.report(rules::kVersionRule, {.offset = field_at("version")}, "1", std::to_string(header_.version));
+      findings_.report(rules::kVersionRule, {.offset = field_at("version")}, "1", header_.version);
       return false;
     }
     const std::uint64_t length = header_.header_length;
     if (length < kHeaderSize) {
-      findings_.report(rules::kHeaderLength, {.offset = field_at("header_length")}, "at least 108",
-                       std::to_string(length));
+      findings_.report(rules::kHeaderLength, {.offset = field_at("header_length")}, "at least 108", length);
       return false;
     }
     if (length > size_) {
-      findings_.report(rules::kHeaderPastEnd, {.offset = field_at("header_length")}, "at most " + std::to_string(size_),
-                       std::to_string(length));
+      findings_.report(rules::kHeaderPastEnd, {.offset = field_at("header_length")}, core::at_most(size_), length);
       return false;
     }
     return true;
@@ -102,8 +100,8 @@ class Walk {
 
   bool within_limits() {
     if (header_.tensor_count > context_.limits.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt},
-                       "at most " + std::to_string(context_.limits.tensors), std::to_string(header_.tensor_count));
+      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt}, core::at_most(context_.limits.tensors),
+                       header_.tensor_count);
       return false;
     }
     const std::uint64_t all = header_.header_length + header_.tokenizer_length + header_.tensor_count * kEntrySize;
@@ -176,7 +174,7 @@ class Walk {
     for (const auto& [later, first] : twice) {
       sound_[later] = false;
       findings_.report(rules::kDuplicateHash, {.offset = entry_at(later), .tensor = known.name(hash(later))}, {},
-                       spell_hash(hash(later)), "the first one is at offset " + std::to_string(entry_at(first)));
+                       spell_hash(hash(later)), core::Said("the first one is at offset ", entry_at(first)));
     }
   }
 
@@ -191,7 +189,7 @@ class Walk {
       if (there != core::kNone && hash(there) != hash(i)) {
         sound_[i] = false;
         findings_.report(rules::kBothNames, {.offset = entry_at(i), .tensor = name}, {}, {},
-                         "the other one is at offset " + std::to_string(entry_at(there)));
+                         core::Said("the other one is at offset ", entry_at(there)));
       } else if (one->alias) {
         findings_.report(rules::kAliasName, {.offset = entry_at(i), .tensor = name});
       }
@@ -200,8 +198,8 @@ class Walk {
     }
     if (header_.layer_count > known.layers()) {
       findings_.report(rules::kLayerCount, {.offset = field_at("layer_count")},
-                       "at least " + std::to_string(std::uint64_t{header_.layer_count} * kLayerRoles + 2) + " tensors",
-                       std::to_string(directory_.size()));
+                       core::at_least(std::uint64_t{header_.layer_count} * kLayerRoles + 2, " tensors"),
+                       directory_.size());
       return;
     }
     const bool tied = (header_.flags & kTiedOutput) != 0;

@@ -27,9 +27,8 @@ class Parser {
     const bool bpe = magic == kBpe1;
     if (magic.size() == kBtok.size() && magic != kBtok && !bpe) return fail(rules::kTokenizerMagic, 0, "BTOK or BPE1");
     const std::uint64_t least = bpe ? kBpe1HeaderSize : kBtokSize;
-    if (section_.size() < least)
-      return fail(rules::kTokenizerShort, 0, std::to_string(least) + " bytes", std::to_string(section_.size()));
-    if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", std::to_string(u32(4)));
+    if (section_.size() < least) return fail(rules::kTokenizerShort, 0, core::Said(least, " bytes"), section_.size());
+    if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", u32(4));
     out_.vocab_size = u32(8);
     tell(bpe);
     if (bpe ? !read_bpe() : !read_btok()) return std::nullopt;
@@ -55,38 +54,35 @@ class Parser {
 
   std::uint32_t u32(std::uint64_t at) const noexcept { return base::load_le<std::uint32_t>(section_.data() + at); }
 
-  std::nullopt_t fail(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
-                      std::string_view detail = {}) {
-    findings_.report(rule, {.offset = at_ + at}, std::move(expected), std::move(found), detail);
+  std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
+                      core::Said detail = {}) {
+    findings_.report(rule, {.offset = at_ + at}, std::move(expected), std::move(found), std::move(detail));
     return std::nullopt;
   }
-  bool refuse(const Rule& rule, std::uint64_t at, std::string expected = {}, std::string found = {},
-              std::string_view detail = {}) {
-    fail(rule, at, std::move(expected), std::move(found), detail);
+  bool refuse(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
+              core::Said detail = {}) {
+    fail(rule, at, std::move(expected), std::move(found), std::move(detail));
     return false;
   }
 
   bool check_vocab() {
-    return out_.vocab_size == vocab_size_ ||
-           refuse(rules::kTokenizerVocab, 8, std::to_string(vocab_size_), std::to_string(out_.vocab_size));
+    return out_.vocab_size == vocab_size_ || refuse(rules::kTokenizerVocab, 8, vocab_size_, out_.vocab_size);
   }
 
   bool read_btok() {
     out_.kind = Tokenizer::Kind::byte;
-    if (out_.vocab_size != kBtokVocab) return refuse(rules::kBtokVocabRule, 8, "260", std::to_string(out_.vocab_size));
+    if (out_.vocab_size != kBtokVocab) return refuse(rules::kBtokVocabRule, 8, "260", out_.vocab_size);
     if (!check_vocab()) return false;
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t id = u32(12 + 4 * i);
-      if (id != kBtokFirstSpecial + i)
-        return refuse(rules::kBtokSpecial, 12 + 4 * i, std::to_string(kBtokFirstSpecial + i), std::to_string(id));
+      if (id != kBtokFirstSpecial + i) return refuse(rules::kBtokSpecial, 12 + 4 * i, kBtokFirstSpecial + i, id);
       out_.special.emplace_back(kSpecialNames[i], id);
     }
     return section_.size() == kBtokSize || trailing(kBtokSize);
   }
 
   bool trailing(std::uint64_t end) {
-    return refuse(rules::kTokenizerTrailing, end, "a section of " + std::to_string(end) + " bytes",
-                  std::to_string(section_.size()));
+    return refuse(rules::kTokenizerTrailing, end, core::Said("a section of ", end, " bytes"), section_.size());
   }
 
   bool read_bpe() {
@@ -94,7 +90,7 @@ class Parser {
     if (!check_vocab()) return false;
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t id = u32(12 + 4 * i);
-      if (id >= out_.vocab_size) return refuse(rules::kSpecialId, 12 + 4 * i, below(), std::to_string(id));
+      if (id >= out_.vocab_size) return refuse(rules::kSpecialId, 12 + 4 * i, below(), id);
       out_.special.emplace_back(kSpecialNames[i], id);
     }
     const std::uint64_t tokens = u32(28), merges = u32(32);
@@ -102,7 +98,7 @@ class Parser {
     if (tokens * (kTokenRecordSize + 1) + merges * kMergeRecordSize > section_.size() - kBpe1HeaderSize)
       return refuse(rules::kTokenizerCounts, 28, {},
                     std::to_string(tokens) + " tokens and " + std::to_string(merges) + " merges",
-                    std::to_string(section_.size()) + " bytes");
+                    core::Said(section_.size(), " bytes"));
     return read_tokens(tokens) && read_merges(merges) && (position_ == section_.size() || trailing(position_));
   }
 
@@ -116,11 +112,10 @@ class Parser {
       const std::uint64_t at = places[i] = position_;
       if (!base::fits(at, kTokenRecordSize, section_.size())) return refuse(rules::kTokenRecord, at);
       const std::uint32_t id = ids[i] = u32(at), length = u32(at + 4);
-      if (id >= out_.vocab_size) return refuse(rules::kTokenId, at, below(), std::to_string(id));
-      if (length == 0) return refuse(rules::kEmptyToken, at + 4, {}, {}, "the token " + std::to_string(id));
+      if (id >= out_.vocab_size) return refuse(rules::kTokenId, at, below(), id);
+      if (length == 0) return refuse(rules::kEmptyToken, at + 4, {}, {}, core::Said("the token ", id));
       if (!base::fits(at + kTokenRecordSize, length, section_.size()))
-        return refuse(rules::kTokenRecord, at + 4, {}, std::to_string(length) + " bytes",
-                      "the token " + std::to_string(id));
+        return refuse(rules::kTokenRecord, at + 4, {}, core::Said(length, " bytes"), core::Said("the token ", id));
       out_.tokens.push_back(section_.substr(base::to_size(at + kTokenRecordSize), length));
       findings_.span(Span::Kind::entry, at_ + at, at_ + at + kTokenRecordSize + length, "token", [&] {
         return std::to_string(id) + ": " + core::excerpt(section_.substr(base::to_size(at + kTokenRecordSize), length));
@@ -132,7 +127,7 @@ class Parser {
     if (const auto twice = std::ranges::adjacent_find(sorted_); twice != sorted_.end()) {
       const auto first = std::ranges::find(ids, *twice);
       const auto second = std::find(first + 1, ids.end(), *twice) - ids.begin();
-      return refuse(rules::kDuplicateTokenId, places[static_cast<std::size_t>(second)], {}, std::to_string(*twice));
+      return refuse(rules::kDuplicateTokenId, places[static_cast<std::size_t>(second)], {}, *twice);
     }
     // Ids 0, 1, 2, ... are implied.
     for (std::size_t i = 0; i < ids.size(); ++i)
@@ -155,9 +150,9 @@ class Parser {
                std::to_string(merge.output) + ", rank " + std::to_string(merge.rank);
       });
       for (const std::uint32_t id : {merge.left, merge.right, merge.output})
-        if (id >= out_.vocab_size) return refuse(rules::kMergeId, position_, below(), std::to_string(id));
+        if (id >= out_.vocab_size) return refuse(rules::kMergeId, position_, below(), id);
       if (!std::ranges::binary_search(sorted_, merge.output))
-        return refuse(rules::kMergeOutput, position_ + 8, {}, std::to_string(merge.output));
+        return refuse(rules::kMergeOutput, position_ + 8, {}, merge.output);
       out_.merges.push_back(merge);
     }
     remark_repeated(first);

@@ -73,7 +73,7 @@ class Walk {
   };
 
   static std::string number(std::uint64_t n) { return std::to_string(n); }
-  void file(const Rule& rule, std::uint64_t offset, std::string expected, std::string found) {
+  void file(const Rule& rule, std::uint64_t offset, core::Said expected, core::Said found) {
     findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found));
   }
 
@@ -164,7 +164,7 @@ class Walk {
     add("base_directory_identity", header_.base_directory_identity, DType::u64);
   }
 
-  void fail(const Rule& rule, std::uint64_t field, std::string expected, std::string found) {
+  void fail(const Rule& rule, std::uint64_t field, core::Said expected, core::Said found) {
     broken_ = true;
     findings_.report(rule, {.offset = at_ + field, .tensor = name_}, std::move(expected), std::move(found));
   }

@@ -110,19 +110,18 @@ class Walk {
       return false;
     }
     if (header_.version != kVersion) {
-      findings_.report(rules::kVersion, {.offset = kVersionAt}, std::to_string(kVersion),
-                       std::to_string(header_.version));
+      findings_.report(rules::kVersion, {.offset = kVersionAt}, kVersion, header_.version);
       return false;
     }
     draft_.set_version("0.1");
-    if (header_.flags != 0) findings_.report(rules::kFlags, {.offset = kFlagsAt}, "0", std::to_string(header_.flags));
+    if (header_.flags != 0) findings_.report(rules::kFlags, {.offset = kFlagsAt}, "0", header_.flags);
     check_reserved(header_.reserved0, kReserved0At);
     check_reserved(header_.reserved1, kReserved1At);
     return check_file_size() && read_table() && check_data_offset();
   }
 
   void check_reserved(std::uint32_t value, std::uint64_t at) {
-    if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", std::to_string(value));
+    if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", value);
   }
 
   // False if the file is truncated: that is one finding, not one for each tensor that is missing.
@@ -139,8 +138,7 @@ class Walk {
   bool read_table() {
     const std::uint64_t count = header_.tensor_count, table = kHeaderSize + count * kDescriptorSize;
     if (count > kMaxTensors) {
-      findings_.report(rules::kTooManyTensors, {.offset = kTensorCountAt}, "at most " + std::to_string(kMaxTensors),
-                       std::to_string(count));
+      findings_.report(rules::kTooManyTensors, {.offset = kTensorCountAt}, core::at_most(kMaxTensors), count);
       return false;
     }
     if (table > header_.file_size) {
@@ -149,8 +147,7 @@ class Walk {
       return false;
     }
     if (count > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt},
-                       "at most " + std::to_string(limits_.tensors), std::to_string(count));
+      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt}, core::at_most(limits_.tensors), count);
       return false;
     }
     if (table > limits_.header) {
@@ -167,15 +164,12 @@ class Walk {
   bool check_data_offset() {
     const std::uint64_t offset = header_.data_offset, table_end = kHeaderSize + table_.size();
     const core::At at{.offset = kDataOffsetAt};
-    if (offset < table_end)
-      findings_.report(rules::kDataOffsetInTable, at, "at least " + std::to_string(table_end), std::to_string(offset));
+    if (offset < table_end) findings_.report(rules::kDataOffsetInTable, at, core::at_least(table_end), offset);
     if (offset > header_.file_size) {
-      findings_.report(rules::kDataOffsetPastEnd, at, "at most " + std::to_string(header_.file_size),
-                       std::to_string(offset));
+      findings_.report(rules::kDataOffsetPastEnd, at, core::at_most(header_.file_size), offset);
       return false;
     }
-    if (offset % kAlignment != 0)
-      findings_.report(rules::kDataOffsetAlignment, at, "a multiple of 64", std::to_string(offset));
+    if (offset % kAlignment != 0) findings_.report(rules::kDataOffsetAlignment, at, "a multiple of 64", offset);
     return true;
   }
 
@@ -202,7 +196,7 @@ class Walk {
       if (tensor.file != file_->id) continue;
       listed_[tensor.id] = &tensor;
       if (!there[tensor.id])
-        in_sidecar.report(rules::kSidecarTensor, {.offset = tensor.at}, {}, "id " + std::to_string(tensor.id));
+        in_sidecar.report(rules::kSidecarTensor, {.offset = tensor.at}, {}, core::Said("id ", tensor.id));
     }
   }
 
@@ -216,11 +210,11 @@ class Walk {
                      std::span(table_).subspan(base::to_size(index * kDescriptorSize), kDescriptorSize), entry.name,
                      kDescriptorRows);
     if (entry.d.dtype < kDTypeCount) entry.dtype = kDTypes[entry.d.dtype];
-    if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, 0, {}, std::to_string(entry.d.tensor_id));
+    if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, 0, {}, entry.d.tensor_id);
     seen_.set(entry.d.tensor_id);
     check_range(entry);
     if (entry.d.rank > kMaxRank) {
-      fail(entry, rules::kRank, kRankAt, "at most 8", std::to_string(entry.d.rank));
+      fail(entry, rules::kRank, kRankAt, "at most 8", entry.d.rank);
       return;
     }
     check_unused_dims(entry);
@@ -232,11 +226,10 @@ class Walk {
   void check_range(Entry& entry) {
     const auto& [offset, size] = std::pair(entry.d.offset, entry.d.size_bytes);
     if (offset < header_.data_offset)
-      fail(entry, rules::kBeforeData, kOffsetAt, "at least " + std::to_string(header_.data_offset),
-           std::to_string(offset));
-    if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, kOffsetAt, "a multiple of 64", std::to_string(offset));
+      fail(entry, rules::kBeforeData, kOffsetAt, core::at_least(header_.data_offset), offset);
+    if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, kOffsetAt, "a multiple of 64", offset);
     if (!base::fits(offset, size, header_.file_size))
-      fail(entry, rules::kPastEnd, kOffsetAt, "to end at " + std::to_string(header_.file_size) + " or before",
+      fail(entry, rules::kPastEnd, kOffsetAt, core::Said("to end at ", header_.file_size, " or before"),
            bytes_text(size) + " at " + std::to_string(offset));
   }
 
@@ -245,7 +238,7 @@ class Walk {
     for (std::size_t i = used; i < kMaxDirectRank; ++i) {
       if (entry.d.dims[i] == 0) continue;
       findings_.report(rules::kUnusedDims, {.offset = entry.at + kDimsAt + 4 * i, .tensor = entry.name}, "0",
-                       std::to_string(entry.d.dims[i]));
+                       entry.d.dims[i]);
     }
   }
 
@@ -258,8 +251,7 @@ class Walk {
     } else if (file_ != nullptr && sidecar_->shapes) {
       const auto& table = *sidecar_->shapes;
       if (entry.d.dims[0] >= table.size())
-        return fail(entry, rules::kShapeIndex, kDimsAt, "less than " + std::to_string(table.size()),
-                    std::to_string(entry.d.dims[0]));
+        return fail(entry, rules::kShapeIndex, kDimsAt, core::Said("less than ", table.size()), entry.d.dims[0]);
       entry.shape = table[entry.d.dims[0]];
     } else if (stated) {
       entry.shape = *stated;
@@ -267,7 +259,7 @@ class Walk {
       return;
     }
     if (entry.shape.size() != entry.d.rank)
-      return fail(entry, rules::kShapeRank, kRankAt, "rank " + std::to_string(entry.d.rank), shape_text(entry.shape));
+      return fail(entry, rules::kShapeRank, kRankAt, core::Said("rank ", entry.d.rank), shape_text(entry.shape));
     if (stated && *stated != entry.shape)
       return fail(entry, rules::kShapeDiffers, kDimsAt, shape_text(*stated), shape_text(entry.shape));
     entry.has_shape = true;
@@ -285,13 +277,13 @@ class Walk {
 
   // The reason why the elements cannot be read; nullopt if they can.
   std::optional<Finding> unsupported(const Entry& entry) const {
-    const auto make = [&](const Rule& rule, std::uint64_t field, std::string found) {
+    const auto make = [&](const Rule& rule, std::uint64_t field, core::Said found) {
       return core::Findings::make(rule, {.offset = entry.at + field, .tensor = entry.name}, {}, std::move(found));
     };
-    if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, kDtypeAt, std::to_string(entry.d.dtype));
-    if (!entry.known_layout()) return make(rules::kUnknownLayout, kLayoutAt, std::to_string(entry.d.layout));
-    if (!entry.has_shape) return make(rules::kNoShape, kRankAt, "rank " + std::to_string(entry.d.rank));
-    if (!orders(entry)) return make(rules::kChannelsLastRank, kLayoutAt, "rank " + std::to_string(entry.d.rank));
+    if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, kDtypeAt, entry.d.dtype);
+    if (!entry.known_layout()) return make(rules::kUnknownLayout, kLayoutAt, entry.d.layout);
+    if (!entry.has_shape) return make(rules::kNoShape, kRankAt, core::Said("rank ", entry.d.rank));
+    if (!orders(entry)) return make(rules::kChannelsLastRank, kLayoutAt, core::Said("rank ", entry.d.rank));
     return std::nullopt;
   }
 
@@ -344,12 +336,11 @@ class Walk {
           if (meeting != core::Meeting::overlap) return;
           const Place& place = places_[range.item];
           findings_.report(rules::kOverlap, {.offset = place.at + kOffsetAt, .tensor = place.name},
-                           "to begin at " + std::to_string(widest->end()) + " or behind it",
-                           std::to_string(place.offset));
+                           core::Said("to begin at ", widest->end(), " or behind it"), place.offset);
         });
   }
 
-  void fail(Entry& entry, const Rule& rule, std::uint64_t field, std::string expected, std::string found) {
+  void fail(Entry& entry, const Rule& rule, std::uint64_t field, core::Said expected, core::Said found) {
     entry.broken = true;
     findings_.report(rule, {.offset = entry.at + field, .tensor = entry.name}, std::move(expected), std::move(found));
   }

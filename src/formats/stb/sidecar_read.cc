@@ -56,7 +56,7 @@ class Parser {
 
   // ---- grammar ----
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view where, std::string expected, std::string found) {
+  void fail(const Rule& rule, std::uint64_t at, std::string_view where, core::Said expected, core::Said found) {
     if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
     findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), where);
   }
@@ -64,7 +64,7 @@ class Parser {
   void report_json() {
     const wire::JsonError& error = in_.error();
     if (error.code == wire::JsonErrorCode::too_deep)
-      fail(core::rules::kLimitDepth, error.offset, {}, "at most " + std::to_string(limits_.depth), {});
+      fail(core::rules::kLimitDepth, error.offset, {}, core::at_most(limits_.depth), {});
     else
       fail(rules::kSidecarJson, error.offset, error.sentence, {}, {});
     throw Abandon{};
@@ -73,7 +73,7 @@ class Parser {
     if (!in_.ok()) report_json();
   }
 
-  void wrong_type(std::string_view where, std::string expected) {
+  void wrong_type(std::string_view where, core::Said expected) {
     need_sound();
     const std::uint64_t at = in_.offset();
     std::string_view raw;
@@ -119,7 +119,7 @@ class Parser {
     if (!in_.enter_array()) return wrong_type(where, "an array");
     for (std::uint64_t i = 0; in_.next_element(); ++i) {
       if (i == most) {
-        fail(rules::kSidecarTooMany, in_.offset(), where, "at most " + std::to_string(most), {});
+        fail(rules::kSidecarTooMany, in_.offset(), where, core::at_most(most), {});
         throw Abandon{};
       }
       item(std::string(where) + "[" + std::to_string(i) + "]");
@@ -134,7 +134,7 @@ class Parser {
     if (!in_.read_u64(value)) {
       wrong_type(where, expected);
     } else if (value > most) {
-      fail(rules::kSidecarType, at, where, expected, std::to_string(value));
+      fail(rules::kSidecarType, at, where, expected, value);
     } else {
       out = value;
       return true;
@@ -185,7 +185,7 @@ class Parser {
     const std::uint64_t at = in_.offset();
     std::uint64_t schema = kSchema;
     if (read_u64("schema", UINT64_MAX, schema) && schema != kSchema)
-      fail(rules::kSidecarSchema, at, {}, std::to_string(kSchema), std::to_string(schema));
+      fail(rules::kSidecarSchema, at, {}, kSchema, schema);
   }
 
   void read_files() {
@@ -259,8 +259,7 @@ class Parser {
     std::bitset<kMaxIds> there;
     for (const BinFile& file : out_.files) there.set(file.id);
     for (const TensorEntry& tensor : out_.tensors)
-      if (!there[tensor.file])
-        fail(rules::kSidecarFile, tensor.at, "tensors", {}, "file " + std::to_string(tensor.file));
+      if (!there[tensor.file]) fail(rules::kSidecarFile, tensor.at, "tensors", {}, core::Said("file ", tensor.file));
   }
 
   const Limits& limits_;
@@ -278,8 +277,8 @@ std::optional<Sidecar> parse_sidecar(std::string_view text, const Limits& limits
 
 std::optional<Sidecar> read_sidecar(const Source& source, const Limits& limits, core::Findings& findings) {
   if (source.size() > limits.header) {
-    findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + std::to_string(limits.header) + " bytes",
-                    std::to_string(source.size()) + " bytes", "the sidecar");
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(limits.header, " bytes"),
+                    core::Said(source.size(), " bytes"), "the sidecar");
     return std::nullopt;
   }
   std::string text(base::to_size(source.size()), '\0');

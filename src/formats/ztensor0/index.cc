@@ -38,8 +38,7 @@ std::optional<core::HeaderMemory> read_index(const Source& source, const Context
   const std::uint64_t size = source.size();
   if (!check_magic(source, findings)) return std::nullopt;
   if (size < kMinFile) {
-    findings.report(rules::kTooShort, {.offset = size}, "at least " + std::to_string(kMinFile) + " bytes",
-                    std::to_string(size));
+    findings.report(rules::kTooShort, {.offset = size}, core::at_least(kMinFile, " bytes"), size);
     return std::nullopt;
   }
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
@@ -50,12 +49,11 @@ std::optional<core::HeaderMemory> read_index(const Source& source, const Context
                 [&] { return std::to_string(length); });
   const std::uint64_t most = size - kMagicSize - kFooterSize;
   if (length == 0 || length > most) {
-    findings.report(rules::kIndexRange, at, "1 to " + std::to_string(most), std::to_string(length));
+    findings.report(rules::kIndexRange, at, core::Said("1 to ", most), length);
     return std::nullopt;
   }
   if (length > context.limits.header) {
-    findings.report(core::rules::kLimitHeader, at, "at most " + std::to_string(context.limits.header),
-                    std::to_string(length));
+    findings.report(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
     return std::nullopt;
   }
   core::HeaderMemory text(length);

@@ -20,7 +20,7 @@ core::DigestText parse_checksum(std::string_view text) noexcept {
   return core::parse_digest(text);
 }
 
-bool Judge::reject(const Rule& rule, Entry& e, std::string_view detail, std::string expected, std::string found) {
+bool Judge::reject(const Rule& rule, Entry& e, std::string_view detail, core::Said expected, core::Said found) {
   return CborJudge::reject(rule, e, e.at, detail, std::move(expected), std::move(found));
 }
 
@@ -78,7 +78,7 @@ Judge::Size Judge::check_size(Entry& e, DType dtype) {
   const bool dense = e.layout == kDense && dtype != DType::unknown;
   if (!dense || (e.encoding != kRaw && e.encoding != kZstd)) return {e.size, false};
   if (e.encoding == kRaw && e.size != *demanded) {
-    reject(rules::kSizeRule, e, {}, std::to_string(*demanded) + " bytes", std::to_string(e.size));
+    reject(rules::kSizeRule, e, {}, core::Said(*demanded, " bytes"), e.size);
   } else if (e.encoding == kZstd) {
     within_limit(e, nullptr, *demanded);
   }
@@ -128,7 +128,7 @@ void Judge::add_sparse(Entry& e, DType dtype) {
   constexpr std::uint64_t kIndex = 8;
   const bool csr = e.layout == kSparseCsr;
   if (csr ? e.rank != 2 : e.rank == 0) {
-    reject(rules::kSparseRank, e, e.layout, csr ? "2" : "at least 1", std::to_string(e.rank));
+    reject(rules::kSparseRank, e, e.layout, csr ? "2" : "at least 1", e.rank);
     return;
   }
   const auto whole = blob_size(e);
@@ -140,7 +140,7 @@ void Judge::add_sparse(Entry& e, DType dtype) {
     reject(rules::kSparseSize, e, {},
            (csr && bounds ? std::to_string(*bounds) + " and " : std::string()) + "a multiple of " +
                std::to_string(entry) + " bytes",
-           std::to_string(*whole));
+           *whole);
     return;
   }
   const std::uint64_t count = (*whole - *bounds) / entry;

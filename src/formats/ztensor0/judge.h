@@ -50,7 +50,7 @@ class Judge : private core::CborJudge {
 
  private:
   // At the start of its map.
-  bool reject(const Rule&, Entry&, std::string_view detail = {}, std::string expected = {}, std::string found = {});
+  bool reject(const Rule&, Entry&, std::string_view detail = {}, core::Said expected = {}, core::Said found = {});
   void check_texts(Entry&);
   // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not
   // match.

@@ -28,7 +28,7 @@ class LayoutPass {
     std::uint64_t end = kMagicSize;
     core::Extents::of(model_).walk([&](const core::Range& range, core::Meeting meeting, const core::Range*) {
       if (meeting == core::Meeting::overlap)
-        report(rules::kOverlap, range.offset, owners.tensor[range.item], "the bytes before " + std::to_string(end));
+        report(rules::kOverlap, range.offset, owners.tensor[range.item], core::Said("the bytes before ", end));
       between(end, std::max(end, range.offset));
       end = std::max(end, range.end());
     });
@@ -37,7 +37,7 @@ class LayoutPass {
   }
 
  private:
-  void report(const Rule& rule, std::uint64_t offset, std::optional<std::uint32_t> tensor, std::string found) {
+  void report(const Rule& rule, std::uint64_t offset, std::optional<std::uint32_t> tensor, core::Said found) {
     core::At at{.offset = offset};
     if (tensor) at.tensor = model_.name(*tensor);
     out_.push_back(core::Findings::make(rule, at, {}, std::move(found)));
@@ -46,7 +46,7 @@ class LayoutPass {
   void between(std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
     if (end - begin >= kAlignment)
-      report(rules::kGap, begin, std::nullopt, std::to_string(end - begin) + " bytes");
+      report(rules::kGap, begin, std::nullopt, core::Said(end - begin, " bytes"));
     else
       holes_.push_back({begin, end - begin});
   }
@@ -72,7 +72,7 @@ class LayoutPass {
         const auto bad = std::ranges::find_if(hole, [](std::byte b) { return b != std::byte{0}; });
         if (bad != hole.end())
           report(rules::kPadding, holes_[first].offset + static_cast<std::uint64_t>(bad - hole.begin()), std::nullopt,
-                 std::to_string(std::to_integer<unsigned>(*bad)));
+                 std::to_integer<unsigned>(*bad));
       }
     }
   }

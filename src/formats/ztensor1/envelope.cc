@@ -89,8 +89,7 @@ std::optional<core::HeaderMemory> read_manifest(const Source& source, const Cont
     return std::nullopt;
   }
   if (size < kMinFile) {
-    findings.report(rules::kTooShort, {.offset = size}, "at least " + std::to_string(kMinFile) + " bytes",
-                    std::to_string(size));
+    findings.report(rules::kTooShort, {.offset = size}, core::at_least(kMinFile, " bytes"), size);
     return std::nullopt;
   }
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
@@ -104,16 +103,15 @@ std::optional<core::HeaderMemory> read_manifest(const Source& source, const Cont
   const auto length = base::load_le<std::uint64_t>(footer.data());
   const core::At at{.offset = size - kFooterSize};
   if (length > kMaxManifest) {
-    findings.report(rules::kManifestTooLarge, at, "at most " + std::to_string(kMaxManifest), std::to_string(length));
+    findings.report(rules::kManifestTooLarge, at, core::at_most(kMaxManifest), length);
     return std::nullopt;
   }
   if (length > size - kMinFile) {
-    findings.report(rules::kManifestRange, at, "at most " + std::to_string(size - kMinFile), std::to_string(length));
+    findings.report(rules::kManifestRange, at, core::at_most(size - kMinFile), length);
     return std::nullopt;
   }
   if (length > context.limits.header) {
-    findings.report(core::rules::kLimitHeader, at, "at most " + std::to_string(context.limits.header),
-                    std::to_string(length));
+    findings.report(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
     return std::nullopt;
   }
   core::HeaderMemory text(length);

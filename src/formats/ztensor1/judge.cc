@@ -115,10 +115,10 @@ bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements
   if (!size) return reject(rules::kShapeOverflow, e, c);
   c.size = *size;
   if (is(c.encoding, kRaw)) {
-    if (c.length != *size) return reject(raw_rule, e, c, std::to_string(*size) + " bytes", std::to_string(c.length));
+    if (c.length != *size) return reject(raw_rule, e, c, core::Said(*size, " bytes"), c.length);
   } else if (c.encoding == kZstdName) {
     if (c.has_decoded && c.decoded_length != *size) {
-      return reject(rules::kUncompressed, e, c, std::to_string(*size) + " bytes", std::to_string(c.decoded_length));
+      return reject(rules::kUncompressed, e, c, core::Said(*size, " bytes"), c.decoded_length);
     }
     return within_limit(e, &c, c.size);
   }
@@ -130,16 +130,14 @@ bool Judge::loose(Entry& e, Component& c) {
   const std::uint64_t unit = element_size(c);
   if (is(c.encoding, kRaw)) {
     if (c.length % unit != 0) {
-      return reject(rules::kLengthRule, e, c, "a multiple of " + std::to_string(unit) + " bytes",
-                    std::to_string(c.length));
+      return reject(rules::kLengthRule, e, c, core::multiple_of(unit, " bytes"), c.length);
     }
     set_count(c, c.length);
     return true;
   }
   if (c.encoding == kZstdName && c.has_decoded) {
     if (c.decoded_length % unit != 0) {
-      return reject(rules::kUncompressed, e, c, "a multiple of " + std::to_string(unit) + " bytes",
-                    std::to_string(c.decoded_length));
+      return reject(rules::kUncompressed, e, c, core::multiple_of(unit, " bytes"), c.decoded_length);
     }
     set_count(c, c.decoded_length);
     return within_limit(e, &c, c.size);
@@ -174,8 +172,8 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
   if (!raw && !c.has_decoded) return std::nullopt;
   const std::uint64_t size = raw ? c.length : c.decoded_length, unit = element_size(c);
   if (size % unit == 0) return size / unit;
-  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(c),
-         "a multiple of " + std::to_string(unit) + " bytes", std::to_string(size));
+  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(c), core::multiple_of(unit, " bytes"),
+         size);
   return std::nullopt;
 }
 
@@ -190,14 +188,13 @@ std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
   }
   const auto size = probed.size;
   if (*size % element_size(c) == 0) return *size / element_size(c);
-  reject(rules::kZstd, e, c.offset, role_text(c), "a multiple of " + std::to_string(element_size(c)) + " bytes",
-         std::to_string(*size));
+  reject(rules::kZstd, e, c.offset, role_text(c), core::multiple_of(element_size(c), " bytes"), *size);
   return std::nullopt;
 }
 
 void Judge::csr(Entry& e) {
   if (e.rank != 2) {
-    reject(rules::kSparseRank, e, e.at, {}, "2", std::to_string(e.rank));
+    reject(rules::kSparseRank, e, e.at, {}, "2", e.rank);
     return;
   }
   Component* const values = need(e, kValues);
@@ -242,7 +239,7 @@ void Judge::coo(Entry& e) {
   if (!count && !e.broken) {
     const auto all = stated_count(e, *coords);
     if (all && *all % e.rank != 0) {
-      reject(rules::kIndexCount, e, *coords, "a multiple of " + std::to_string(e.rank), std::to_string(*all));
+      reject(rules::kIndexCount, e, *coords, core::multiple_of(e.rank), *all);
     } else if (all) {
       count = *all / e.rank;
     }

@@ -167,7 +167,7 @@ class Walk : private core::CborWalk {
     if (other_keys.count != 0) {
       core::At where{.offset = at(other_keys.first)};
       if (&duplicate_rule == &rules::kObjectDuplicate) where.tensor = entry_.name;
-      findings_.report(rules::kAttributeKey, where, {}, std::to_string(other_keys.count) + " of them");
+      findings_.report(rules::kAttributeKey, where, {}, core::Said(other_keys.count, " of them"));
       wire::CborWriter map;
       map.map(other_keys.count);
       others = std::move(other_keys.entries.insert(0, map.data()));

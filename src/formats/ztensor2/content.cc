@@ -49,7 +49,7 @@ void check_nibbles(const Model& model, const Context& context, std::vector<Findi
       }
       if ((last & std::byte{0xF0}) != std::byte{0})
         out.push_back(core::Findings::make(rules::kNibble, {.offset = extent->offset, .tensor = tensor.name()}, "0",
-                                           std::to_string(std::to_integer<unsigned>(last) >> 4),
+                                           std::to_integer<unsigned>(last) >> 4,
                                            "part \"" + std::string(part.role()) + "\""));
     }
 }

@@ -52,11 +52,11 @@ bool is_container(const Source& source) {
 
 std::optional<Envelope> read_envelope(const Source& source, const Context& context, core::Findings& findings) {
   const std::uint64_t size = source.size();
-  const auto fail = [&](const Rule& rule, std::uint64_t at, std::string expected, std::string found) {
+  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, core::Said found) {
     findings.report(rule, {.offset = at}, std::move(expected), std::move(found));
     return std::nullopt;
   };
-  if (size < kMinFile) return fail(rules::kTooShort, size, "at least 48 bytes", std::to_string(size));
+  if (size < kMinFile) return fail(rules::kTooShort, size, "at least 48 bytes", size);
   const Ends ends(source);
   findings.span(Span::Kind::field, 0, kMagicSize, "magic");
   findings.fields(Span::Kind::structure, size - kFooterSize, ends.footer, "footer", kFooter);
@@ -64,8 +64,7 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
   if (!ends.begins()) return fail(rules::kBadMagic, 0, magic, codecs::to_hex(ends.head));
   if (!ends.ends()) return fail(rules::kBadFooter, size - kMagicSize, magic, codecs::to_hex(ends.end_magic()));
   const std::uint64_t footer = size - kFooterSize;
-  if (ends.version() != kVersion)
-    return fail(rules::kVersionRule, footer + kVersionAt, "2", std::to_string(ends.version()));
+  if (ends.version() != kVersion) return fail(rules::kVersionRule, footer + kVersionAt, "2", ends.version());
   const std::uint64_t offset = ends.field(kManifestOffsetAt), length = ends.field(kManifestLengthAt);
   const std::uint64_t hash = ends.field(kManifestHashAt);
   if (length == 0) {
@@ -73,16 +72,14 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
     return fail(rules::kShardFooter, footer, "0 and 0", std::to_string(offset) + " and " + std::to_string(hash));
   }
   if (length > kMaxManifest)
-    return fail(rules::kManifestTooLarge, footer + kManifestLengthAt, "at most " + std::to_string(kMaxManifest),
-                std::to_string(length));
+    return fail(rules::kManifestTooLarge, footer + kManifestLengthAt, core::at_most(kMaxManifest), length);
   if (offset < kAlignment || offset % kAlignment != 0)
-    return fail(rules::kManifestOffset, footer, "a multiple of 4096 from 4096 on", std::to_string(offset));
+    return fail(rules::kManifestOffset, footer, "a multiple of 4096 from 4096 on", offset);
   if (!base::fits(offset, length, footer))
-    return fail(rules::kManifestRange, footer, "an end of at most " + std::to_string(footer),
+    return fail(rules::kManifestRange, footer, core::Said("an end of at most ", footer),
                 std::to_string(offset) + " + " + std::to_string(length));
   if (length > context.limits.header)
-    return fail(core::rules::kLimitHeader, footer + kManifestLengthAt,
-                "at most " + std::to_string(context.limits.header), std::to_string(length));
+    return fail(core::rules::kLimitHeader, footer + kManifestLengthAt, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
   source.read_at(offset, text.bytes());
   const std::uint64_t found = codecs::xxh3_64(text.bytes());

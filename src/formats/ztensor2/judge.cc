@@ -28,14 +28,14 @@ void Judge::judge(Entry& e) {
 }
 
 void Judge::check_fields(Entry& e) {
-  if (!is_name(e.name)) reject(rules::kName, e, e.at, {}, "1 to 1024 bytes", std::to_string(e.name.size()));
+  if (!is_name(e.name)) reject(rules::kName, e, e.at, {}, "1 to 1024 bytes", e.name.size());
   require(rules::kObjectMissing, e, nullptr, {{e.has_shape, kShape}, {e.has_layout, kLayout}, {e.has_parts, kParts}});
   if (e.has_shape && !base::element_count(e.shape())) reject(rules::kShapeOverflow, e, e.at, "its number of elements");
   if (e.has_parts && e.parts.empty()) reject(rules::kNoParts, e, e.at, {});
 }
 
 void Judge::check_part(Entry& e, PartEntry& p) {
-  if (!is_name(p.role)) reject(rules::kName, e, p, "1 to 1024 bytes", std::to_string(p.role.size()));
+  if (!is_name(p.role)) reject(rules::kName, e, p, "1 to 1024 bytes", p.role.size());
   require(rules::kPartMissing, e, &p, {{p.has_dtype, kDtype}, {p.has_blob, kBlob}});
   if (p.has_dtype) check_types(e, p);
   check_encoding(e, p);
@@ -142,7 +142,7 @@ bool Judge::plain_index(Entry& e, const PartEntry& p) {
 
 bool Judge::demand_bytes(Entry& e, PartEntry& p, std::optional<std::uint64_t> bytes, const Rule& rule) {
   if (!bytes) return reject(rules::kShapeOverflow, e, p);
-  return p.size == *bytes || reject(rule, e, p, std::to_string(*bytes) + " bytes", std::to_string(p.size));
+  return p.size == *bytes || reject(rule, e, p, core::Said(*bytes, " bytes"), p.size);
 }
 
 bool Judge::demand(Entry& e, PartEntry& p, std::optional<std::uint64_t> elements, const Rule& rule) {
@@ -172,7 +172,7 @@ void Judge::dense(Entry& e) {
 
 void Judge::csr(Entry& e) {
   if (e.rank != 2) {
-    reject(rules::kLayoutShape, e, e.at, {}, "2 dimensions", std::to_string(e.rank));
+    reject(rules::kLayoutShape, e, e.at, {}, "2 dimensions", e.rank);
     return;
   }
   if (!exactly(e, {kValues, kIndices, kIndptr})) return;
@@ -184,8 +184,7 @@ void Judge::csr(Entry& e) {
   }
   const std::uint64_t width = info(indices.storage).bits / 8;
   if (indices.size % width != 0) {
-    reject(rules::kLayoutSize, e, indices, "a multiple of " + std::to_string(width) + " bytes",
-           std::to_string(indices.size));
+    reject(rules::kLayoutSize, e, indices, core::multiple_of(width, " bytes"), indices.size);
     return;
   }
   demand(e, indptr, base::checked_add(e.dims[0], 1), rules::kLayoutSize);
@@ -203,8 +202,7 @@ void Judge::coo(Entry& e) {
   if (!plain_index(e, coords)) return;
   const std::uint64_t unit = info(coords.storage).bits / 8 * e.rank;
   if (coords.size % unit != 0) {
-    reject(rules::kLayoutSize, e, coords, "a multiple of " + std::to_string(unit) + " bytes",
-           std::to_string(coords.size));
+    reject(rules::kLayoutSize, e, coords, core::multiple_of(unit, " bytes"), coords.size);
     return;
   }
   const std::uint64_t count = coords.size / unit;

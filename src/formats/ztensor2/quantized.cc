@@ -22,7 +22,7 @@ std::optional<std::string_view> text_in(const Value* map, std::string_view key) 
 
 }  // namespace
 
-bool Judge::takes_attribute(Entry& e, bool good, std::string_view key, std::string expected) {
+bool Judge::takes_attribute(Entry& e, bool good, std::string_view key, core::Said expected) {
   if (good) return true;
   const Value* const value = find(e.attributes, key);
   return reject(rules::kLayoutAttribute, e, e.at, key, std::move(expected), value ? value->to_text() : "none");
@@ -70,10 +70,10 @@ Layout Judge::quantized(Entry& e) {
   if (!takes_attribute(e, exponent || q.scale_form == kF32Factors || q.scale_form == kF16Factors, kScaleForm,
                        "f32_factors, f16_factors or e8m0_exponent") ||
       !takes_attribute(e, good_zero, kZeroPoint, "none, an implied value, or a tensor with its packing") ||
-      !takes_attribute(e, q.axis < e.rank, kAxis, "below " + std::to_string(e.rank)))
+      !takes_attribute(e, q.axis < e.rank, kAxis, core::Said("below ", e.rank)))
     return Layout::structural;
   const std::uint64_t along = e.dims[static_cast<std::size_t>(q.axis)];  // below the rank
-  if (!takes_attribute(e, q.group == 0 || along % q.group == 0, kGroupSize, "a divisor of " + std::to_string(along)))
+  if (!takes_attribute(e, q.group == 0 || along % q.group == 0, kGroupSize, core::Said("a divisor of ", along)))
     return Layout::structural;
   if (!(with_zeros ? exactly(e, {kData, kScales, kZeros}) : exactly(e, {kData, kScales}))) return Layout::structural;
   PartEntry &data = *e.find(kData), &scales = *e.find(kScales);
@@ -127,10 +127,10 @@ Layout Judge::mx(Entry& e) {
     return Layout::structural;
   }
   const std::uint64_t along = axis.value_or(e.rank - 1);
-  if (!takes_attribute(e, along < e.rank, kAxis, "below " + std::to_string(e.rank))) return Layout::structural;
+  if (!takes_attribute(e, along < e.rank, kAxis, core::Said("below ", e.rank))) return Layout::structural;
   const std::uint64_t length = e.dims[static_cast<std::size_t>(along)];  // below the rank
   if (!takes_attribute(e, *block >= 2 && length % *block == 0, kBlockSize,
-                       "at least 2, and a divisor of " + std::to_string(length)) ||
+                       core::Said("at least 2, and a divisor of ", length)) ||
       !exactly(e, {kData, kScales}))
     return Layout::structural;
   PartEntry &data = *e.find(kData), &scales = *e.find(kScales);
@@ -160,8 +160,7 @@ Layout Judge::gguf(Entry& e, std::string_view type) {
   const auto elements = natural(e, kElemsPerBlock, true), bytes = natural(e, kBlockBytes, true);
   if (!elements || !bytes) return Layout::structural;
   const std::uint64_t all = *base::element_count(e.shape());
-  if (!takes_attribute(e, *elements != 0 && all % *elements == 0, kElemsPerBlock,
-                       "a divisor of " + std::to_string(all)) ||
+  if (!takes_attribute(e, *elements != 0 && all % *elements == 0, kElemsPerBlock, core::Said("a divisor of ", all)) ||
       !takes_attribute(e, *bytes != 0, kBlockBytes, "at least 1") || !exactly(e, {kData}))
     return Layout::structural;
   PartEntry& data = e.parts.front();

@@ -180,7 +180,7 @@ class Walk : private core::CborWalk {
   }
 
   void read_shard(Shard& shard, std::uint64_t name_at) {
-    const auto bad = [&](std::string_view detail, std::string expected = {}, std::string found = {}) {
+    const auto bad = [&](std::string_view detail, core::Said expected = {}, core::Said found = {}) {
       spoil(rules::kShardField, name_at, std::string(shard.name) + ", " + std::string(detail), std::move(expected),
             std::move(found));
     };
@@ -303,7 +303,7 @@ class Walk : private core::CborWalk {
     bool numbers = true;
     const std::size_t count = read_dims(pair, [&] { numbers = false; });
     if (!numbers || count != 2)
-      broken(entry_, rules::kPartField, value_at, kBlob, "an offset and a length", std::to_string(count) + " items");
+      broken(entry_, rules::kPartField, value_at, kBlob, "an offset and a length", core::Said(count, " items"));
     part.offset = pair[0];
     part.length = pair[1];
   }

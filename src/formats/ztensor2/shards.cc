@@ -49,7 +49,7 @@ const Shard& Shards::open(std::uint32_t i) {
   }
   shard.state = Shard::State::missing;
   shard.missing_why =
-      core::Findings::make(rules::kShardMissing, {.offset = shard.at}, std::to_string(shard.size) + " bytes", {}, why);
+      core::Findings::make(rules::kShardMissing, {.offset = shard.at}, core::Said(shard.size, " bytes"), {}, why);
   findings_.report(*shard.missing_why);
   return shard;
 }
@@ -66,7 +66,7 @@ void Shards::check(Shard& shard, std::shared_ptr<const Source> source) {
   shard.source = draft_.add_source(source);  // findings name it
   core::Findings in = findings_.in(*source);
   if (source->size() != shard.size)
-    in.report(rules::kShardSize, {}, std::to_string(shard.size) + " bytes", std::to_string(source->size()));
+    in.report(rules::kShardSize, {}, core::Said(shard.size, " bytes"), source->size());
   else if (!is_container(*source))
     in.report(rules::kShardFile, {});
   else

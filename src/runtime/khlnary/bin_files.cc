@@ -85,7 +85,7 @@ const Rule& rule_for(std::string_view rule) {
 const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at) {
   if (!open_[id]) {
     const stb::BinFile* const entry = module_.sidecar.file(id);
-    if (!entry) refuse(rules::kFileId, {.offset = at}, {}, std::to_string(id));
+    if (!entry) refuse(rules::kFileId, {.offset = at}, {}, id);
     open_[id] = load(*entry, {.offset = at});
   }
   return *open_[id];

@@ -109,8 +109,8 @@ class Packer {
     for (const auto& [key, value] : model_.extra()) packed_.left_out.push_back("extra " + key);
     if (model_.tokenizer()) packed_.left_out.emplace_back("tokenizer");
     if (count() > kMaxTensors)
-      refuse(rules::kPackTooMany, {.hint = base::option_hint("without")}, "at most " + std::to_string(kMaxTensors),
-             std::to_string(count()), "leave some out");
+      refuse(rules::kPackTooMany, {.hint = base::option_hint("without")}, core::at_most(kMaxTensors), count(),
+             "leave some out");
   }
 
   // Lays out all tensors under their own names, so that a refusal names them.

@@ -30,7 +30,7 @@ class Machine {
   Result run() {
     while (!ended_ && at_ < words_.size()) {
       if (result_.steps == options_.max_steps)
-        refuse(rules::kStepLimit, here("max-steps"), "at most " + std::to_string(options_.max_steps) + " steps");
+        refuse(rules::kStepLimit, here("max-steps"), core::at_most(options_.max_steps, " steps"));
       if (result_.steps % kStepsBetweenProgress == 0) tell_progress();
       if (options_.trace) options_.trace({at_, words_[at_], result_.stack});
       const Word word = fields(words_[at_]);
@@ -77,7 +77,7 @@ class Machine {
 
   void push(const Cell& cell) {
     if (result_.stack.size() >= options_.max_stack)
-      refuse(rules::kStackLimit, here("max-stack"), "at most " + std::to_string(options_.max_stack) + " values");
+      refuse(rules::kStackLimit, here("max-stack"), core::at_most(options_.max_stack, " values"));
     result_.stack.push_back(cell);
   }
 
@@ -103,8 +103,8 @@ class Machine {
   void jump(std::uint8_t payload) {
     const auto target = jump_target(at_, payload, words_.size());
     if (!target)
-      refuse(rules::kJump, here(), "a word from 0 to " + std::to_string(words_.size() - 1),
-             "word " + std::to_string(static_cast<std::int64_t>(at_) + signed_payload(payload)));
+      refuse(rules::kJump, here(), core::Said("a word from 0 to ", words_.size() - 1),
+             core::Said("word ", static_cast<std::int64_t>(at_) + signed_payload(payload)));
     next_ = *target;
   }
 
@@ -116,10 +116,10 @@ class Machine {
   // Caller and callee share one stack: the argument stays on top of it.
   void call(std::uint8_t id) {
     const stb::Function* const function = module_.sidecar.function(id);
-    if (!function) refuse(rules::kFunction, here(), {}, std::to_string(id));
+    if (!function) refuse(rules::kFunction, here(), {}, id);
     if (result_.stack.empty()) refuse(rules::kStackUnderflow, here());
     if (returns_.size() >= options_.max_calls)
-      refuse(rules::kCallDepth, here(), "at most " + std::to_string(options_.max_calls) + " calls");
+      refuse(rules::kCallDepth, here(), core::at_most(options_.max_calls, " calls"));
     returns_.push_back(next_);
     next_ = base::to_size(function->offset) + 1;
   }
@@ -136,7 +136,7 @@ class Machine {
   void load(std::uint8_t file_id, std::uint8_t tensor_id) {
     const OpenFile& file = files_.open(file_id, here().offset);
     const auto tensor = file.tensor(tensor_id);
-    if (!tensor) refuse(rules::kTensorId, here(), {}, std::to_string(tensor_id), "file " + std::to_string(file_id));
+    if (!tensor) refuse(rules::kTensorId, here(), {}, tensor_id, core::Said("file ", file_id));
     push({.kind = Cell::Kind::tensor, .file = file_id, .tensor = tensor_id});
     std::uint32_t& place = loaded_[file_id * kTensorsPerFile + tensor_id];
     if (place != 0) {

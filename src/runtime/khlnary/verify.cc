@@ -69,8 +69,8 @@ class Verifier {
       case Glyph::Id::ifz_jump8:
       case Glyph::Id::jump8:
         if (!jump_target(at, word.payload, words_.size()))
-          findings_.report(rules::kJump, where, "a word from 0 to " + std::to_string(words_.size() - 1),
-                           "word " + std::to_string(static_cast<std::int64_t>(at) + signed_payload(word.payload)));
+          findings_.report(rules::kJump, where, core::Said("a word from 0 to ", words_.size() - 1),
+                           core::Said("word ", static_cast<std::int64_t>(at) + signed_payload(word.payload)));
         return;
       case Glyph::Id::func_def:
         if (ends_[at] == kNowhere) findings_.report(rules::kNoFunctionEnd, where);
@@ -82,8 +82,7 @@ class Verifier {
           findings_.report(rules::kNoReturn, where);
         return;
       case Glyph::Id::call:
-        if (!module_.sidecar.function(word.payload))
-          findings_.report(rules::kFunction, where, {}, std::to_string(word.payload));
+        if (!module_.sidecar.function(word.payload)) findings_.report(rules::kFunction, where, {}, word.payload);
         return;
       case Glyph::Id::load_bin_tensor: return check_tensor(where, file_of(word.payload), tensor_of(word.payload));
       case Glyph::Id::mmap_bin_region: file(word.payload, where.offset); return;
@@ -94,7 +93,7 @@ class Verifier {
   void check_tensor(core::At where, std::uint8_t file_id, std::uint8_t tensor_id) {
     const OpenFile* const found = file(file_id, where.offset);
     if (found && !found->tensor(tensor_id))
-      findings_.report(rules::kTensorId, where, {}, std::to_string(tensor_id), "file " + std::to_string(file_id));
+      findings_.report(rules::kTensorId, where, {}, tensor_id, core::Said("file ", file_id));
   }
 
   // The file, or null if it is invalid. The first word that names it reports the error, once.

@@ -55,7 +55,7 @@ std::string flags_text(const Glyph& glyph) {
 }
 
 std::optional<Finding> check_fields(const Word& word, unsigned authority, std::uint64_t offset) {
-  const auto make = [&](const Rule& rule, std::string expected, std::string found, std::string_view detail) {
+  const auto make = [&](const Rule& rule, core::Said expected, core::Said found, std::string_view detail) {
     const Hint hint = rule.id == rules::kAuthority.id ? base::option_hint("authority") : Hint{};
     return core::Findings::make(rule, {.offset = offset, .hint = hint}, std::move(expected), std::move(found), detail);
   };
@@ -64,12 +64,12 @@ std::optional<Finding> check_fields(const Word& word, unsigned authority, std::u
   if ((glyph->flags & kBinRef) != 0 && (word.flags & kBinRef) == 0)
     return make(rules::kMissingBinRef, flags_text(*glyph), hex(word.flags, 1), glyph->name);
   if (word.arity < glyph->least_arity || word.arity > glyph->most_arity)
-    return make(rules::kArity, arity_text(*glyph), std::to_string(word.arity), glyph->name);
+    return make(rules::kArity, arity_text(*glyph), word.arity, glyph->name);
   if ((word.flags & ~glyph->optional_flags) != glyph->flags)
     return make(rules::kFlags, flags_text(*glyph), hex(word.flags, 1), glyph->name);
   if (word.authority == 0 || word.authority > authority)
-    return make(rules::kAuthority, authority == 1 ? "1" : "1 to " + std::to_string(authority),
-                std::to_string(word.authority), glyph->name);
+    return make(rules::kAuthority, authority == 1 ? "1" : "1 to " + std::to_string(authority), word.authority,
+                glyph->name);
   return std::nullopt;
 }
 
@@ -114,9 +114,7 @@ Word fields(std::uint32_t word) noexcept {
 
 std::optional<Finding> check(std::uint32_t word, unsigned authority, std::uint64_t offset) {
   const Word w = fields(word);
-  if (w.version != kVersion)
-    return core::Findings::make(rules::kVersion, {.offset = offset}, std::to_string(kVersion),
-                                std::to_string(w.version));
+  if (w.version != kVersion) return core::Findings::make(rules::kVersion, {.offset = offset}, kVersion, w.version);
   if (!even_parity(word))
     return core::Findings::make(rules::kParity, {.offset = offset}, hex(word ^ 1U, 8), hex(word, 8));
   return check_fields(w, authority, offset);
