@@ -14,6 +14,7 @@
 #include "core/progress.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
+#include "formats/slm/layout.h"
 #include "formats/slm/scan.h"
 
 namespace weighbridge::slm_format {
@@ -153,6 +154,24 @@ void check_content(const Model& model, const Context& context, core::Findings& f
       add_range(tensor.index(), tensor.layout(), part.dtype(), *part.extent(), ranges);
   const ChecksumForm form = codecs::checksum_form(model.checksum_form()).value_or(ChecksumForm::add);
   check_ranges(std::move(ranges), model, source, decode_header(header).checksum, form, context, findings);
+}
+
+// Looks for the form of a checksum.
+
+const codecs::NamedChecksumForm* other_form(const Source& source, std::uint64_t stated, ChecksumForm taken) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+  std::vector<Checksum> sums;
+  for (const auto& known : codecs::kChecksumForms) sums.emplace_back(kFileSeed, known.form);
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, source.size())));
+  for (std::uint64_t at = 0; at < source.size(); at += buffer.size()) {
+    const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, source.size() - at)));
+    source.read_at(at, piece);
+    if (at == 0) std::ranges::fill(piece.subspan(kChecksumAt, kChecksumSize), std::byte{0});
+    for (Checksum& sum : sums) sum.update(piece);
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (codecs::kChecksumForms[i].form != taken && sums[i].value() == stated) return &codecs::kChecksumForms[i];
+  return nullptr;
 }
 
 }  // namespace weighbridge::slm_format
