@@ -36,14 +36,14 @@ struct Rule {
 
 /// What a format can hold. In a conversion, the rest is a loss or a blocker.
 struct Holds {
-  std::span<const DType> dtypes;              ///< of elements
-  std::span<const Layout> layouts;            ///< of tensors
-  std::span<const Encoding> encodings;        ///< raw first
-  std::span<const std::string_view> digests;  ///< per part: "sha256", "crc32c"; empty: none
-  std::string_view attributes;                ///< one line: "text", "any value", "none"
-  bool names = true;                          ///< of tensors; false: names are lost or go to a sidecar
-  bool tokenizer = false;                     ///< whether it can hold a vocabulary
-  std::uint64_t max_tensors = UINT64_MAX;     ///< in one file
+  std::span<const DType> dtypes;                ///< of elements
+  std::span<const Layout> layouts;              ///< of tensors
+  std::span<const Encoding> encodings;          ///< raw first
+  std::span<const std::string_view> digests{};  ///< per part: "sha256", "crc32c"; empty: none
+  std::string_view attributes;                  ///< one line: "text", "any value", "none"
+  bool names = true;                            ///< of tensors; false: names are lost or go to a sidecar
+  bool tokenizer = false;                       ///< whether it can hold a vocabulary
+  std::uint64_t max_tensors = UINT64_MAX;       ///< in one file
 };
 
 /// One container: its names, what it holds, its rules.
@@ -57,7 +57,7 @@ struct FormatInfo {
   bool folder = false;                           ///< it is a folder, not one file
   bool tokenizer_file = false;                   ///< its tokenizer is a separate file: OpenOptions::tokenizer
   Holds holds;                                   ///< what a file can hold
-  std::span<const std::string_view> options;     ///< options for this target only: "keep-gqa"
+  std::span<const std::string_view> options{};   ///< options for this target only: "keep-gqa"
   std::span<const Rule> rules;                   ///< in the order of rules.def
 };
 

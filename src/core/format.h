@@ -237,7 +237,7 @@ struct Format {
   bool (*matches)(const Glance&);
   // Reads the structure of the file into the draft, whose first source is the file, and reports findings. Leaves
   // invalid tensors out. Throws Error{io}, Stop.
-  void (*read)(const Source&, const Context&, Findings&, Draft&);
+  void (*read)(const Source&, const Context&, Findings&, Draft&) = nullptr;
   // Replaces `read` for a model in several files: a folder, or a file for which `spreads` is true. Null: the format has
   // none. The draft's first source is the opened file, if any.
   void (*read_files)(const Opening&, Draft&) = nullptr;
@@ -248,19 +248,19 @@ struct Format {
   // File names that identify a folder of this format, for messages; empty: it has no folders.
   std::span<const std::string_view> signs{};
   // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.
-  void (*check_content)(const Model&, const Context&, Findings&);
+  void (*check_content)(const Model&, const Context&, Findings&) = nullptr;
   // The same for one of several processes that divide the parts. Null: the first one checks everything.
   void (*check_share)(const Model&, const Share&, const Context&, Findings&) = nullptr;
   // Whether one of these rules is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
   // The layout of the output. Null: read-only format. Reads no payload. The options have passed check_written(). Throws
   // Error{misuse} for those that exclude each other.
-  WriteLayout (*layout)(const Model&, const Options&);
+  WriteLayout (*layout)(const Model&, const Options&) = nullptr;
   // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size. Null: the format
   // cannot be split.
   WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
   // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
-  WriteLayout (*append)(const Model& target, const Model& more, const Options&);
+  WriteLayout (*append)(const Model& target, const Model& more, const Options&) = nullptr;
   // The header of the one file that `original` was opened from, for `edited`, a view of it under names and metadata of
   // its own: edited[i] is original[kept[i]], and `kept` ascends. The bytes of tensors that are left out stay in the
   // file. nullopt: that takes more than a new header. Null: the format has no such header, and an edit is a conversion.

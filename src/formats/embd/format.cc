@@ -27,14 +27,10 @@ constexpr core::Format kFormat = {
              .title = "EMBD .weights",
              .extensions = kExtensions,
              .versions = "1.0",
-             .reads = true,
-             .writes = true,
              .holds = {.dtypes = kDTypes,
                        .layouts = kLayouts,
                        .encodings = kEncodings,
-                       .digests = {},
                        .attributes = "text",
-                       .names = true,
                        .tokenizer = true,
                        .max_tensors = UINT32_MAX},
              .options = kOptions,
@@ -45,7 +41,6 @@ constexpr core::Format kFormat = {
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::embd

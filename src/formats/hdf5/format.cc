@@ -38,17 +38,11 @@ constexpr core::Format kHdf5 = {
              .title = "HDF5",
              .extensions = kH5Extensions,
              .versions = "superblock 0 to 3",
-             .reads = true,
              .writes = false,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kEncodings,
-                       .digests = {},
-                       .attributes = "typed values and arrays",
-                       .names = true,
-                       .tokenizer = false,
-                       .max_tensors = UINT64_MAX},
-             .options = {},
+                       .attributes = "typed values and arrays"},
              .rules = h5::kAll},
     .matches = is_hdf5,
     .read = read_h5,
@@ -57,8 +51,6 @@ constexpr core::Format kHdf5 = {
     .remark = remark_keras_shard,
     .check_content = check_h5,
     .content_can_fail = true,
-    .layout = nullptr,
-    .append = nullptr,
 };
 
 constexpr core::Format kKeras = [] {

@@ -44,17 +44,12 @@ constexpr core::Format kNpy = {
              .title = "NumPy array",
              .extensions = kNpyExtensions,
              .versions = "1.0, 2.0, 3.0",
-             .reads = true,
-             .writes = true,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kNpyEncodings,
-                       .digests = {},
                        .attributes = "none",
                        .names = false,
-                       .tokenizer = false,
                        .max_tensors = 1},
-             .options = {},
              .rules = npy::kAll},
     .written = {.versions = kVersions, .other_version = "arrays are written as version 1.0, not {}"},
     .matches = is_npy,
@@ -62,7 +57,6 @@ constexpr core::Format kNpy = {
     .check_content = check_npy,
     .content_can_fail = true,
     .layout = layout_npy,
-    .append = nullptr,
 };
 
 constexpr core::Format kNpz = {
@@ -70,17 +64,7 @@ constexpr core::Format kNpz = {
              .title = "NumPy archive",
              .extensions = kNpzExtensions,
              .versions = "zip, with zip64, of arrays 1.0, 2.0, 3.0",
-             .reads = true,
-             .writes = true,
-             .holds = {.dtypes = kHeldDTypes,
-                       .layouts = kLayouts,
-                       .encodings = kNpzEncodings,
-                       .digests = {},
-                       .attributes = "none",
-                       .names = true,
-                       .tokenizer = false,
-                       .max_tensors = UINT64_MAX},
-             .options = {},
+             .holds = {.dtypes = kHeldDTypes, .layouts = kLayouts, .encodings = kNpzEncodings, .attributes = "none"},
              .rules = npz::kAll},
     .written = {.versions = kVersions, .other_version = "arrays are written as version 1.0, not {}"},
     .matches = is_npz,
@@ -88,7 +72,6 @@ constexpr core::Format kNpz = {
     .check_content = check_npz,
     .content_can_fail = true,
     .layout = layout_npz,
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::numpy

@@ -99,16 +99,8 @@ constexpr core::Format kFormat = {
              .title = "ONNX",
              .extensions = kExtensions,
              .versions = "IR 1 to 14",
-             .reads = true,
              .writes = false,
-             .holds = {.dtypes = kHeldDTypes,
-                       .layouts = kLayouts,
-                       .encodings = kEncodings,
-                       .digests = {},
-                       .attributes = "text",
-                       .names = true,
-                       .tokenizer = false,
-                       .max_tensors = UINT64_MAX},
+             .holds = {.dtypes = kHeldDTypes, .layouts = kLayouts, .encodings = kEncodings, .attributes = "text"},
              .options = kOptions,
              .rules = rules::kAll},
     .written = {.other_version = "the copy of an ONNX model keeps its version"},
@@ -117,7 +109,6 @@ constexpr core::Format kFormat = {
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,  // of a copy of another model (OnnxOptions::into), and only of that
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::onnx

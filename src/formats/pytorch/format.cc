@@ -78,17 +78,7 @@ constexpr core::Format kFormat = {
              .title = "PyTorch checkpoint",
              .extensions = kExtensions,
              .versions = "archives of PyTorch 1.6 and later, the older format, pickles",
-             .reads = true,
-             .writes = true,
-             .holds = {.dtypes = kHeldDTypes,
-                       .layouts = kLayouts,
-                       .encodings = kEncodings,
-                       .digests = {},
-                       .attributes = "any value",
-                       .names = true,
-                       .tokenizer = false,
-                       .max_tensors = UINT64_MAX},
-             .options = {},
+             .holds = {.dtypes = kHeldDTypes, .layouts = kLayouts, .encodings = kEncodings, .attributes = "any value"},
              .rules = rules::kAll},
     .written = {.versions = kVersions, .other_version = "PyTorch's archives are written as version 3, not {}"},
     .matches = matches,
@@ -99,7 +89,6 @@ constexpr core::Format kFormat = {
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::pytorch

@@ -29,12 +29,9 @@ constexpr core::Format kFormat = {
              .title = "TinyRustLM .slm",
              .extensions = kExtensions,
              .versions = "1",
-             .reads = true,
-             .writes = true,
              .holds = {.dtypes = kDTypes,
                        .layouts = kLayouts,
                        .encodings = kEncodings,
-                       .digests = {},
                        .attributes = "the header's fields (slm.*)",
                        .names = false,
                        .tokenizer = true,
@@ -50,7 +47,6 @@ constexpr core::Format kFormat = {
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::slm_format

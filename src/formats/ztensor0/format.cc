@@ -36,16 +36,11 @@ constexpr core::Format kFormat = {
              .title = "zTensor 0.1",
              .extensions = {},  // its files are .zt too, but an output named .zt is zTensor 1.x
              .versions = "0.1",
-             .reads = true,
-             .writes = true,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kEncodings,
                        .digests = kDigests,
-                       .attributes = "any value of a tensor, none of the file",
-                       .names = true,
-                       .tokenizer = false,
-                       .max_tensors = UINT64_MAX},
+                       .attributes = "any value of a tensor, none of the file"},
              .options = kOptions,
              .rules = rules::kAll},
     .written = {.versions = kVersions, .other_version = "zTensor 0.1 files have the version 0.1, not {}"},
@@ -55,7 +50,6 @@ constexpr core::Format kFormat = {
     .check_share = check_share,
     .content_can_fail = true,
     .layout = layout,
-    .append = nullptr,
 };
 
 }  // namespace weighbridge::ztensor0

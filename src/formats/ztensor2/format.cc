@@ -50,16 +50,12 @@ constexpr core::Format kFormat = {
              .title = "zTensor 2",
              .extensions = {},  // its files are .zt too, but an output named .zt is zTensor 1.x
              .versions = "2 (Draft 4)",
-             .reads = true,
-             .writes = true,
              .holds = {.dtypes = kHeldDTypes,
                        .layouts = kLayouts,
                        .encodings = kEncodings,
                        .digests = kDigests,
                        .attributes = "any value",
-                       .names = true,
-                       .tokenizer = true,
-                       .max_tensors = UINT64_MAX},
+                       .tokenizer = true},
              .options = kOptions,
              .rules = rules::kAll},
     .written = {.versions = kVersions,
@@ -74,7 +70,6 @@ constexpr core::Format kFormat = {
     .content_can_fail = true,
     .layout = layout,
     .layout_files = layout_files,
-    .append = nullptr,
     .identity = content_identity,
 };
 
