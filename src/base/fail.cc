@@ -3,7 +3,6 @@
 #include "base/fail.h"
 
 #include <system_error>
-#include <utility>
 
 namespace weighbridge::base {
 namespace {

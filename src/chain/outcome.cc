@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "chain/record.h"
 #include "io/fd.h"
 #include "weighbridge/json.h"
 #include "weighbridge/source.h"

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "base/checked.h"
-#include "base/fail.h"
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/words.h"

@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <memory>
 
 #include "base/fail.h"
-#include "chain/record.h"
 #include "chain/source_schemas.h"
 #include "io/file_source.h"
 #include "io/temporary.h"

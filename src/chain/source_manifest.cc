@@ -9,7 +9,6 @@
 
 #include "base/fail.h"
 #include "chain/outcome.h"
-#include "chain/record.h"
 #include "chain/source_schemas.h"
 #include "core/words.h"
 #include "formats/slm/header.h"

@@ -3,7 +3,6 @@
 // rounding to the target.
 #include "codecs/cast.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
 
 #include "base/endian.h"
 #include "codecs/ggml_tables.h"

@@ -3,7 +3,6 @@
 #include "codecs/checksum.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 

@@ -4,11 +4,9 @@
 #include "codecs/checksum.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 

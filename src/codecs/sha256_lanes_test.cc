@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <random>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "support/random.h"

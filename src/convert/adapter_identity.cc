@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/adapter.h"
 
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "core/coded.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/fail.h"

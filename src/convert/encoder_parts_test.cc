@@ -6,10 +6,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
-
-#include "weighbridge/model.h"
 
 namespace weighbridge::convert {
 namespace {

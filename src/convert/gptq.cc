@@ -18,9 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "base/checked.h"

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "base/fail.h"

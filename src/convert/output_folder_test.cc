@@ -8,7 +8,6 @@
 
 #include <filesystem>
 #include <stdexcept>
-#include <utility>
 
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

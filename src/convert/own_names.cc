@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "base/fail.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "convert/hashing.h"
 #include "core/dense.h"
 #include "core/draft.h"
 #include "core/elements.h"

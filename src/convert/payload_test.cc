@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "convert/hashing.h"
 #include "support/convert_testing.h"
 #include "support/thrown.h"
 

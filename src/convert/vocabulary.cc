@@ -14,7 +14,6 @@
 #include <iterator>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 

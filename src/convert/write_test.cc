@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "convert/rep.h"
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "core/plan_text.h"

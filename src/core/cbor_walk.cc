@@ -5,9 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <utility>
-#include <vector>
 
-#include "core/cbor_value.h"
 #include "core/rules.h"
 #include "core/tokenizer_rules.h"
 

@@ -6,13 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"

@@ -6,11 +6,9 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "codecs/codec.h"
 #include "core/draft.h"
 #include "core/extents.h"
 #include "core/work.h"

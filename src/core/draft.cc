@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <unordered_set>
-#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"

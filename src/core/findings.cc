@@ -2,8 +2,6 @@
 // Findings made from rules.
 #include "core/findings.h"
 
-#include <utility>
-
 namespace weighbridge::core {
 
 std::string Said::text() const {

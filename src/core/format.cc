@@ -2,7 +2,6 @@
 #include "core/format.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/fail.h"
 #include "weighbridge/block_type.h"

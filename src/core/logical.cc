@@ -2,8 +2,6 @@
 // Positional reads of logical bytes: the stored bytes in little-endian order, with bools as 0 and 1.
 #include "core/payload.h"
 
-#include <vector>
-
 #include "base/endian.h"
 #include "core/state.h"
 

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"

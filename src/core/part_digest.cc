@@ -6,8 +6,6 @@
 #include <array>
 #include <cstddef>
 
-#include "codecs/checksum.h"
-
 namespace weighbridge::core {
 
 DigestText parse_decoded_digest(std::string_view text) noexcept {

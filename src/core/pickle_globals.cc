@@ -9,7 +9,6 @@
 #include <iterator>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/words.h"
 

@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
-#include <string>
 
 #include "base/checked.h"
 #include "core/rules.h"
 #include "core/words.h"
-#include "wire/pickle.h"
 
 namespace weighbridge::core {
 namespace {

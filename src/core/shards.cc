@@ -6,12 +6,8 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
-#include <optional>
 #include <set>
-#include <utility>
 
-#include "base/checked.h"
 #include "core/plan_text.h"
 #include "core/rules.h"
 #include "core/state.h"

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <semaphore>
-#include <span>
 #include <string>
 #include <utility>
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <numeric>
 #include <utility>
 

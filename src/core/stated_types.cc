@@ -11,8 +11,6 @@
 
 #include "base/checked.h"
 #include "wire/base64.h"
-#include "wire/cbor_reader.h"
-#include "wire/cbor_writer.h"
 #include "wire/half.h"
 #include "wire/json_reader.h"
 #include "wire/keys.h"

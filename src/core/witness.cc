@@ -7,12 +7,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"

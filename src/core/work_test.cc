@@ -8,7 +8,6 @@
 #include <numeric>
 #include <random>
 #include <span>
-#include <vector>
 
 #include "core/draft.h"
 #include "support/thrown.h"

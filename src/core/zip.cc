@@ -12,7 +12,6 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/payload.h"
-#include "core/progress.h"
 #include "core/rules.h"
 #include "core/words.h"
 

@@ -15,7 +15,6 @@
 #include "convert/naming.h"
 #include "core/coded.h"
 #include "core/words.h"
-#include "diff/values.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::comparison {

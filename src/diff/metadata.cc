@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "core/words.h"

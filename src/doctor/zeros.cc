@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/damage.h"
 
-#include <algorithm>
 #include <cstring>
 
-#include "base/checked.h"
 #include "core/progress.h"
 
 namespace weighbridge::doctor {

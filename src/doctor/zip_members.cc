@@ -3,13 +3,8 @@
 // it.
 #include "doctor/damage.h"
 
-#include <algorithm>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/checked.h"
 #include "base/endian.h"
 #include "core/zip.h"
 

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "codecs/checksum.h"
 #include "wire/base64.h"
 

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "support/signing_keys.h"
 
 namespace weighbridge::signing {

@@ -3,7 +3,6 @@
 #include "registry/load.h"
 
 #include <algorithm>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -7,11 +7,8 @@
 // parts of words with nothing.
 #include "tokenizers/described.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>

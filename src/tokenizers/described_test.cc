@@ -6,12 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "support/thrown.h"
-#include "weighbridge/tokenize.h"
 
 namespace weighbridge::tokenizers {
 namespace {

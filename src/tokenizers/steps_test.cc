@@ -8,7 +8,6 @@
 #include <random>
 
 #include "support/thrown.h"
-#include "weighbridge/tokenize.h"
 
 namespace weighbridge {
 namespace {

@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "base/utf8.h"

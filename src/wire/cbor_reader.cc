@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "base/checked.h"
-#include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "wire/half.h"

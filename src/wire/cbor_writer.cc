@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <optional>
 
 #include "base/endian.h"
 #include "base/fail.h"

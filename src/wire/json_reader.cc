@@ -3,8 +3,6 @@
 // plain ASCII.
 #include "wire/json_reader.h"
 
-#include <bit>
-
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

@@ -2,9 +2,6 @@
 // One pass over each text.
 #include "wire/pickle.h"
 
-#include <cstddef>
-#include <cstdint>
-
 #include "base/utf8.h"
 
 namespace weighbridge::wire {

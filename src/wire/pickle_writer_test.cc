@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <limits>
-#include <string>
 
 #include "support/pickles.h"
 #include "wire/pickle.h"

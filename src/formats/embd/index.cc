@@ -4,15 +4,12 @@
 #include "formats/embd/architecture.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "formats/embd/format.h"
-#include "formats/embd/metadata.h"
 
 namespace weighbridge::embd {
 namespace {

@@ -12,9 +12,7 @@
 #include "base/timestamp.h"
 #include "base/utf8.h"
 #include "core/rules.h"
-#include "core/words.h"
 #include "formats/embd/format.h"
-#include "formats/embd/layout.h"
 
 namespace weighbridge::embd {
 namespace {

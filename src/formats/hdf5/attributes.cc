@@ -4,9 +4,7 @@
 #include "formats/hdf5/object_header.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/utf8.h"
 #include "core/values.h"

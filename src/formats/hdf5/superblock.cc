@@ -3,7 +3,6 @@
 #include "formats/hdf5/file.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/words.h"
 #include "formats/hdf5/object_header.h"

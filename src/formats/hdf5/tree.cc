@@ -3,8 +3,6 @@
 // node may be reached twice.
 #include "formats/hdf5/heap.h"
 
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace weighbridge::hdf5 {

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/utf8.h"
 #include "core/byte_spelling.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/utf8.h"
 #include "core/words.h"

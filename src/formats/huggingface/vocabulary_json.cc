@@ -2,8 +2,6 @@
 // Reads lists of tokens.
 #include "formats/huggingface/vocabulary.h"
 
-#include <string>
-
 #include "core/rules.h"
 
 namespace weighbridge::huggingface {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "core/words.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/layout.h"
-#include "formats/huggingface/vocabulary.h"
 
 namespace weighbridge::huggingface {
 namespace {

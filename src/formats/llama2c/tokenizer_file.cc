@@ -9,13 +9,11 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
 #include "core/rules.h"
 #include "core/words.h"
-#include "formats/llama2c/layout.h"
 #include "weighbridge/value.h"
 
 namespace weighbridge::llama2c {

@@ -5,9 +5,7 @@
 #include <array>
 
 #include "base/endian.h"
-#include "core/zip.h"
 #include "formats/numpy/layout.h"
-#include "formats/numpy/rules.h"
 
 namespace weighbridge::numpy {
 namespace {

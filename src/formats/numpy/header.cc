@@ -10,7 +10,6 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/words.h"
-#include "formats/numpy/layout.h"
 
 namespace weighbridge::numpy {
 namespace {

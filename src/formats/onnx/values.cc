@@ -2,7 +2,6 @@
 #include "formats/onnx/values.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/endian.h"
 #include "codecs/cast.h"

@@ -14,7 +14,6 @@
 #include "core/rules.h"
 #include "core/words.h"
 #include "formats/pytorch/format.h"
-#include "wire/pickle.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/words.h"
 #include "formats/pytorch/globals.h"

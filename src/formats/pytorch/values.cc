@@ -11,7 +11,6 @@
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/globals.h"
 #include "formats/pytorch/rebuild.h"
-#include "wire/pickle.h"
 
 namespace weighbridge::pytorch {
 namespace {

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
@@ -15,7 +14,6 @@
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"
-#include "formats/slm/scan.h"
 
 namespace weighbridge::slm_format {
 namespace {

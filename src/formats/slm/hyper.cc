@@ -3,10 +3,7 @@
 #include "formats/slm/hyper.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "core/plan_text.h"

@@ -7,7 +7,6 @@
 
 #include "core/plan_text.h"
 #include "core/tokenizer_rules.h"
-#include "formats/slm/layout.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::slm_format {

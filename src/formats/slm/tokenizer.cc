@@ -12,7 +12,6 @@
 #include "base/endian.h"
 #include "core/words.h"
 #include "formats/slm/format.h"
-#include "formats/slm/layout.h"
 
 namespace weighbridge::slm_format {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "formats/slm_adapter/layout.h"
-
 namespace weighbridge::slm_adapter {
 namespace {
 

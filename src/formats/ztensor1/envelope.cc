@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"

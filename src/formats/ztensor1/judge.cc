@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/checked.h"
 #include "codecs/dequant.h"
 #include "formats/ztensor1/format.h"
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "core/part_digest.h"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
-#include <string_view>
 
 #include "base/checked.h"
 #include "base/endian.h"

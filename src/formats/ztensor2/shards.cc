@@ -7,7 +7,6 @@
 #include "core/part_digest.h"
 #include "formats/ztensor2/format.h"
 #include "formats/ztensor2/layout.h"
-#include "formats/ztensor2/manifest.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::ztensor2 {

@@ -2,8 +2,6 @@
 // Opens a module and runs the checks that precede its first step.
 #include "runtime/khlnary/module.h"
 
-#include <utility>
-
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"

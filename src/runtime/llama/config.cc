@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <utility>
 
 #include "base/fail.h"
 #include "runtime/llama/numbers.h"
