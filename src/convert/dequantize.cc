@@ -47,8 +47,8 @@ bool was_dequantized(const Model& model, DType to) {
 }
 }  // namespace
 
-Dequantized dequantized(const Model& model, DType to) {
-  Dequantized out;
+core::Derived dequantized(const Model& model, DType to) {
+  core::Derived out;
   core::Draft draft;
   draft.begin_view(model);
   for (const Tensor& tensor : model) {

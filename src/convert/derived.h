@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/view.h"
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
@@ -32,25 +33,17 @@ void judge_codes(core::WriteLayout&, const Model& model, std::string_view from, 
 // GPTQ's four tensors of a linear layer as one quantized_group, and back. Both are views: codes and scales stay where
 // they are, zeros and g_idx are computed while they are read.
 
-struct Gptq {
-  Model model;
-  std::vector<Item> changes;  // layers that were converted, and those that stay as they are, with the reason
-};
 // `zeros` is Options::gptq. [reads] g_idx. Throws Error{misuse} if the model has no such layer, or does not say how
 // zeros are stored.
-Gptq group_gptq(const Model&, std::string_view zeros);
+core::Derived group_gptq(const Model&, std::string_view zeros);
 // The reverse. Reading qzeros may throw Error "convert/gptq-zeros".
-Gptq split_gptq(const Model&, std::string_view zeros);
+core::Derived split_gptq(const Model&, std::string_view zeros);
 
 // Quantized tensors as dense ones: a view whose values are computed while they are read.
 
-struct Dequantized {
-  Model model;
-  std::vector<Item> losses, changes;
-};
 // `to` is Options::dequantize. Tensors that this build cannot interpret stay what they are. Throws Error with rule
 // "convert/nothing-quantized" if no tensor is quantized.
-Dequantized dequantized(const Model&, DType to);
+core::Derived dequantized(const Model&, DType to);
 
 // What a loss of layout becomes: "dense f16".
 std::string dense_text(DType);
@@ -63,24 +56,15 @@ std::optional<Item> factor_stays(const Model&, const Tensor& tensor);
 // sentence-transformers keeps in files of their own, and with today's names of norms. Views: tensors stay where they
 // are.
 
-struct WithModules {
-  Model model;
-  std::vector<std::string> files{};  // of the folder whose tensors the model has now
-  std::vector<Item> changes{};
-};
 // The tensors of the modules under the names of their folders, "2_Dense.linear.weight". The model itself if its
 // attribute sentence_modules has none, or if it has their tensors. A file that is missing is left to who needs its
 // tensors. [reads] Throws what open() throws.
-WithModules with_modules(const Model&, const Context&);
+core::Derived with_modules(const Model&, const Context&);
 
-struct Renamed {
-  Model model;
-  std::vector<Item> changes{};
-};
 // LayerNorm.gamma and LayerNorm.beta, the names that TensorFlow's checkpoints had, become LayerNorm.weight and
 // LayerNorm.bias, as transformers reads them. Other tensors called gamma keep their names. The model itself if it is no
 // BERT, or if a tensor has the new name already.
-Renamed with_norm_names(const Model&);
+core::Derived with_norm_names(const Model&);
 
 // Settings of the folder that a program which has only the tensors and the usual metadata would not follow, as blockers
 // of a conversion to such a container.

@@ -40,8 +40,8 @@ std::string new_name(std::string_view name) {
 
 }  // namespace
 
-WithModules with_modules(const Model& model, const Context& context) {
-  WithModules out{.model = model};
+core::Derived with_modules(const Model& model, const Context& context) {
+  core::Derived out{.model = model};
   const Value* const value = model.attribute(core::kSentenceModules);
   const auto modules = value ? core::parse_sentence_modules(value->to_text()) : std::nullopt;
   if (!modules) return out;
@@ -79,8 +79,8 @@ WithModules with_modules(const Model& model, const Context& context) {
   return out;
 }
 
-Renamed with_norm_names(const Model& model) {
-  Renamed out{.model = model};
+core::Derived with_norm_names(const Model& model) {
+  core::Derived out{.model = model};
   const auto is_old = [](const Tensor& tensor) { return new_name(tensor.name()) != tensor.name(); };
   if (!is_bert(model)) return out;
   bool any = false;

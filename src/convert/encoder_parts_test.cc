@@ -28,8 +28,8 @@ std::vector<std::string> names_of(const Model& model) {
 const std::string kWords = "embeddings.word_embeddings.weight";
 
 TEST(EncoderParts, OldNamesOfNormsBecomeTodays) {
-  const Renamed renamed = with_norm_names(model_of({"bert." + kWords, "bert.embeddings.LayerNorm.gamma",
-                                                    "bert.embeddings.LayerNorm.beta", "block.0.gamma", "gamma"}));
+  const core::Derived renamed = with_norm_names(model_of({"bert." + kWords, "bert.embeddings.LayerNorm.gamma",
+                                                          "bert.embeddings.LayerNorm.beta", "block.0.gamma", "gamma"}));
   const std::vector<std::string> wanted = {"bert." + kWords, "bert.embeddings.LayerNorm.weight",
                                            "bert.embeddings.LayerNorm.bias", "block.0.gamma", "gamma"};
   EXPECT_EQ(names_of(renamed.model), wanted);

@@ -205,7 +205,7 @@ class Grouping {
  public:
   Grouping(const Model& model, std::string_view zeros) : model_(model), zeros_(zeros), config_(config_of(model)) {}
 
-  Gptq run() {
+  core::Derived run() {
     for (const Tensor& tensor : model_) find_layer(tensor);
     if (!any_) base::misuse("gptq", "no tensors are named as GPTQ's: there is no NAME.qweight with NAME.qzeros");
     read_groups();
@@ -349,7 +349,7 @@ class Grouping {
   const Model& model_;
   const std::string_view zeros_;
   const Config config_;
-  Gptq out_;
+  core::Derived out_;
   bool any_ = false;
   std::vector<Layer> layers_;
   std::map<std::uint32_t, std::size_t> owner_;  // tensor to layer
@@ -359,7 +359,7 @@ class Splitting {
  public:
   Splitting(const Model& model, std::string_view zeros) : model_(model), zeros_(zeros), config_(config_of(model)) {}
 
-  Gptq run() {
+  core::Derived run() {
     bool any = false;
     core::Draft draft;
     draft.begin_view(model_);
@@ -438,12 +438,12 @@ class Splitting {
   const Model& model_;
   const std::string_view zeros_;
   const Config config_;
-  Gptq out_;
+  core::Derived out_;
 };
 
 }  // namespace
 
-Gptq group_gptq(const Model& model, std::string_view zeros) { return Grouping(model, zeros).run(); }
-Gptq split_gptq(const Model& model, std::string_view zeros) { return Splitting(model, zeros).run(); }
+core::Derived group_gptq(const Model& model, std::string_view zeros) { return Grouping(model, zeros).run(); }
+core::Derived split_gptq(const Model& model, std::string_view zeros) { return Splitting(model, zeros).run(); }
 
 }  // namespace weighbridge::convert

@@ -42,7 +42,7 @@ class Naming {
  public:
   explicit Naming(const Model& model) : model_(model) { draft_.begin_view(model); }
 
-  Named run() {
+  core::Derived run() {
     const bool is_llama = slm_format::find_role(model_, Role::tok_embeddings, 0).has_value();
     if (is_llama)
       llama();
@@ -341,7 +341,7 @@ class Naming {
   static constexpr std::uint64_t kMostHead = 65536;
   const Model& model_;
   core::Draft draft_;
-  Named out_;
+  core::Derived out_;
   std::uint64_t layers_ = 0;
   std::set<std::string, std::less<>> used_;  // attributes that a key of llama.cpp holds, or that it does not need
   std::vector<float> factors_;               // of rope_freqs
@@ -349,7 +349,7 @@ class Naming {
 
 }  // namespace
 
-Named named_for_llama_cpp(const Model& model) {
+core::Derived named_for_llama_cpp(const Model& model) {
   core::require_values(model, "llama.cpp has no tensors of this kind", "convert");
   return Naming(model).run();
 }

@@ -8,19 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "core/view.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::convert {
 
-struct Named {
-  Model model;
-  std::vector<Item> losses{}, changes{}, blockers{};
-  bool unseen = false;  // the model is the one given, because of the blockers
-};
 // Takes the names of Hugging Face, of EMBD and of SLM. Throws Error{misuse} if the model is neither a Llama nor a BERT,
 // or if it computes what llama.cpp does not compute under this name.
-Named named_for_llama_cpp(const Model&);
+core::Derived named_for_llama_cpp(const Model&);
 
 // The way back from naming.h: models of other containers, GGUF with llama.cpp's names above all, under the names and
 // keys that the formats and the runtimes of this project have. Views: tensors stay where they are.
@@ -43,7 +39,7 @@ Model as_encoder(const Model&);
 bool needs_own_names(const Model&, std::string_view target);
 // The model as `target` names it, with the tokenizer that the metadata describe, and without metadata that the result
 // says in its own way. Blockers: why it cannot be seen so; the model is as it was then.
-Named with_own_names(const Model&, std::string_view target);
+core::Derived with_own_names(const Model&, std::string_view target);
 
 // A model's tokenizer as the metadata of llama.cpp (tokenizer.ggml.*), and in what its own program would differ.
 

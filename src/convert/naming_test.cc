@@ -34,10 +34,10 @@ Builder bert_with(std::vector<std::uint64_t> words) {
 }
 
 TEST(Naming, ALlamaAndABertHaveTheNamesOfLlamaCpp) {
-  const Named llama = named_for_llama_cpp(test::llama_model({}).build());
+  const core::Derived llama = named_for_llama_cpp(test::llama_model({}).build());
   EXPECT_TRUE(llama.model.find("blk.0.attn_q.weight").has_value());
   EXPECT_EQ(llama.model.attribute("general.architecture")->as_text(), "llama");
-  const Named bert = named_for_llama_cpp(test::bert_model().build());
+  const core::Derived bert = named_for_llama_cpp(test::bert_model().build());
   EXPECT_TRUE(bert.model.find("blk.0.attn_output_norm.bias").has_value());
   EXPECT_EQ(bert.model.attribute("bert.attention.causal")->as_bool(), false);
 }
@@ -75,12 +75,12 @@ Model with(const Model& model, const std::string& key, const std::string& text) 
 
 TEST(OwnNames, ComeBack) {
   const Model llama = test::llama_model({}).build(), bert = test::bert_model().build();
-  const Named back = with_own_names(named_for_llama_cpp(llama).model, "slm");
+  const core::Derived back = with_own_names(named_for_llama_cpp(llama).model, "slm");
   EXPECT_TRUE(back.blockers.empty());
   EXPECT_TRUE(back.model.find("layers.0.wq.weight").has_value());
   EXPECT_TRUE(back.model.attribute("slm.hidden_size"));
   EXPECT_FALSE(back.model.attribute("llama.block_count"));
-  const Named weights = with_own_names(named_for_llama_cpp(bert).model, "embd");
+  const core::Derived weights = with_own_names(named_for_llama_cpp(bert).model, "embd");
   EXPECT_TRUE(weights.blockers.empty());
   EXPECT_TRUE(weights.model.find("encoder.layer.0.attention.output.LayerNorm.bias").has_value());
   EXPECT_FALSE(weights.model.attribute("bert.block_count"));
@@ -121,7 +121,7 @@ TEST(OwnNames, OneReasonIsGivenAndNotAllThatFollowsFromIt) {
 }
 
 std::string unseen(const Model& model, std::string_view format) {
-  const Named named = with_own_names(model, format);
+  const core::Derived named = with_own_names(model, format);
   return named.blockers.empty() ? "" : named.blockers[0].to;
 }
 

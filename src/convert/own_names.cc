@@ -452,9 +452,9 @@ bool needs_own_names(const Model& model, std::string_view format) {
          (model.find("token_embd.weight") || model.size() == 0);  // a vocabulary alone
 }
 
-Named with_own_names(const Model& model, std::string_view format) {
+core::Derived with_own_names(const Model& model, std::string_view format) {
   const Target& target = *target_of(format);
-  Named out{.model = model};
+  core::Derived out{.model = model};
   const bool slm = target.view == as_slm;
   tokenizers::Described described;
   Model named;

@@ -245,13 +245,19 @@ namespace {
 using convert::as_checked;
 
 // What is laid out in place of the model, and what that changes.
-struct Input {
-  Model model;
-  std::vector<Item> losses{}, changes{}, blockers{};
-  std::vector<std::string> files{};  // of the source's folder whose tensors the model has now
-  bool computed = false;             // from the model's parts, which have the digests to check
-  bool unseen = false;   // the blockers say why the writer cannot see its own names; it would miss all of them
-  bool refused = false;  // the blockers say why no option that needs values applies
+struct Input : core::Derived {
+  bool computed = false;  // from the model's parts, which have the digests to check
+  bool refused = false;   // the blockers say why no option that needs values applies
+
+  void take(core::Derived made) {
+    const auto add = [](auto& items, auto& more) { std::move(more.begin(), more.end(), std::back_inserter(items)); };
+    model = std::move(made.model);
+    add(losses, made.losses);
+    add(changes, made.changes);
+    add(blockers, made.blockers);
+    add(files, made.files);
+    unseen = unseen || made.unseen;
+  }
 };
 // Puts items that no writer judged in front of the writer's.
 void add_items(core::WriteLayout& layout, Input& input) {
@@ -265,15 +271,10 @@ void add_items(core::WriteLayout& layout, Input& input) {
   put(layout.changes, input.changes);
 }
 Input input_of(const Model& model, const FormatInfo& to, const Options& options, const Context& context) {
-  Input out{.model = model};
-  const auto add = [](std::vector<Item>& items, std::vector<Item> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(items));
-  };
+  Input out{{.model = model}};
   if (!options.gptq.empty()) {
-    convert::Gptq made =
-        has_groups(to) ? convert::group_gptq(out.model, options.gptq) : convert::split_gptq(out.model, options.gptq);
-    out.model = std::move(made.model);
-    add(out.changes, std::move(made.changes));
+    out.take(has_groups(to) ? convert::group_gptq(out.model, options.gptq)
+                            : convert::split_gptq(out.model, options.gptq));
     out.computed = true;
   }
   if (convert::needs_values(options, to.name)) {
@@ -282,10 +283,7 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     if (out.refused) return out;
   }
   if (options.dequantize != DType::unknown) {
-    convert::Dequantized made = convert::dequantized(out.model, options.dequantize);
-    out.model = std::move(made.model);
-    add(out.losses, std::move(made.losses));
-    add(out.changes, std::move(made.changes));
+    out.take(convert::dequantized(out.model, options.dequantize));
     out.computed = true;
   }
   if (to.name != "hf") {  // a folder has the files of the modules
@@ -296,37 +294,22 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     add(out.changes, std::move(whole.changes));
   }
   if (to.name == "embd" || !options.gguf.naming.empty()) {
-    convert::Renamed renamed = convert::with_norm_names(out.model);
-    out.model = std::move(renamed.model);
-    add(out.changes, std::move(renamed.changes));
-    add(out.blockers, convert::refused_settings(out.model));
+    out.take(convert::with_norm_names(out.model));
+    std::ranges::move(convert::refused_settings(out.model), std::back_inserter(out.blockers));
   }
   const bool own = convert::needs_own_names(out.model, to.name);
   if (own || !options.gguf.naming.empty()) {
-    convert::Named named = own ? convert::with_own_names(out.model, to.name) : convert::named_for_llama_cpp(out.model);
-    out.model = std::move(named.model);
-    out.unseen = named.unseen;
-    add(out.blockers, std::move(named.blockers));
-    add(out.losses, std::move(named.losses));
-    add(out.changes, std::move(named.changes));
+    out.take(own ? convert::with_own_names(out.model, to.name) : convert::named_for_llama_cpp(out.model));
     out.computed = true;
   }
   if (!options.zt.sparse.empty()) {
     const bool csr = options.zt.sparse == core::kSparseLayouts[0];
     const bool digests = !options.digest.empty() && options.digest != "none";
-    core::Sparsified made =
-        core::sparsified(out.model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
-                         digests ? "a digest of the new bytes" : "no digest", context);
-    out.model = std::move(made.model);
-    add(out.changes, std::move(made.changes));
+    out.take(core::sparsified(out.model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
+                              digests ? "a digest of the new bytes" : "no digest", context));
     out.computed = true;
   }
-  if (options.canonical) {
-    core::Canonical made = core::canonical(out.model);
-    out.model = std::move(made.model);
-    add(out.losses, std::move(made.losses));
-    add(out.changes, std::move(made.changes));
-  }
+  if (options.canonical) out.take(core::canonical(out.model));
   return out;
 }
 

@@ -86,7 +86,7 @@ class CanonicalMaker {
  public:
   explicit CanonicalMaker(const Model& model) : model_(model) {}
 
-  Canonical run() {
+  Derived run() {
     draft_.begin_view(model_);
     for (const std::uint32_t i : by_name(model_)) add(model_[i]);
     draft_.index_sorted_names();
@@ -131,7 +131,7 @@ class CanonicalMaker {
 
   const Model& model_;
   Draft draft_;
-  Canonical out_;
+  Derived out_;
 };
 
 }  // namespace
@@ -156,7 +156,7 @@ Tokenizer canonical(Tokenizer from) {
   return out;
 }
 
-Canonical canonical(const Model& model) {
+Derived canonical(const Model& model) {
   if (Access::state(model) == nullptr) return {model, {}, {}};
   return CanonicalMaker(model).run();
 }

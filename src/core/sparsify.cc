@@ -277,7 +277,7 @@ class SparseMaker {
   SparseMaker(const Model& model, Layout layout, double density, std::string_view no_digest, const Context& context)
       : model_(model), layout_(layout), density_(density), no_digest_(no_digest), context_(context) {}
 
-  Sparsified run() {
+  Derived run() {
     find_shared();
     counts_.resize(model_.size());
     count();
@@ -412,8 +412,8 @@ class SparseMaker {
 
 }  // namespace
 
-Sparsified sparsified(const Model& model, Layout layout, double density, std::string_view no_digest,
-                      const Context& context) {
+Derived sparsified(const Model& model, Layout layout, double density, std::string_view no_digest,
+                   const Context& context) {
   return SparseMaker(model, layout, density, no_digest, context).run();
 }
 

@@ -32,7 +32,7 @@ Model one(DType dtype, std::vector<std::uint64_t> shape, const std::string& byte
   builder.tensor("w", dtype, std::move(shape), test::bytes_of(bytes));
   return builder.build();
 }
-Sparsified made(const Model& model, Layout layout, double density = 1) {
+Derived made(const Model& model, Layout layout, double density = 1) {
   return sparsified(model, layout, density, "no digest", {});
 }
 
@@ -61,7 +61,7 @@ TEST(Sparsify, EveryWidthComesBackDense) {
     for (const std::size_t element : {0U, 7U, 8U, 29U}) bytes[element * (dtype.bits / 8)] = 1;
     bytes[12 * (dtype.bits / 8) - 1] = 1;
     const Model model = one(dtype.dtype, {2, 3, 5}, bytes);
-    const Sparsified coo = made(model, Layout::sparse_coo);
+    const Derived coo = made(model, Layout::sparse_coo);
     const Tensor w = coo.model["w"];
     EXPECT_EQ(w.layout(), Layout::sparse_coo);
     EXPECT_EQ(w.main().count(), 5U);
@@ -106,7 +106,7 @@ TEST(Sparsify, CsrAndCooTurnIntoEachOther) {
 
 TEST(Sparsify, WhatDoesNotFitStaysAsItIs) {
   const auto stays = [](const Model& model, Layout layout) {
-    const Sparsified out = made(model, layout);
+    const Derived out = made(model, layout);
     return out.changes.empty() && out.model[0].layout() == model[0].layout();
   };
   EXPECT_TRUE(stays(one(DType::f32, {}, std::string(4, '\0')), Layout::sparse_coo));

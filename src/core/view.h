@@ -16,6 +16,14 @@
 
 namespace weighbridge::core {
 
+// A model that a conversion makes of its input before it is laid out, and what plans say about it.
+struct Derived {
+  Model model;  // a view
+  std::vector<Item> losses{}, changes{}, blockers{};
+  std::vector<std::string> files{};  // of the source's folder whose tensors the model has now
+  bool unseen = false;               // the model is the one given, because of the blockers
+};
+
 // The model without the tensors with these indices, which are ascending.
 Model view_without(const Model&, std::span<const std::uint32_t> tensors);
 
@@ -44,14 +52,10 @@ Model witnessed(const Model&);
 // Canonical conversions (Options::canonical): a view of a model that depends on its content alone. The writers do the
 // rest: they do not copy stored bytes verbatim and do not share them.
 
-struct Canonical {
-  Model model;
-  std::vector<Item> losses, changes;
-};
 // Tensors, parts, attributes and maps in them are in the order of the bytes of their names. Leaves out what is not
 // content: unknown keys, which are losses, and the attributes that say when or by what the input was made, which are
 // changes.
-Canonical canonical(const Model&);
+Derived canonical(const Model&);
 // The same vocabulary with its tokens by id, its merges by rank and its special tokens by name.
 Tokenizer canonical(Tokenizer);
 
@@ -60,10 +64,6 @@ void stream_widened(const Part&, const Context&, const std::function<void(std::s
 
 // Dense tensors as sparse ones, and sparse ones in the other layout, for a writer that holds both.
 
-struct Sparsified {
-  Model model;  // a view
-  std::vector<Item> changes;
-};
 // [reads] The model with its tensors in `layout`, sparse_csr or sparse_coo, as far as they fit it. An element is left
 // out only if all of its bits are zero. Reads each dense tensor once, to count the others. The parts are made from the
 // tensor when they are read, in bounded memory, except that an unsorted sparse_coo tensor is held to be sorted.
@@ -71,6 +71,6 @@ struct Sparsified {
 // A dense tensor becomes sparse if at most this share of its elements is not zero; density 0: if it then takes fewer
 // bytes. `no_digest` is what becomes of a part's digest. Stays as it is: a tensor that shares bytes with another, one
 // with unknown keys in a part, one of elements under 8 bits or without a zero, one whose rank does not fit.
-Sparsified sparsified(const Model&, Layout layout, double density, std::string_view no_digest, const Context&);
+Derived sparsified(const Model&, Layout layout, double density, std::string_view no_digest, const Context&);
 
 }  // namespace weighbridge::core

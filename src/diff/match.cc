@@ -31,7 +31,7 @@ constexpr std::size_t kMostPairs = 1 << 16;  // of tensors with one content, who
 // The model under llama.cpp's names, if it has others.
 Model named(const Model& model, const std::string& naming) {
   if (naming.empty() || convert::needs_own_names(model, "slm")) return model;
-  convert::Named out = convert::named_for_llama_cpp(model);
+  core::Derived out = convert::named_for_llama_cpp(model);
   if (!out.blockers.empty()) base::misuse("naming", out.blockers.front().to);
   return std::move(out.model);
 }
