@@ -9,22 +9,22 @@ using namespace internal;
 namespace {
 
 constexpr Key kAdmissionKeys[] = {
-    {.name = "admission_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    choice_key("admission_version", "1", "of this grammar"),
     {.name = "path", .about = "file name of the artifact"},
     {.name = "bytes", .type = Type::number, .about = "its size"},
     {.name = "artifact_sha256", .type = Type::digest, .about = "of its bytes"},
     {.name = "checksum", .type = Type::checksum, .about = "the container's own"},
-    {.name = "quantization", .type = Type::choice, .choices = "f32|q8_0|q4_0|mixed", .about = "dtype label"},
-    {.name = "structure", .type = Type::choice, .choices = "accepted", .about = "every rule of .slm holds"},
-    {.name = "source_kind", .type = Type::choice, .choices = "converted-trained", .about = "the manifest's"},
+    choice_key("quantization", "f32|q8_0|q4_0|mixed", "dtype label"),
+    choice_key("structure", "accepted", "every rule of .slm holds"),
+    choice_key("source_kind", "converted-trained", "the manifest's"),
     {.name = "manifest_sha256", .type = Type::digest, .about = "provenance"},
     {.name = "smoke_sha256", .type = Type::digest, .about = "runtime smoke"},
     {.name = "smoke_gate_sha256", .type = Type::digest, .about = "its gate"},
     {.name = "cases_sha256", .type = Type::digest, .about = "evaluation cases"},
     {.name = "evaluation_sha256", .type = Type::digest, .about = "evaluation"},
     {.name = "quality_gate_sha256", .type = Type::digest, .about = "its gate"},
-    {.name = "quality_claim", .type = Type::choice, .choices = "evaluated-cases-passed", .about = "the gate's"},
-    {.name = "admission", .type = Type::choice, .choices = "admitted", .about = "no record is written of another"},
+    choice_key("quality_claim", "evaluated-cases-passed", "the gate's"),
+    choice_key("admission", "admitted", "no record is written of another"),
     kSealKey,
 };
 constexpr Schema kAdmissionSchema{.name = "slm.admission", .keys = kAdmissionKeys};

@@ -17,17 +17,16 @@ namespace {
 constexpr std::uint64_t kMostTokens = 4096, kMostText = 16000, kMostHeldOut = std::uint64_t{16} << 20;
 
 constexpr Key kCaseKeys[] = {
-    {.name = "cases_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    choice_key("cases_version", "1", "of this grammar"),
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that the cases are for"},
     {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
     {.name = "scope", .about = "what the cases cover; the gate refuses the template's words"},
     {.name = "safety_review", .about = "what the safety review found, and whose it is; likewise"},
     {.name = "held_out.path", .required = false, .about = "file name of a held-out text beside the cases"},
     {.name = "held_out.sha256", .type = Type::digest, .required = false, .about = "of that text"},
-    {.name = "held_out.max_mean_nll",
-     .type = Type::real,
-     .required = false,
-     .about = "bound on its mean negative log likelihood, natural logarithm"},
+    optional(Key{.name = "held_out.max_mean_nll",
+                 .type = Type::real,
+                 .about = "bound on its mean negative log likelihood, natural logarithm"}),
     {.name = "case.N.id", .type = Type::word, .about = "unique"},
     {.name = "case.N.prompt", .about = "may be empty"},
     {.name = "case.N.max_tokens", .type = Type::number, .about = "1 to 4096"},
@@ -36,7 +35,7 @@ constexpr Key kCaseKeys[] = {
 constexpr Schema kCases{.name = "slm.cases", .keys = kCaseKeys, .comments = true};
 
 constexpr Key kEvaluationKeys[] = {
-    {.name = "evaluation_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    choice_key("evaluation_version", "1", "of this grammar"),
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that ran"},
     {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
     {.name = "cases_sha256", .type = Type::digest, .about = "of the cases"},
@@ -47,14 +46,10 @@ constexpr Key kEvaluationKeys[] = {
     {.name = "case.N.expected", .about = "the case's"},
     {.name = "case.N.actual", .about = "what the model added to the prompt"},
     {.name = "case.N.tokens", .type = Type::number, .about = "generated"},
-    {.name = "case.N.result", .type = Type::choice, .choices = "passed|failed", .about = "whether the two are equal"},
+    choice_key("case.N.result", "passed|failed", "whether the two are equal"),
     {.name = "held_out.tokens", .type = Type::number, .required = false, .about = "scored"},
     {.name = "held_out.mean_nll", .type = Type::real, .required = false, .about = "rounded to six places"},
-    {.name = "held_out.result",
-     .type = Type::choice,
-     .required = false,
-     .choices = "passed|failed",
-     .about = "whether it is at most the bound"},
+    optional(choice_key("held_out.result", "passed|failed", "whether it is at most the bound")),
     kSealKey,
 };
 constexpr Schema kEvaluation{.name = "slm.evaluation", .keys = kEvaluationKeys};

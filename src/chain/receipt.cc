@@ -9,18 +9,18 @@ using namespace internal;
 namespace {
 
 constexpr Key kReceiptKeys[] = {
-    {.name = "receipt_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    choice_key("receipt_version", "1", "of this grammar"),
     {.name = "path", .about = "file name of the artifact"},
     {.name = "bytes", .type = Type::number, .about = "its size"},
     {.name = "artifact_sha256", .type = Type::digest, .about = "of its bytes"},
     {.name = "checksum", .type = Type::checksum, .about = "the container's own"},
     {.name = "tokenizer_checksum", .type = Type::checksum, .about = "the container's own"},
     {.name = "tensor_layout_checksum", .type = Type::checksum, .about = "the container's own"},
-    {.name = "quantization", .type = Type::choice, .choices = "f32|q8_0|q4_0|mixed", .about = "dtype label"},
-    {.name = "validation", .type = Type::choice, .choices = "every-slm-rule", .about = "what the file itself passed"},
+    choice_key("quantization", "f32|q8_0|q4_0|mixed", "dtype label"),
+    choice_key("validation", "every-slm-rule", "what the file itself passed"),
     {.name = "manifest_sha256", .type = Type::digest, .about = "of the MiniModel manifest as it stands"},
     {.name = "signed_form_sha256", .type = Type::digest, .about = "of its signed form"},
-    {.name = "signature", .type = Type::choice, .choices = "absent|not-verified", .about = "of the manifest"},
+    choice_key("signature", "absent|not-verified", "of the manifest"),
     {.name = "model_id", .about = "the manifest's"},
     {.name = "model_version", .about = "the manifest's"},
     {.name = "publisher_id", .about = "the manifest's"},

@@ -52,6 +52,13 @@ struct Key {
   std::string_view choices{};  // "f32|q8_0|q4_0"
   std::string_view about{};    // for the tables of docs/
 };
+constexpr Key choice_key(std::string_view name, std::string_view choices, std::string_view about) {
+  return {name, Type::choice, true, choices, about};
+}
+constexpr Key optional(Key key) {
+  key.required = false;
+  return key;
+}
 
 struct Schema {
   std::string_view name;  // for messages: "source.manifest"

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Key kSelectorKeys[] = {
-    {.name = "registry_version", .type = Type::choice, .choices = "1", .about = "of this grammar"},
+    choice_key("registry_version", "1", "of this grammar"),
     {.name = "selector_model_byte_budget", .type = Type::number, .about = "no file listed is larger"},
     {.name = "ledger_sha256", .type = Type::digest, .about = "of the promotion ledger"},
     {.name = "ledger_head", .type = Type::digest, .about = "digest of its last entry"},
@@ -29,7 +29,7 @@ constexpr Key kSelectorKeys[] = {
     {.name = "model.N.checksum", .type = Type::checksum, .about = "the container's own"},
     {.name = "model.N.tokenizer_checksum", .type = Type::checksum, .about = "the container's own"},
     {.name = "model.N.tensor_layout_checksum", .type = Type::checksum, .about = "the container's own"},
-    {.name = "model.N.quantization", .type = Type::choice, .choices = "f32|q8_0|q4_0|mixed", .about = "dtype label"},
+    choice_key("model.N.quantization", "f32|q8_0|q4_0|mixed", "dtype label"),
     {.name = "model.N.parameter_count", .type = Type::number, .about = "elements of all tensors"},
     {.name = "model.N.max_context", .type = Type::number, .about = "tokens"},
     {.name = "model.N.admission_sha256", .type = Type::digest, .about = "of its admission record"},
@@ -37,7 +37,7 @@ constexpr Key kSelectorKeys[] = {
     {.name = "adapter.N.path", .about = "relative to the registry's folder; adapters by path"},
     {.name = "adapter.N.bytes", .type = Type::number, .about = "size of the file"},
     {.name = "adapter.N.sha256", .type = Type::digest, .about = "of the file"},
-    {.name = "adapter.N.kind", .type = Type::choice, .choices = "adp1|asp1|alr1", .about = "of the package"},
+    choice_key("adapter.N.kind", "adp1|asp1|alr1", "of the package"),
     {.name = "adapter.N.base_sha256", .type = Type::digest, .about = "of the listed model that it is for"},
     {.name = "adapter.N.entry", .type = Type::number, .about = "in the ledger, from 0"},
     kSealKey,

@@ -14,21 +14,18 @@ constexpr std::string_view kPrompts[] = {"", "Once upon a time", "The", "1, 2, 3
 constexpr std::uint64_t kTokens = 16;
 
 constexpr Key kSmokeKeys[] = {
-    {.name = "smoke_version", .type = Type::choice, .choices = "1", .about = "of this grammar and its prompts"},
+    choice_key("smoke_version", "1", "of this grammar and its prompts"),
     {.name = "artifact_sha256", .type = Type::digest, .about = "of the model that ran"},
     {.name = "manifest_sha256", .type = Type::digest, .about = "of its manifest"},
-    {.name = "quality_claim",
-     .type = Type::choice,
-     .choices = "runtime-execution-smoke-only",
-     .about = "a smoke shows no more, whatever the model is"},
+    choice_key("quality_claim", "runtime-execution-smoke-only", "a smoke shows no more, whatever the model is"),
     {.name = "max_tokens", .type = Type::number, .about = "of each prompt's continuation"},
     {.name = "generated_tokens", .type = Type::number, .about = "of all prompts"},
     {.name = "prompt.N.text", .about = "fixed"},
     {.name = "prompt.N.prompt_tokens", .type = Type::number, .about = "with BOS"},
     {.name = "prompt.N.ids", .about = "generated, greedily, with commas between"},
-    {.name = "prompt.N.stopped", .type = Type::choice, .choices = "eos|length|context", .about = "why it ended"},
+    choice_key("prompt.N.stopped", "eos|length|context", "why it ended"),
     {.name = "prompt.N.text_sha256", .type = Type::digest, .about = "of the generated text"},
-    {.name = "result", .type = Type::choice, .choices = "passed", .about = "no record is written of another"},
+    choice_key("result", "passed", "no record is written of another"),
     kSealKey,
 };
 constexpr Schema kSmokeSchema{.name = "slm.smoke", .keys = kSmokeKeys};
