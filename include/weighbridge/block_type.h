@@ -39,14 +39,14 @@ struct BlockTypeInfo {
   std::string_view name;  ///< for display, not unique: "q8_0"
   Layout layout;          ///< of its tensors
   /// The attribute `type` of its tensors; empty if the layout alone identifies them.
-  std::string_view type_attribute;
-  std::uint32_t block_elements;  ///< elements per block; 0: set by a parameter
+  std::string_view type_attribute{};
+  std::uint32_t block_elements = 0;  ///< elements per block; 0: set by a parameter
   /// Bytes per block, if one part holds whole blocks; 0: its roles are separate parts.
-  std::uint32_t block_bytes;
+  std::uint32_t block_bytes = 0;
   std::span<const std::string_view> roles;       ///< of its parts, the main one first
   std::span<const std::string_view> parameters;  ///< attributes needed to decode the parts
   std::string_view reference;                    ///< the reference that its elements match bit for bit
-  bool can_encode;                               ///< a conversion can write it: its name in Options::quantize
+  bool can_encode = false;                       ///< a conversion can write it: its name in Options::quantize
   const codecs::BlockCodec* codec;               ///< for the library's own use
 };
 

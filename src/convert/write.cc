@@ -216,41 +216,30 @@ class Writer {
   }
 
   void encode(std::size_t i) {
-    const Payload& p = payloads_[i];
     std::vector<std::byte>& out = encoded_[i - window_];
-    out.reserve(base::to_size(p.stored_size));
-    SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
-    Digester digest(p.digest);
-    const auto encoder = take_encoder(p);
-    const Sink keep = [&](std::span<const std::byte> piece) {
-      if (!digest.of_decoded()) digest.update(piece);
-      out.insert(out.end(), piece.begin(), piece.end());
-    };
-    encoder->push(std::as_bytes(std::span(p.front)), keep);
-    stream(
-        p, quiet_,
-        [&](std::span<const std::byte> piece) {
-          hasher.update(piece);
-          if (digest.of_decoded()) digest.update(piece);
-          encoder->push(piece, keep);
-          progress_.add(piece.size());
-        },
-        &record_.casts[i]);
-    encoder->finish(keep);
-    record_.stored[i].digest = digest.finish();
+    out.reserve(base::to_size(payloads_[i].stored_size));
+    encode(i, [&](std::span<const std::byte> piece) { out.insert(out.end(), piece.begin(), piece.end()); });
   }
 
   void encode_alone(std::size_t i) {
-    const Payload& p = payloads_[i];
-    const std::uint64_t begin = align(p);
+    const std::uint64_t begin = align(payloads_[i]);
     std::uint64_t at = begin;
+    encode(i, [&](std::span<const std::byte> piece) {
+      put(at, piece);
+      at += piece.size();
+    });
+    place(i, at - begin);
+  }
+
+  // Passes the encoded bytes to `take`.
+  template <class Take> void encode(std::size_t i, Take take) {
+    const Payload& p = payloads_[i];
     SegmentHasher hasher(p.logical_size, record_.hashes_of(i));
     Digester digest(p.digest);
     const auto encoder = take_encoder(p);
     const Sink keep = [&](std::span<const std::byte> piece) {
       if (!digest.of_decoded()) digest.update(piece);
-      put(at, piece);
-      at += piece.size();
+      take(piece);
     };
     encoder->push(std::as_bytes(std::span(p.front)), keep);
     stream(
@@ -263,7 +252,6 @@ class Writer {
         },
         &record_.casts[i]);
     encoder->finish(keep);
-    place(i, at - begin);
     record_.stored[i].digest = digest.finish();
   }
 
