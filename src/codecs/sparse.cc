@@ -36,8 +36,7 @@ bool load_index(DType dtype, const std::byte* data, std::uint64_t i, std::uint64
 
 namespace {
 
-using sparse_detail::is_index;
-using sparse_detail::load_index;
+using sparse_detail::is_index, sparse_detail::load_index;
 
 template <class Word, class Real> void add_real(std::byte* to, const std::byte* from) noexcept {
   const Real sum = std::bit_cast<Real>(base::load_le<Word>(to)) + std::bit_cast<Real>(base::load_le<Word>(from));

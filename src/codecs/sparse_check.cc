@@ -12,8 +12,7 @@
 namespace weighbridge::codecs {
 namespace {
 
-using sparse_detail::is_index;
-using sparse_detail::load_index;
+using sparse_detail::is_index, sparse_detail::load_index;
 
 std::string spell(bool non_negative, std::uint64_t value) {
   return non_negative ? fmt::format("{}", value) : fmt::format("{}", static_cast<std::int64_t>(value));

@@ -32,8 +32,7 @@
 namespace weighbridge {
 namespace {
 
-using convert::Change;
-using convert::Factor;
+using convert::Change, convert::Factor;
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
 

@@ -25,8 +25,7 @@
 namespace weighbridge::convert {
 namespace {
 
-using core::subject;
-using slm_format::Role;
+using core::subject, slm_format::Role;
 
 // What BERT's graph in llama.cpp does not compute, and no embedding needs.
 constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};

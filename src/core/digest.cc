@@ -30,8 +30,7 @@
 namespace weighbridge {
 namespace {
 
-using codecs::Digest256;
-using codecs::Sha256;
+using codecs::Digest256, codecs::Sha256;
 
 using core::begin_part, core::kLeaf, core::Leaves, core::Node, core::see, core::Seen, core::tag_of, core::tensor_node;
 // The size of one read: a leaf for every lane, hashed while it is still in the cache. Smaller tensors are read and

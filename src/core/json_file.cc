@@ -14,9 +14,7 @@
 namespace weighbridge::core {
 namespace {
 
-using wire::JsonKind;
-using wire::JsonReader;
-using wire::JsonString;
+using wire::JsonKind, wire::JsonReader, wire::JsonString;
 
 // The memory for a member besides its text. A file of 100 MB can have ten million members, so they count against
 // Limits::memory.

@@ -12,8 +12,7 @@
 namespace weighbridge::core {
 namespace {
 
-using wire::Pickle;
-using wire::PickleKind;
+using wire::Pickle, wire::PickleKind;
 
 // A file with more pickles in a row than this is reported.
 constexpr unsigned kMostInRow = 10'000;

@@ -17,8 +17,7 @@
 namespace weighbridge::core {
 namespace {
 
-using wire::JsonReader;
-using wire::JsonString;
+using wire::JsonReader, wire::JsonString;
 
 // The memory for an entry of weight_map besides the text that it points to, and for a key of metadata.
 constexpr std::uint64_t kEntryCost = 80, kMetadataCost = 256;

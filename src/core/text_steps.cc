@@ -13,8 +13,7 @@
 namespace weighbridge::core {
 namespace {
 
-using wire::JsonKind;
-using wire::JsonReader;
+using wire::JsonKind, wire::JsonReader;
 
 constexpr unsigned kMostNested = 8;        // sequences within sequences
 constexpr std::size_t kMostSteps = 64;     // of a tokenizer

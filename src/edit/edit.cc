@@ -37,8 +37,7 @@
 namespace weighbridge {
 namespace {
 
-using core::quoted;
-using edit_files::PatchedFile;
+using core::quoted, edit_files::PatchedFile;
 using Way = Edited::Way;
 
 // A file with another header: what is before it stays, what is after it moves.

@@ -16,12 +16,7 @@
 namespace weighbridge {
 namespace {
 
-using signing::Bundle;
-using signing::Listing;
-using signing::Octets;
-using signing::Piece;
-using signing::PublicKey;
-using signing::Root;
+using signing::Bundle, signing::Listing, signing::Octets, signing::Piece, signing::PublicKey, signing::Root;
 using signing::Stamp;
 using What = FileDifference::What;
 

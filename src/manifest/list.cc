@@ -15,8 +15,7 @@
 namespace weighbridge {
 namespace {
 
-using signing::Listing;
-using signing::Root;
+using signing::Listing, signing::Root;
 
 constexpr std::uint64_t kMostRanges = 1'000'000;  // of one file
 

@@ -16,8 +16,7 @@
 namespace weighbridge::tokenizers {
 namespace {
 
-using core::SplitStep;
-using core::TextStep;
+using core::SplitStep, core::TextStep;
 
 bool in_runs(std::span<const CharacterRun> runs, char32_t c) noexcept {
   const auto after = std::ranges::upper_bound(runs, c, {}, &CharacterRun::first);

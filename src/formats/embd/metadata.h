@@ -70,8 +70,7 @@ std::optional<std::string> encode_metadata(const std::vector<std::pair<std::stri
 
 // How messages of EMBD print checksums, and metadata that may be long.
 
-using core::bytes_text;
-using core::shape_text;
+using core::bytes_text, core::shape_text;
 
 inline std::string crc_text(std::uint32_t crc) { return "0x" + codecs::to_hex(crc); }
 inline std::string excerpt(std::string_view text) { return core::excerpt(text, 60); }

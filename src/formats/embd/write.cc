@@ -17,8 +17,7 @@
 namespace weighbridge::embd {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 
 // The plan reads one tensor, position_ids, because its elements decide whether dropping it is a loss (reading E14). No
 // real model has more positions than this.

@@ -22,8 +22,7 @@
 namespace weighbridge::gguf {
 namespace {
 
-using core::bytes_text;
-using core::excerpt;
+using core::bytes_text, core::excerpt;
 
 // Memory that one metadata value takes besides its bytes: entry, value, reference count. Limits::memory applies.
 constexpr std::uint64_t kKeptEntryCost = 256;

@@ -18,9 +18,7 @@ namespace weighbridge::huggingface {
 namespace {
 
 using core::excerpt, core::quoted;
-using wire::JsonKind;
-using wire::JsonReader;
-using wire::JsonString;
+using wire::JsonKind, wire::JsonReader, wire::JsonString;
 using Merge = Tokenizer::Merge;
 
 constexpr std::size_t kMostBeyond = 8, kLongestFound = 256;  // bytes of a token that texts are searched for

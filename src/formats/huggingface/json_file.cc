@@ -5,9 +5,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using wire::JsonKind;
-using wire::JsonReader;
-using wire::JsonString;
+using wire::JsonKind, wire::JsonReader, wire::JsonString;
 
 constexpr std::uint32_t kAnyDepth = 1024;  // the values have already been read under the caller's limit
 

@@ -11,12 +11,7 @@
 
 namespace weighbridge::huggingface {
 
-using core::JsonObject;
-using core::object_in;
-using core::read_object;
-using core::read_text;
-using core::report_json;
-using core::TextFile;
+using core::JsonObject, core::object_in, core::read_object, core::read_text, core::report_json, core::TextFile;
 using core::unquote;
 using Member = core::JsonMember;
 using Reading = core::JsonReading;

@@ -14,9 +14,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using wire::JsonKind;
-using wire::JsonReader;
-using wire::JsonWriter;
+using wire::JsonKind, wire::JsonReader, wire::JsonWriter;
 
 struct PoolingMode {
   std::string_view mode, key, name;  // `name`: as version 6 writes it

@@ -15,8 +15,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using wire::JsonKind;
-using wire::JsonReader;
+using wire::JsonKind, wire::JsonReader;
 
 // The parts of tokenizer.json that are used.
 struct JsonVocabulary {

@@ -7,8 +7,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using wire::JsonReader;
-using wire::JsonString;
+using wire::JsonReader, wire::JsonString;
 
 // Memory that a token takes besides its text while it is read. A file can hold a token in a few bytes.
 constexpr std::uint64_t kTokenCost = 64;

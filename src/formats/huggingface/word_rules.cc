@@ -15,9 +15,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using core::TextStep;
-using wire::JsonKind;
-using wire::JsonReader;
+using core::TextStep, wire::JsonKind, wire::JsonReader;
 
 constexpr std::uint32_t kUsualLimit = 100, kMostLimit = 1000;
 constexpr std::size_t kLongestAdded = 256;               // bytes

@@ -27,8 +27,7 @@
 namespace weighbridge::huggingface {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 
 // The metadata that transformers requires of the weights.
 constexpr std::string_view kFormatKey = "format", kFormatValue = "pt";

@@ -12,8 +12,7 @@
 namespace weighbridge::onnx {
 namespace {
 
-using core::bytes_text;
-using core::excerpt;
+using core::bytes_text, core::excerpt;
 
 // A relative path with / between names, none of which is "..". A backslash or a drive would be a path on Windows, where
 // the file may be used next.

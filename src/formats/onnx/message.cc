@@ -11,9 +11,7 @@
 namespace weighbridge::onnx {
 namespace {
 
-using core::bytes_text;
-using wire::ProtobufErrorCode;
-using wire::ProtobufWire;
+using core::bytes_text, wire::ProtobufErrorCode, wire::ProtobufWire;
 
 // Names of nested tensors repeat those of what encloses them. In files that a program wrote they take a fraction of the
 // file; so much more than the file is an attack on memory.

@@ -17,8 +17,7 @@
 
 namespace weighbridge::onnx {
 
-using wire::ProtobufField;
-using wire::ProtobufMessage;
+using wire::ProtobufField, wire::ProtobufMessage;
 
 // What a walk over a file shares.
 class Reading {

@@ -17,8 +17,7 @@
 namespace weighbridge::onnx {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 
 std::string varint(std::uint64_t value) {
   std::string out;

@@ -18,8 +18,7 @@
 namespace weighbridge::pytorch {
 namespace {
 
-using core::bytes_text;
-using wire::Pickle;
+using core::bytes_text, wire::Pickle;
 using Ref = Pickle::Ref;
 
 constexpr std::size_t kMostDims = 64;

@@ -20,9 +20,7 @@
 namespace weighbridge::pytorch {
 namespace {
 
-using core::bytes_text;
-using wire::Pickle;
-using wire::PickleKind;
+using core::bytes_text, wire::Pickle, wire::PickleKind;
 using Ref = Pickle::Ref;
 
 // What a value of a pickle is.

@@ -12,8 +12,7 @@
 namespace weighbridge::pytorch {
 namespace {
 
-using wire::Pickle;
-using wire::PickleKind;
+using wire::Pickle, wire::PickleKind;
 using Ref = Pickle::Ref;
 
 // Wrappers around a tensor (parameters, classes) nest at most this deep.

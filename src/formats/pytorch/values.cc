@@ -15,8 +15,7 @@
 namespace weighbridge::pytorch {
 namespace {
 
-using wire::Pickle;
-using wire::PickleKind;
+using wire::Pickle, wire::PickleKind;
 using Ref = Pickle::Ref;
 
 // A walk may visit this many values for each byte of the pickle, and make names and values of this many times its

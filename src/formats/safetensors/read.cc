@@ -19,8 +19,7 @@
 namespace weighbridge::safetensors {
 namespace {
 
-using core::bytes_text;
-using core::excerpt;
+using core::bytes_text, core::excerpt;
 
 using wire::JsonString;
 

@@ -26,8 +26,7 @@ void append_number(std::string& to, std::uint64_t value) {
 
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 
 class Planner {
  public:

@@ -36,8 +36,7 @@ Finding bad_value_finding(const BadValue&, const Source&, std::string_view tenso
 // The checksums of an .slm file ("File Checksum", "Tokenizer Checksum"): the seeds, and the explanation of a mismatch.
 // codecs/indexed_checksum.h has the function and describes what the specification leaves open about it.
 
-using codecs::checksum_text;
-using codecs::ChecksumForm;
+using codecs::checksum_text, codecs::ChecksumForm;
 using Checksum = codecs::IndexedChecksum;
 inline constexpr std::uint64_t kFileSeed = codecs::kSlmFileSeed;
 

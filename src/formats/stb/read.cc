@@ -20,8 +20,7 @@
 namespace weighbridge::stb {
 namespace {
 
-using core::bytes_text;
-using core::shape_text;
+using core::bytes_text, core::shape_text;
 
 // The logical axes from the outermost in storage to the innermost (reading S8). Empty for rank 0, and for a rank for
 // which the storage order is not defined.

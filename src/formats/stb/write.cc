@@ -19,8 +19,7 @@
 namespace weighbridge::stb {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 
 constexpr std::string_view kHeldDTypes = "f32, f16, i8 and i32";
 

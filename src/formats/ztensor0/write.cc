@@ -22,8 +22,7 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for an index below 2^64.

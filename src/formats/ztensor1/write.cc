@@ -24,9 +24,7 @@
 namespace weighbridge::ztensor1 {
 namespace {
 
-using core::digest_of;
-using core::indexed;
-using core::subject;
+using core::digest_of, core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for a manifest below 2^64.

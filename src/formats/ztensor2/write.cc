@@ -29,8 +29,7 @@
 namespace weighbridge::ztensor2 {
 namespace {
 
-using core::indexed;
-using core::subject;
+using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for a manifest below 2^64.

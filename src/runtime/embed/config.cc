@@ -14,8 +14,7 @@
 namespace weighbridge::bert {
 namespace {
 
-using core::shape_text;
-using embed::bad_key;
+using core::shape_text, embed::bad_key;
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight",
                            kPositions = "embeddings.position_embeddings.weight";

@@ -25,8 +25,7 @@ inline void pause() noexcept {
 #endif
 }
 
-using std::chrono::microseconds;
-using std::chrono::steady_clock;
+using std::chrono::microseconds, std::chrono::steady_clock;
 
 // Within a job the others are always close; between jobs the caller may never return.
 constexpr microseconds kWithinJob{500}, kBetweenJobs{100};

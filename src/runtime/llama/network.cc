@@ -12,10 +12,7 @@
 
 namespace weighbridge::llama {
 
-using kernels::kBlock;
-using kernels::kLanes;
-using kernels::kPanel;
-using kernels::round_up;
+using kernels::kBlock, kernels::kLanes, kernels::kPanel, kernels::round_up;
 
 // Weights of so many bytes stay in the third-level cache from token to token.
 constexpr std::size_t kCached = std::size_t{24} << 20;
