@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // extract: writes the elements of tensors to files or to standard output.
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <string>
 #include <utility>

@@ -3,7 +3,6 @@
 #include "flags.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "weighbridge/convert.h"
@@ -12,7 +11,6 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
-#include "weighbridge/open.h"
 
 namespace weighbridge::cli {
 namespace {

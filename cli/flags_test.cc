@@ -2,7 +2,6 @@
 // Tests every flag of every verb and action from the tables: parsing, checks, refusals, help, completion and manual.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>

@@ -4,7 +4,6 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <initializer_list>
 #include <system_error>
 #include <thread>
 

@@ -20,7 +20,6 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
-#include "weighbridge/text.h"
 #include "weighbridge/view.h"
 
 namespace weighbridge::cli {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // slm: maps actions to functions, which are in slm_package.cc, slm_source.cc and slm_admission.cc.
 #include <algorithm>
-#include <iterator>
 
 #include "session.h"
 #include "slm_actions.h"

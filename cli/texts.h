@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts that a verb works on: the operands after the model, or the records of --input.
 #pragma once
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 #include "chain/source_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
-#include <tuple>
 
 #include "chain/evidence.h"
 #include "chain/record.h"

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "codecs/dequant.h"
 #include "weighbridge/block_type.h"

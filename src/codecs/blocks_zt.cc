@@ -3,7 +3,6 @@
 // zt.quant_group/1 and zt.mx/1 of zTensor 2 whose groups run along the fastest dimension (readings X7, X8).
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 
 #include "codecs/blocks.h"

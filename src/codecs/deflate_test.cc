@@ -6,7 +6,6 @@
 #include <random>
 #include <string>
 
-#include "base/endian.h"
 #include "codecs/codec.h"
 #include "support/decoded.h"
 #include "support/random.h"

@@ -2,7 +2,6 @@
 // Codes of a scheme in the library's own calls. tests/cli/test_schemes.py has every layout.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include "convert/derived.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/fail.h"

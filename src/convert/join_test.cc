@@ -3,7 +3,6 @@
 // each model by the rules of its own format.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

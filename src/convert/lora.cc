@@ -3,7 +3,6 @@
 #include "weighbridge/lora.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>

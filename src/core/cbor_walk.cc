@@ -3,7 +3,6 @@
 #include "core/cbor_walk.h"
 
 #include <functional>
-#include <numeric>
 #include <utility>
 
 #include "core/rules.h"

@@ -2,7 +2,6 @@
 // Base of walkers over an index in CBOR, for all generations of zTensor: reading items and the fields that they share,
 // reporting invalid CBOR, stopping. Formats own the keys and their meaning.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>

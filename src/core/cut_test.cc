@@ -11,7 +11,6 @@
 #include "base/endian.h"
 #include "core/draft.h"
 #include "core/extents.h"
-#include "core/work.h"
 #include "support/format_testing.h"
 #include "weighbridge/source.h"
 

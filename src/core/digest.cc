@@ -3,7 +3,6 @@
 // reading, the tree and the division of work; digest_nodes.h has the bodies of nodes.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "codecs/codec.h"
 #include "weighbridge/model.h"

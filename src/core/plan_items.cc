@@ -2,9 +2,6 @@
 // Items of a plan. Subjects are formatted only if there is an item, so most tensors need no allocation.
 #include "core/plan_items.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "core/extents.h"

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "codecs/codec.h"

@@ -3,7 +3,6 @@
 #include "core/text_steps.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/utf8.h"

@@ -4,7 +4,6 @@
 #include "core/zip.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/checked.h"

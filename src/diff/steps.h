@@ -2,7 +2,6 @@
 // The steps of diff(), which are one source each: which tensors correspond, how metadata differ, how elements differ.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -14,7 +14,6 @@
 #include <csignal>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include "base/checked.h"
 #include "base/endian.h"

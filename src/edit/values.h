@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metadata values from text: the types that can be asked for, and the type that a value gets from the one it replaces.
 #pragma once
-#include <optional>
 #include <string_view>
 
 #include "weighbridge/edit.h"

@@ -3,7 +3,6 @@
 // statement (JSON) with the manifest. Owns the grammar of the three, and which names of files are harmless. Sections
 // are those of the OMS specification 1.0.
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "codecs/checksum.h"
-#include "wire/base64.h"
 
 namespace weighbridge::signing {
 namespace {

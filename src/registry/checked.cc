@@ -10,7 +10,6 @@
 #include "core/part_digest.h"
 #include "core/payload.h"
 #include "core/rules.h"
-#include "core/words.h"
 
 namespace weighbridge::registry {
 namespace {

@@ -2,8 +2,6 @@
 // A Llama's tokenizer.json: tokens, merges and special tokens, and the findings for steps that merges cannot express.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "support/tiny_folders.h"
 #include "weighbridge/verify.h"
 

@@ -2,8 +2,6 @@
 // Writes elements of a tensor as streams and files.
 #include "weighbridge/extract.h"
 
-#include <iterator>
-#include <ranges>
 #include <utility>
 
 #include "base/checked.h"

@@ -2,7 +2,6 @@
 // Members that several results share.
 #pragma once
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include "schemes/table.h"
 
 #include <algorithm>
-#include <array>
 
 namespace weighbridge::schemes {
 namespace {

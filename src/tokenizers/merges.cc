@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "base/utf8.h"
 

@@ -2,10 +2,8 @@
 // The CBOR reader against RFC 8949's Appendix A, its error table and hostile bytes; the writer against the reader.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON strings and numbers, for JsonWriter and for code that writes a single one.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 

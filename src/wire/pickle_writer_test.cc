@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "support/pickles.h"
 #include "wire/pickle.h"
 

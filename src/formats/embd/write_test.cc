@@ -2,7 +2,6 @@
 // Writing: the sections, the blockers, losses and changes, and the round trip.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 

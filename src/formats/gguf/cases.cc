@@ -2,7 +2,6 @@
 // The corpus of GGUF: for each rule the smallest file that breaks it, and valid files of every kind. The files are
 // built by hand, because they have to state what no writer states.
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 #include <vector>

@@ -8,7 +8,6 @@
 //   array: u32 type of its elements | u64 count | elements
 //   info:  text name | u32 rank | u64 dimension, fastest first | u32 element type | u64 offset in data
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 // A header for tensors that stay where they are: version, order and tensor infos are those of the file, names and
 // metadata those of the edited model. Zeros fill up to the alignment, and the key kPadding fills any further room.
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>

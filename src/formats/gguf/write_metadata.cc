@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/endian.h"
-#include "base/utf8.h"
 #include "core/plan_text.h"
 #include "formats/gguf/layout.h"
 

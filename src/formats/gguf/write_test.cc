@@ -2,7 +2,6 @@
 // What the writer of GGUF keeps, changes and refuses.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>

@@ -3,8 +3,6 @@
 // extension.
 #include "formats/hdf5/format.h"
 
-#include <algorithm>
-
 #include "core/zip.h"
 #include "formats/hdf5/file.h"
 #include "formats/hdf5/layout.h"

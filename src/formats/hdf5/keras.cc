@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A .keras archive to Model: its member model.weights.h5 is walked where it lies, and the configuration becomes
 // attributes.
-#include <optional>
 #include <string>
 
-#include "base/utf8.h"
 #include "core/plan_text.h"
 #include "core/rules.h"
 #include "core/words.h"

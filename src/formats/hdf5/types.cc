@@ -2,9 +2,6 @@
 // Reads datatypes and dataspaces.
 #include "formats/hdf5/types.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace weighbridge::hdf5 {
 namespace {
 

@@ -3,7 +3,6 @@
 // and IV.A.2.d.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,11 +2,9 @@
 // Reads the BPE tokenizer of a Llama folder from tokenizer.json into a Tokenizer that encodes the same way, by its
 // merges (readings M11, M14) and the rules beside them, or into the nearest one, with a description of the difference.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/tokenizer_rules.h"

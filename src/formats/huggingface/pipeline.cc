@@ -2,7 +2,6 @@
 // Reads the steps of the normalizer, then those of the pre-tokenizer.
 #include "formats/huggingface/pipeline.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include "formats/huggingface/settings.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content rule of llama2.c checkpoints: every value is finite. Reports the first bad value of each tensor.
-#include <algorithm>
 #include <mutex>
 #include <vector>
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "formats/llama2c/format.h"
 #include "support/format_testing.h"

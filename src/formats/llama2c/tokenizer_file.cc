@@ -3,10 +3,8 @@
 #include "formats/llama2c/format.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <span>
 #include <utility>
 

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "base/endian.h"
 #include "formats/numpy/layout.h"
 
 namespace weighbridge::numpy {

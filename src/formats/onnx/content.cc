@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "base/checked.h"

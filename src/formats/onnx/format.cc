@@ -2,7 +2,6 @@
 // The descriptor of ONNX. The format has no magic number: a file is known by the fields at its beginning.
 #include "formats/onnx/format.h"
 
-#include <algorithm>
 #include <array>
 
 #include "core/format_options.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/endian.h"
 #include "formats/onnx/format.h"
 #include "support/format_testing.h"
 

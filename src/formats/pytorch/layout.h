@@ -3,7 +3,6 @@
 // rebuild tensors. Source: torch/serialization.py, torch/_utils.py, torch/_tensor.py and
 // torch/_weights_only_unpickler.py of PyTorch 2.15, and caffe2/serialize/inline_container.cc.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 // Reads the calls that rebuild tensors.
 #include "formats/pytorch/rebuild.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"

@@ -3,7 +3,6 @@
 // positive. Each byte is checked once per rule, however many directory entries refer to it (reading G13). Only the
 // first bad value of a range is reported.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>

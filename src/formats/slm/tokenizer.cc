@@ -3,7 +3,6 @@
 #include "formats/slm/header.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <tuple>
 #include <vector>

@@ -2,10 +2,8 @@
 // Writing: bytes, known sizes, quantization, grouped queries, blockers and losses.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
-#include "base/endian.h"
 #include "codecs/quantize.h"
 #include "core/compare.h"
 #include "support/items.h"

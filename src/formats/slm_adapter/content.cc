@@ -3,7 +3,6 @@
 // ascending element numbers and zero padding.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <mutex>
 #include <string>
 #include <vector>

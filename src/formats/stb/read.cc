@@ -5,7 +5,6 @@
 #include <array>
 #include <bitset>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "base/checked.h"

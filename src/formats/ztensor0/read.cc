@@ -2,7 +2,6 @@
 // zTensor 0.1 to Model: the one walker behind open and verify. It reads the index in one pass, with keys in any order,
 // and hands each tensor's map to the Judge. Maps that break a rule are left out. If the index cannot be read to its
 // end, the model is empty.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>

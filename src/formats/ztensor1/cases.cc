@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The corpus of zTensor 1.x: at least one small file for each rule, and valid files of every layout. They are built
 // with a few helpers that write any CBOR, valid or not.
-#include <array>
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -3,7 +3,6 @@
 #include "formats/ztensor1/format.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/content.h"
 #include "core/format_options.h"

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/checked.h"
 #include "core/cbor_judge.h"

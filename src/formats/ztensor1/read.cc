@@ -2,7 +2,6 @@
 // zTensor 1.x to Model: the one walker behind open and verify. It reads the manifest in one pass, with keys in any
 // order, and hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read to
 // its end, the model is empty.
-#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>

@@ -2,10 +2,8 @@
 // What quantized profiles are in the model, and back: block types with the attributes that other containers have for
 // them. A tensor that comes from zTensor 1.x, SLM or GGUF is the same tensor after zTensor 2.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "weighbridge/model.h"

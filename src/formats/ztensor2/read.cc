@@ -4,7 +4,6 @@
 // to its end, the model is empty.
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,7 +6,6 @@
 
 #include "core/part_digest.h"
 #include "formats/ztensor2/format.h"
-#include "formats/ztensor2/layout.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::ztensor2 {

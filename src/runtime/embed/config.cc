@@ -3,7 +3,6 @@
 #include "runtime/embed/config.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/checked.h"
 #include "base/fail.h"

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>

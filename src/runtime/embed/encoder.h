@@ -3,7 +3,6 @@
 // a crew of threads shares a batch; leaves forming batches to bert.cc. pool.cc makes the vectors of tokens one.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <span>
 #include <vector>

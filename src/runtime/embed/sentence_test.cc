@@ -2,7 +2,6 @@
 // Poolings beside their definitions, over the tokens after a prompt.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <vector>
 
 #include "runtime/embed/encoder.h"

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <vector>
 
 #if defined(__x86_64__)

@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "codecs/small_float.h"

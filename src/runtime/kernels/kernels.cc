@@ -3,7 +3,6 @@
 #include "runtime/kernels/kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/cpu.h"

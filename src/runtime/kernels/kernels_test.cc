@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // For each rule a small module with its sidecar and files, built in code, and a folder in memory for them. For tests
 // and fuzzers only.
 #pragma once
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>

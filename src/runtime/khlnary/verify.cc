@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks everything about a module that can be known without running it. Follows both ways of every condition; leaves
 // what depends on a run (the stack, its limits) to run.cc.
-#include <array>
 #include <bitset>
 #include <utility>
 

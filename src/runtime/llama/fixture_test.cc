@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "support/temporary_folder.h"
-#include "weighbridge/hash.h"
-#include "weighbridge/open.h"
 #include "weighbridge/slm.h"
 #include "weighbridge/verify.h"
 
