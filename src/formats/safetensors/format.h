@@ -25,8 +25,9 @@ core::WriteLayout layout_files(const Model&, const Options&);
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 
-// Appends a number of a header, in decimal.
-void append_number(std::string& to, std::uint64_t value);
+// Parts of a header: texts under __metadata__, nothing for none; one tensor's entry, its offsets from the data on.
+void append_metadata(std::string& json, std::span<const std::pair<std::string_view, std::string>> texts);
+void append_entry(std::string& json, const Tensor&, std::string_view dtype, std::uint64_t begin, std::uint64_t end);
 
 // Warns about a shard that is opened by itself although its index lies beside it.
 void remark(const Place&, const Context&, core::Findings&, core::Draft&);

@@ -18,10 +18,55 @@
 #include "wire/json_writer.h"
 
 namespace weighbridge::safetensors {
+namespace {
 
 void append_number(std::string& to, std::uint64_t value) {
   char digits[20];
   to.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+}  // namespace
+
+void append_metadata(std::string& json, std::span<const std::pair<std::string_view, std::string>> texts) {
+  if (texts.empty()) return;
+  wire::append_json_string(json, kMetadata);
+  char between = '{';
+  json += ':';
+  for (const auto& [key, text] : texts) {
+    json += std::exchange(between, ',');
+    wire::append_json_string(json, key);
+    json += ':';
+    wire::append_json_string(json, text);
+  }
+  json += '}';
+}
+
+void append_entry(std::string& json, const Tensor& tensor, std::string_view dtype, std::uint64_t begin,
+                  std::uint64_t end) {
+  if (json.size() > 1) json += ',';
+  wire::append_json_string(json, tensor.name());
+  json += ":{\"dtype\":";
+  wire::append_json_string(json, dtype);
+  json += ",\"shape\":[";
+  bool first = true;
+  for (const std::uint64_t dim : tensor.shape()) {
+    if (!std::exchange(first, false)) json += ',';
+    append_number(json, dim);
+  }
+  json += "],\"data_offsets\":[";
+  append_number(json, begin);
+  json += ',';
+  append_number(json, end);
+  json += ']';
+  for (const auto& [key, value] : tensor.extra()) {  // from another safetensors file, verbatim
+    if (value.grammar() != "json") continue;
+    const auto raw = value.bytes();
+    json += ',';
+    wire::append_json_string(json, key);
+    json += ':';
+    json.append(reinterpret_cast<const char*>(raw.data()), raw.size());
+  }
+  json += '}';
 }
 
 namespace {
@@ -53,7 +98,7 @@ class Planner {
     core::drop_extra(ledger_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     name_aliases();
-    append_metadata();
+    begin_header();
   }
 
   DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
@@ -208,7 +253,7 @@ class Planner {
         ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
         return;
       }
-      append_entry(tensor, dtype, at, *end);
+      append_entry(json_, tensor, kDTypes[dtype_rank(dtype)].name, at, *end);
       out.payloads.push_back(core::dense_payload(out, tensor, dtype, size));
       out.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
       at = *end;
@@ -216,12 +261,8 @@ class Planner {
     finish_header(at, out);
   }
 
-  void append_separator() {
-    if (json_.size() > 1) json_ += ',';
-  }
-
   // The beginning of the header, the same for every shard.
-  void append_metadata() {
+  void begin_header() {
     metadata_ = "{";
     std::vector<std::pair<std::string_view, std::string>> entries;
     for (const auto& [key, value] : model_.attributes()) {
@@ -235,46 +276,8 @@ class Planner {
         ledger_.lose(LossKind::attribute_type, where, core::type_text(value), "text");
       entries.emplace_back(key, std::move(text));
     }
-    if (entries.empty()) return;
     std::sort(entries.begin(), entries.end());
-    wire::append_json_string(metadata_, kMetadata);
-    char between = '{';
-    metadata_ += ':';
-    for (const auto& [key, text] : entries) {
-      metadata_ += between;
-      between = ',';
-      wire::append_json_string(metadata_, key);
-      metadata_ += ':';
-      wire::append_json_string(metadata_, text);
-    }
-    metadata_ += '}';
-  }
-
-  void append_entry(const Tensor& tensor, DType dtype, std::uint64_t begin, std::uint64_t end) {
-    append_separator();
-    wire::append_json_string(json_, tensor.name());
-    json_ += ":{\"dtype\":\"";
-    json_ += kDTypes[dtype_rank(dtype)].name;
-    json_ += "\",\"shape\":[";
-    bool first = true;
-    for (const std::uint64_t dim : tensor.shape()) {
-      if (!std::exchange(first, false)) json_ += ',';
-      append_number(json_, dim);
-    }
-    json_ += "],\"data_offsets\":[";
-    append_number(json_, begin);
-    json_ += ',';
-    append_number(json_, end);
-    json_ += ']';
-    for (const auto& [key, value] : tensor.extra()) {  // from another safetensors file, verbatim
-      if (value.grammar() != "json") continue;
-      const auto raw = value.bytes();
-      json_ += ',';
-      wire::append_json_string(json_, key);
-      json_ += ':';
-      json_.append(reinterpret_cast<const char*>(raw.data()), raw.size());
-    }
-    json_ += '}';
+    append_metadata(metadata_, entries);
   }
 
   void finish_header(std::uint64_t data_size, core::WriteLayout& out) {
