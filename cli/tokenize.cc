@@ -30,8 +30,7 @@ class Printer {
   explicit Printer(Session& session) : session_(session) {
     json_.begin_object();
     json_.member("schema", std::uint64_t{kJsonSchema});
-    json_.key("inputs");
-    json_.begin_array();
+    json_.key("inputs").begin_array();
   }
 
   void print(const TokenizedText& text) { session_.json ? print_json(text) : print_lines(text); }

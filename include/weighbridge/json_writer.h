@@ -30,8 +30,8 @@ class JsonWriter {
   void end_object() { end('}'); }      ///< Closes what begin_object() opened.
   void begin_array() { begin('['); }   ///< Write the elements next, then end_array().
   void end_array() { end(']'); }       ///< Closes what begin_array() opened.
-  /// Inside an object only; the member's value follows.
-  void key(std::string_view name);
+  /// Inside an object only; the member's value follows: key("size").u64(3).
+  JsonWriter& key(std::string_view name);
 
   void string(std::string_view text);  ///< A string.
   void u64(std::uint64_t value);       ///< All digits of it.

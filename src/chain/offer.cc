@@ -49,8 +49,7 @@ void write_answer(wire::JsonWriter& out, std::string_view key, const std::string
                   const std::optional<Finding>& why_not) {
   out.begin_object();
   out.member(key, name);
-  out.key(said);
-  out.boolean(!why_not);
+  out.key(said).boolean(!why_not);
   out.key("finding");
   why_not ? out.raw(weighbridge::to_json(*why_not)) : out.null();
   out.end_object();
@@ -60,12 +59,10 @@ std::string to_json(const Offers& offers) {
   wire::JsonWriter out(wire::JsonWriter::Style::shown);
   out.begin_object();
   out.member("schema", std::uint64_t{kJsonSchema});
-  out.key("checks");
-  out.begin_array();
+  out.key("checks").begin_array();
   for (const Offers::Check& check : offers.checks) write_answer(out, "step", check.step, "passed", check.why_not);
   out.end_array();
-  out.key("adapters");
-  out.begin_array();
+  out.key("adapters").begin_array();
   for (const Offers::Adapter& one : offers.adapters) write_answer(out, "path", one.path, "offered", one.why_not);
   out.end_array();
   out.end_object();

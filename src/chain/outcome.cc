@@ -22,21 +22,17 @@ std::string to_json(std::string_view step, const Record& record, const Outcome& 
   out.begin_object();
   out.member("schema", std::uint64_t{kJsonSchema});
   out.member("step", step);
-  out.key("passed");
-  out.boolean(outcome.passed);
-  out.key("record");
-  out.begin_object();
+  out.key("passed").boolean(outcome.passed);
+  out.key("record").begin_object();
   out.key("path");
   if (outcome.path.empty())
     out.null();
   else
     out.string(printable(outcome.path));
   out.member("sha256", outcome.sha256);
-  out.key("fields");
-  out.raw(record.json());
+  out.key("fields").raw(record.json());
   out.end_object();
-  out.key("findings");
-  out.begin_array();
+  out.key("findings").begin_array();
   for (const Finding& finding : outcome.report.findings()) out.raw(weighbridge::to_json(finding));
   out.end_array();
   out.end_object();

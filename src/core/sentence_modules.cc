@@ -51,27 +51,19 @@ std::string text_of(const std::vector<SentenceModule>& modules) {
   out.begin_array();
   for (const SentenceModule& each : modules) {
     out.begin_object();
-    out.key("type");
-    out.string(kTypes[static_cast<std::size_t>(each.type)]);
+    out.key("type").string(kTypes[static_cast<std::size_t>(each.type)]);
     if (each.type != Type::normalize) {
-      out.key("path");
-      out.string(each.path);
+      out.key("path").string(each.path);
     }
     if (each.type == Type::dense) {
-      out.key("inputs");
-      out.u64(each.inputs);
-      out.key("outputs");
-      out.u64(each.outputs);
-      out.key("bias");
-      out.boolean(each.bias);
-      out.key("residual");
-      out.boolean(each.residual);
-      out.key("activation");
-      out.string(each.activation);
+      out.key("inputs").u64(each.inputs);
+      out.key("outputs").u64(each.outputs);
+      out.key("bias").boolean(each.bias);
+      out.key("residual").boolean(each.residual);
+      out.key("activation").string(each.activation);
     }
     if (each.type == Type::weighted_layers) {
-      out.key("first_layer");
-      out.u64(each.first_layer);
+      out.key("first_layer").u64(each.first_layer);
     }
     out.end_object();
   }

@@ -111,12 +111,9 @@ class Parser {
 std::string tokenizer_to_json(const Tokenizer& tokenizer) {
   wire::JsonWriter out(wire::JsonWriter::Style::compact);
   out.begin_object();
-  out.key("kind");
-  out.string(kKinds[static_cast<std::size_t>(tokenizer.kind)]);
-  out.key("vocab_size");
-  out.u64(tokenizer.vocab_size);
-  out.key("tokens");
-  out.begin_array();
+  out.key("kind").string(kKinds[static_cast<std::size_t>(tokenizer.kind)]);
+  out.key("vocab_size").u64(tokenizer.vocab_size);
+  out.key("tokens").begin_array();
   for (std::size_t i = 0; i < tokenizer.tokens.size(); ++i) {
     const std::string_view token = tokenizer.tokens[i];
     if (base::is_utf8(token)) {
@@ -124,20 +121,17 @@ std::string tokenizer_to_json(const Tokenizer& tokenizer) {
       continue;
     }
     out.begin_object();
-    out.key("bytes");
-    out.bytes(std::as_bytes(std::span(token)));
+    out.key("bytes").bytes(std::as_bytes(std::span(token)));
     out.end_object();
   }
   out.end_array();
   if (!tokenizer.ids.empty()) {
-    out.key("ids");
-    out.begin_array();
+    out.key("ids").begin_array();
     for (const std::uint32_t id : tokenizer.ids) out.u64(id);
     out.end_array();
   }
   if (!tokenizer.merges.empty()) {
-    out.key("merges");
-    out.begin_array();
+    out.key("merges").begin_array();
     for (const auto& merge : tokenizer.merges) {
       out.begin_array();
       for (const std::uint32_t field : {merge.left, merge.right, merge.output, merge.rank}) out.u64(field);
@@ -146,11 +140,9 @@ std::string tokenizer_to_json(const Tokenizer& tokenizer) {
     out.end_array();
   }
   if (!tokenizer.special.empty()) {
-    out.key("special");
-    out.begin_object();
+    out.key("special").begin_object();
     for (const auto& [key, id] : tokenizer.special) {
-      out.key(key);
-      out.u64(id);
+      out.key(key).u64(id);
     }
     out.end_object();
   }

@@ -122,21 +122,18 @@ void write_ids(wire::JsonWriter& out, const std::vector<std::uint32_t>& ids) {
 void write_word_pieces(wire::JsonWriter& out, const TokenizerRules& rules) {
   for (const auto& [key, raw] : {std::pair{kNormalizer, &rules.normalizer}, {kPreTokenizer, &rules.pre_tokenizer}}) {
     if (raw->empty()) continue;
-    out.key(key);
-    out.raw(*raw);
+    out.key(key).raw(*raw);
   }
   if (rules.word_limit) out.member(kWordLimit, std::uint64_t{*rules.word_limit});
   if (rules.prefix) out.member(kPrefix, *rules.prefix);
   if (rules.frame) {
-    out.key(kFrame);
-    out.begin_array();
+    out.key(kFrame).begin_array();
     write_ids(out, rules.frame->before);
     write_ids(out, rules.frame->after);
     out.end_array();
   }
   if (!rules.added) return;
-  out.key(kAdded);
-  out.begin_array();
+  out.key(kAdded).begin_array();
   for (const AddedToken& token : *rules.added) {
     std::uint32_t flags = 0;
     for (std::size_t i = 0; i < std::size(kAddedFlags); ++i) flags |= token.*kAddedFlags[i] ? 1U << i : 0U;
@@ -154,8 +151,7 @@ std::string text_of(const TokenizerRules& rules) {
   for (const Flag& flag : kFlags)
     if (rules.*flag.member) out.flag(flag.key, true);
   if (!rules.words.empty()) {
-    out.key(kWords);
-    out.begin_array();
+    out.key(kWords).begin_array();
     for (const std::string& one : rules.words) out.string(one);
     out.end_array();
   }

@@ -103,11 +103,9 @@ void Memory::write(const std::string& path) const {
   const auto number = [&](std::int64_t value) { out.u64(static_cast<std::uint64_t>(value)); };
   out.begin_object();
   out.member("schema", kSchema);
-  out.key("files");
-  out.begin_object();
+  out.key("files").begin_object();
   for (const auto& [file, known] : next_) {
-    out.key(file);
-    out.begin_array();
+    out.key(file).begin_array();
     for (const std::uint64_t value : {known.stamp.device, known.stamp.inode, known.stamp.size}) out.u64(value);
     for (const std::int64_t value :
          {known.stamp.modified, known.stamp.modified_ns, known.stamp.changed, known.stamp.changed_ns})

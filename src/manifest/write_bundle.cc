@@ -78,18 +78,15 @@ namespace {
 
 void write_note(JsonWriter& out, const ManifestNote& note, bool of_file) {
   if (!of_file && note.format.empty()) return;
-  out.key("annotations");
-  out.begin_object();
-  out.key(kOurs);
-  out.begin_object();
+  out.key("annotations").begin_object();
+  out.key(kOurs).begin_object();
   if (of_file) out.member("size", note.size);
   if (!note.format.empty()) {
     out.member("format", note.format);
     out.member("content_digest", note.content_digest.text());
   }
   if (!note.tensors.empty()) {
-    out.key("tensors");
-    out.begin_object();
+    out.key("tensors").begin_object();
     for (const auto& [name, digest] : note.tensors) out.member(name, digest.text());
     out.end_object();
   }
@@ -108,22 +105,18 @@ std::string statement_text(const Manifest& manifest) {
   JsonWriter out(JsonWriter::Style::compact);
   out.begin_object();
   out.member("_type", kStatementType);
-  out.key("subject");
-  out.begin_array();
+  out.key("subject").begin_array();
   out.begin_object();
   out.member("name", manifest.name);
-  out.key("digest");
-  out.begin_object();
+  out.key("digest").begin_object();
   out.member("sha256", codecs::to_hex(root.finish()));
   out.end_object();
   write_note(out, {.format = manifest.format, .content_digest = manifest.content_digest}, false);
   out.end_object();
   out.end_array();
   out.member("predicateType", kPredicate);
-  out.key("predicate");
-  out.begin_object();
-  out.key("resources");
-  out.begin_array();
+  out.key("predicate").begin_object();
+  out.key("resources").begin_array();
   for (const auto& [name, entry] : resources) {
     out.begin_object();
     out.member("name", name);
@@ -134,16 +127,14 @@ std::string statement_text(const Manifest& manifest) {
     out.end_object();
   }
   out.end_array();
-  out.key("serialization");
-  out.begin_object();
+  out.key("serialization").begin_object();
   out.member("method", manifest.shard_size > 0 ? "shards" : "files");
   out.member("hash_type", "sha256");
   if (manifest.shard_size > 0) out.member("shard_size", manifest.shard_size);
   out.flag("allow_symlinks", manifest.allow_symlinks);
   std::set<std::string, std::less<>> ignored = always_ignored();
   ignored.insert(manifest.ignored.begin(), manifest.ignored.end());
-  out.key("ignore_paths");
-  out.begin_array();
+  out.key("ignore_paths").begin_array();
   for (const std::string& each : ignored) out.string(each);
   out.end_array();
   out.end_object();
@@ -156,42 +147,32 @@ std::string bundle_text(std::string_view payload, const Signed* signature) {
   JsonWriter out(JsonWriter::Style::compact);
   out.begin_object();
   out.member("mediaType", kMediaType);
-  out.key("verificationMaterial");
-  out.begin_object();
+  out.key("verificationMaterial").begin_object();
   if (signature != nullptr && signature->chain.empty()) {
-    out.key("publicKey");
-    out.begin_object();
+    out.key("publicKey").begin_object();
     out.member("hint", signature->fingerprint);
     out.end_object();
   } else if (signature != nullptr) {
-    out.key("x509CertificateChain");
-    out.begin_object();
-    out.key("certificates");
-    out.begin_array();
+    out.key("x509CertificateChain").begin_object();
+    out.key("certificates").begin_array();
     for (const Octets& each : signature->chain) {
       out.begin_object();
-      out.key("rawBytes");
-      out.bytes(each);
+      out.key("rawBytes").bytes(each);
       out.end_object();
     }
     out.end_array();
     out.end_object();
   }
-  out.key("tlogEntries");
-  out.begin_array();
+  out.key("tlogEntries").begin_array();
   out.end_array();
   out.end_object();
-  out.key("dsseEnvelope");
-  out.begin_object();
-  out.key("payload");
-  out.bytes(std::as_bytes(std::span(payload)));
+  out.key("dsseEnvelope").begin_object();
+  out.key("payload").bytes(std::as_bytes(std::span(payload)));
   out.member("payloadType", kPayloadType);
-  out.key("signatures");
-  out.begin_array();
+  out.key("signatures").begin_array();
   if (signature != nullptr) {
     out.begin_object();
-    out.key("sig");
-    out.bytes(signature->signature);
+    out.key("sig").bytes(signature->signature);
     out.member("keyid", "");
     out.end_object();
   }

@@ -27,8 +27,7 @@ template <class Enum> void names(JsonWriter& out, std::string_view key, std::spa
 }
 
 void attributes(JsonWriter& out, Attributes entries) {
-  out.key("attributes");
-  out.begin_object();
+  out.key("attributes").begin_object();
   for (const auto& [key, value] : entries) {
     out.key(key);
     core::write_value(out, value);
@@ -53,8 +52,7 @@ void finding(JsonWriter& out, const Finding& f) {
   out.key("found");
   pair ? out.string(f.found) : out.null();
   if (f.hint.what != Hint::What::none) {
-    out.key("hint");
-    out.begin_object();
+    out.key("hint").begin_object();
     member(out, "what", name(f.hint.what));
     member(out, "name", f.hint.name);
     text_or_null(out, "value", f.hint.value);
@@ -98,8 +96,7 @@ void stats(JsonWriter& out, const Stats& s) {
   s.min.kind() == Value::Kind::null ? out.null() : out.number(s.mean);
   if (!s.histogram.counts.empty()) {
     results::number(out, "std", s.std);
-    out.key("histogram");
-    out.begin_object();
+    out.key("histogram").begin_object();
     histogram_members(out, s.histogram);
     out.end_object();
     member(out, "outliers", s.outliers);
@@ -142,8 +139,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   if (t.has_shape()) {
     shape(out, t.shape());
   } else {
-    out.key("shape");
-    out.null();
+    out.key("shape").null();
   }
   member(out, "layout", t.layout_name());
   if (const BlockTypeInfo* type = t.block_type()) member(out, "block_type", type->id);
@@ -152,8 +148,7 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
   if (reason) member(out, "reason", reason->message);
   const auto scheme = scheme_of(t);
   if (scheme) {
-    out.key("scheme");
-    out.begin_object();
+    out.key("scheme").begin_object();
     member(out, "id", scheme->id);
     member(out, "name", scheme->name);
     flag(out, "codes", scheme->codes);
@@ -169,14 +164,12 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
 }
 
 void tokenizer(JsonWriter& out, const Tokenizer& t) {
-  out.key("tokenizer");
-  out.begin_object();
+  out.key("tokenizer").begin_object();
   member(out, "kind", name(t.kind));
   member(out, "vocab_size", std::uint64_t{t.vocab_size});
   member(out, "tokens", std::uint64_t{t.tokens.size()});
   member(out, "merges", std::uint64_t{t.merges.size()});
-  out.key("special");
-  out.begin_object();
+  out.key("special").begin_object();
   for (const auto& [key, id] : t.special) member(out, key, std::uint64_t{id});
   out.end_object();
   out.end_object();
@@ -184,8 +177,7 @@ void tokenizer(JsonWriter& out, const Tokenizer& t) {
 
 void checksums(JsonWriter& out, const Model& model) {
   if (!model.checksums().empty()) {
-    out.key("checksums");
-    out.begin_object();
+    out.key("checksums").begin_object();
     for (const auto& [name, value] : model.checksums()) member(out, name, value);
     out.end_object();
   }
@@ -256,8 +248,7 @@ void format(JsonWriter& out, const FormatInfo& f) {
   flag(out, "reads", f.reads);
   flag(out, "writes", f.writes);
   flag(out, "folder", f.folder);
-  out.key("holds");
-  out.begin_object();
+  out.key("holds").begin_object();
   names(out, "dtypes", f.holds.dtypes);
   names(out, "layouts", f.holds.layouts);
   names(out, "encodings", f.holds.encodings);
@@ -445,13 +436,11 @@ std::string version_to_json(std::string_view sandbox) {
   member(out, "version", version());
   member(out, "commit", commit());
   member(out, "compiler", compiler());
-  out.key("libraries");
-  out.begin_object();
+  out.key("libraries").begin_object();
   for (const Library& library : libraries()) member(out, library.name, library.version);
   out.end_object();
   if (!sandbox.empty()) member(out, "sandbox", sandbox);
-  out.key("paths");
-  out.begin_object();
+  out.key("paths").begin_object();
   for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);
   out.end_object();
   out.end_object();

@@ -21,8 +21,7 @@ void text_or_null(JsonWriter& out, std::string_view key, std::string_view text, 
 }
 
 void side(JsonWriter& out, std::string_view key, std::string_view path, const Model& model) {
-  out.key(key);
-  out.begin_object();
+  out.key(key).begin_object();
   out.member("path", path);
   out.member("format", model.format());
   out.member(results::kTensors, std::uint64_t{model.size()});
@@ -47,8 +46,7 @@ void number(JsonWriter& out, std::string_view key, double value) {
 }
 
 void values(JsonWriter& out, const ValueDiff& v) {
-  out.key("values");
-  out.begin_object();
+  out.key("values").begin_object();
   out.member("elements", v.elements);
   out.member("changed", v.changed);
   out.member("beyond", v.beyond);
@@ -71,8 +69,7 @@ void tensor(JsonWriter& out, const TensorDiff& t) {
   tensor_side(out, "a", t.verdict != Verdict::only_b, t.name_a, t.type_a, t.shape_a);
   tensor_side(out, "b", t.verdict != Verdict::only_a, t.name_b, t.type_b, t.shape_b);
   if (t.verdict != Verdict::only_a && t.verdict != Verdict::only_b) out.member("by", name(t.by));
-  out.key("changes");
-  out.begin_array();
+  out.key("changes").begin_array();
   for (const auto& [is, what] :
        {std::pair(t.renamed, "renamed"), std::pair(t.reshaped, "reshaped"), std::pair(t.transposed, "transposed"),
         std::pair(t.permuted, "permuted"), std::pair(t.recast, "recast"), std::pair(t.changed, "changed"),

@@ -22,11 +22,9 @@ std::string to_json(std::string_view path, const Explanation& found) {
     out.end_object();
   });
   out.member("left_out", found.left_out);
-  out.key("bytes");
-  out.begin_object();
+  out.key("bytes").begin_object();
   out.member("offset", found.bytes_at);
-  out.key("data");
-  out.bytes(found.bytes);
+  out.key("data").bytes(found.bytes);
   out.end_object();
   results::list(out, "findings", found.findings, [&](const Finding& finding) { out.raw(to_json(finding)); });
   out.end_object();

@@ -62,8 +62,7 @@ std::string to_json(std::string_view path, std::string_view manifest, const Mani
     if (each.compared) {
       texts(out, results::kTensors, each.tensors);
     } else {
-      out.key(results::kTensors);
-      out.null();
+      out.key(results::kTensors).null();
     }
     out.end_object();
   });

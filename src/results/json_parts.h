@@ -18,10 +18,7 @@ inline void text_or_null(JsonWriter& out, std::string_view key, std::string_view
   out.key(key);
   text.empty() ? out.null() : out.string(text);
 }
-template <class Number> void number(JsonWriter& out, std::string_view key, Number value) {
-  out.key(key);
-  out.number(value);
-}
+template <class Number> void number(JsonWriter& out, std::string_view key, Number value) { out.key(key).number(value); }
 inline void number_or_null(JsonWriter& out, std::string_view key, const std::optional<std::uint64_t>& number) {
   out.key(key);
   number ? out.u64(*number) : out.null();
@@ -39,8 +36,7 @@ inline void begin(JsonWriter& out, std::string_view path) {
 }
 // A member that is a list; `write(item)` writes each item.
 template <class Items, class Write> void list(JsonWriter& out, std::string_view key, const Items& items, Write write) {
-  out.key(key);
-  out.begin_array();
+  out.key(key).begin_array();
   for (const auto& item : items) write(item);
   out.end_array();
 }

@@ -121,11 +121,12 @@ void JsonWriter::end(char bracket) {
   out_.push_back(bracket);
 }
 
-void JsonWriter::key(std::string_view name) {
+JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
   append(name);
   out_ += style_ == Style::indented ? ": " : ":";
   after_key_ = true;
+  return *this;
 }
 
 void JsonWriter::string(std::string_view text) {

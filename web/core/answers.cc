@@ -72,8 +72,7 @@ val answer_value(std::string_view path, const std::function<val()>& work) {
 }
 
 void add_findings(JsonWriter& out, const Report& report) {
-  out.key("findings");
-  out.begin_array();
+  out.key("findings").begin_array();
   for (const Finding& finding : report.findings()) out.raw(to_json(finding));
   out.end_array();
 }

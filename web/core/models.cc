@@ -108,12 +108,10 @@ std::string verify_file(const std::string& path, const val& options) {
                       .of = static_cast<std::uint32_t>(count_option(given, "of", 1, UINT32_MAX))};
     const Verdict verdict = verify(path, job_context(), open_options(options), share);
     return object([&](JsonWriter& out) {
-      out.key("verdict");
-      out.raw(to_json(path, verdict));
+      out.key("verdict").raw(to_json(path, verdict));
       out.member("shares", verdict.shares);
       out.member("identity", share.of > 1 ? identity_of(verdict.model) : std::string());
-      out.key("payload");
-      out.begin_array();
+      out.key("payload").begin_array();
       out.u64(verdict.payload_begin);
       out.u64(verdict.payload_end);
       out.end_array();

@@ -74,8 +74,7 @@ std::string make_embedder(int model, const val& options) {
       out.member("embedder", embedders().add(std::move(made)));
       out.member("dimension", dimension);
       out.member("max_length", max_length);
-      out.key("notes");
-      out.begin_array();
+      out.key("notes").begin_array();
       for (const std::string& note : notes) out.string(note);
       out.end_array();
     });

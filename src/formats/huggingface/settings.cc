@@ -321,14 +321,10 @@ template <class Fill> std::string document(Fill fill) {
 
 void module(JsonWriter& out, std::uint64_t index, std::string_view path, std::string_view type) {
   out.begin_object();
-  out.key("idx");
-  out.u64(index);
-  out.key("name");
-  out.string(std::to_string(index));
-  out.key("path");
-  out.string(path);
-  out.key("type");
-  out.string("sentence_transformers.models." + std::string(type));
+  out.key("idx").u64(index);
+  out.key("name").string(std::to_string(index));
+  out.key("path").string(path);
+  out.key("type").string("sentence_transformers.models." + std::string(type));
   out.end_object();
 }
 
@@ -374,8 +370,7 @@ bool is_pooling_mode(std::string_view mode) { return !modes_of(mode).empty(); }
 std::string sentence_config_json(std::uint64_t max_seq_length) {
   return document([&](JsonWriter& out) {
     out.begin_object();
-    out.key(kMaxSeqLength);
-    out.u64(max_seq_length);
+    out.key(kMaxSeqLength).u64(max_seq_length);
     out.key(kLowerCase);
     out.boolean(false);  // lowercasing before the tokenizer; the tokenizer's own setting is separate
     out.end_object();
@@ -398,24 +393,20 @@ std::string pooling_json(std::string_view mode, std::uint64_t dimension, bool in
   const bool in_order = std::ranges::adjacent_find(modes, std::greater_equal<>{}) == modes.end();
   return document([&](JsonWriter& out) {
     out.begin_object();
-    out.key("word_embedding_dimension");
-    out.u64(dimension);
+    out.key("word_embedding_dimension").u64(dimension);
     if (in_order) {
       for (std::size_t i = 0; i < std::size(kWritten); ++i) {
         const bool on = std::ranges::find(modes, kWritten[i]) != modes.end();
         if (!on && i >= kAlwaysWritten) continue;
-        out.key(kModes[kWritten[i]].key);
-        out.boolean(on);
+        out.key(kModes[kWritten[i]].key).boolean(on);
       }
     } else {  // only version 6 has an order
-      out.key(kPoolingMode);
-      out.begin_array();
+      out.key(kPoolingMode).begin_array();
       for (const std::size_t each : modes) out.string(kModes[each].name);
       out.end_array();
     }
     if (!include_prompt) {
-      out.key(core::kIncludePrompt);
-      out.boolean(false);
+      out.key(core::kIncludePrompt).boolean(false);
     }
     out.end_object();
   });
@@ -432,8 +423,7 @@ std::string prompts_json(const Settings& settings) {
     else
       out.null();
     if (settings.truncate_dim) {
-      out.key(core::kTruncateDim);
-      out.u64(*settings.truncate_dim);
+      out.key(core::kTruncateDim).u64(*settings.truncate_dim);
     }
     out.end_object();
   });

@@ -378,8 +378,7 @@ class Planner {
     wire::JsonWriter out(wire::JsonWriter::Style::indented);
     out.begin_object();
     if (lower_case_) {
-      out.key(kLowerCase);
-      out.boolean(*lower_case_);
+      out.key(kLowerCase).boolean(*lower_case_);
     }
     if (strip_accents_) out.flag(core::kStripAccents, *strip_accents_);
     if (space_chinese_) out.flag(core::kSpaceChinese, *space_chinese_);
@@ -391,8 +390,7 @@ class Planner {
         else
           out.string(special_[i]);
       }
-      out.key("tokenizer_class");
-      out.string("BertTokenizer");
+      out.key("tokenizer_class").string("BertTokenizer");
     }
     out.end_object();
     return out.take() + "\n";

@@ -220,18 +220,13 @@ class Planner {
                          std::uint64_t total_elements) const {
     wire::JsonWriter json(wire::JsonWriter::Style::indented);
     json.begin_object();
-    json.key("metadata");
-    json.begin_object();
-    json.key("total_parameters");
-    json.u64(total_elements);
-    json.key("total_size");
-    json.u64(total_size);
+    json.key("metadata").begin_object();
+    json.key("total_parameters").u64(total_elements);
+    json.key("total_size").u64(total_size);
     json.end_object();
-    json.key("weight_map");
-    json.begin_object();
+    json.key("weight_map").begin_object();
     for (const std::uint32_t i : core::by_name(model_)) {
-      json.key(model_.name(i));
-      json.string(out_.folder->payloads[file_of[i]].name);
+      json.key(model_.name(i)).string(out_.folder->payloads[file_of[i]].name);
     }
     json.end_object();
     json.end_object();

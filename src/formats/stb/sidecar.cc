@@ -56,8 +56,7 @@ void write_tensor(wire::JsonWriter& out, const TensorEntry& tensor) {
 
 template <class Items, class Write>
 void write_array(wire::JsonWriter& out, std::string_view key, const Items& items, Write write) {
-  out.key(key);
-  out.begin_array();
+  out.key(key).begin_array();
   for (const auto& item : items) write(out, item);
   out.end_array();
 }

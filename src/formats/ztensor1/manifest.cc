@@ -185,8 +185,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
       wire::JsonWriter json(wire::JsonWriter::Style::compact);
       json.begin_object();
       for (const auto& [key, type] : types) {
-        json.key(key);
-        json.string(type);
+        json.key(key).string(type);
       }
       json.end_object();
       item.text(json.text());

@@ -25,8 +25,7 @@ void begin(JsonWriter& out, std::string_view path, std::string_view action) {
 }
 
 void texts(JsonWriter& out, std::string_view key, const std::vector<std::string>& list) {
-  out.key(key);
-  out.begin_array();
+  out.key(key).begin_array();
   for (const std::string& text : list) out.string(text);
   out.end_array();
 }
@@ -35,8 +34,7 @@ void cell(JsonWriter& out, const Cell& c) {
   out.begin_object();
   out.member("kind", name(c.kind));
   if (c.kind == Cell::Kind::integer) {
-    out.key("value");
-    out.i64(c.integer);
+    out.key("value").i64(c.integer);
   } else {
     out.member("file", c.file);
   }
@@ -45,8 +43,7 @@ void cell(JsonWriter& out, const Cell& c) {
 }
 
 void cells(JsonWriter& out, std::string_view key, std::span<const Cell> list) {
-  out.key(key);
-  out.begin_array();
+  out.key(key).begin_array();
   for (const Cell& c : list) cell(out, c);
   out.end_array();
 }
@@ -66,12 +63,10 @@ void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& c
   } else {
     out.null();
   }
-  out.key("supported");
-  out.boolean(l.tensor.unsupported() == nullptr);
+  out.key("supported").boolean(l.tensor.unsupported() == nullptr);
   if (l.tensor.unsupported()) out.member("reason", l.tensor.unsupported()->message);
   out.member("times", l.times);
-  out.key("first");
-  out.begin_array();
+  out.key("first").begin_array();
   for (const Value& value : first_values(l.tensor, most, context)) core::write_value(out, value);
   out.end_array();
   out.end_object();
@@ -81,8 +76,7 @@ void region(JsonWriter& out, const Region& r) {
   out.begin_object();
   out.member("file", r.file);
   out.member("path", r.path);
-  out.key("mapped");
-  out.boolean(r.bytes.keep != nullptr);
+  out.key("mapped").boolean(r.bytes.keep != nullptr);
   out.end_object();
 }
 
@@ -152,17 +146,14 @@ std::string to_json(std::string_view path, const Module& module, const Result& r
   out.key("result");
   result.value ? cell(out, *result.value) : out.null();
   cells(out, "stack", result.stack);
-  out.key("loaded");
-  out.begin_array();
+  out.key("loaded").begin_array();
   for (const Loaded& l : result.loaded) loaded(out, l, most, context);
   out.end_array();
-  out.key("regions");
-  out.begin_array();
+  out.key("regions").begin_array();
   for (const Region& r : result.regions) region(out, r);
   out.end_array();
   if (!trace.empty()) {
-    out.key("trace");
-    out.raw(trace);
+    out.key("trace").raw(trace);
   }
   out.end_object();
   return out.take();
