@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not; and reads of a
+// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not. Also reads a
 // whole range in pieces, between which a job can call the hook itself.
 #pragma once
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace weighbridge::core {
 
-// Source and context must outlive it. Asks before the first read and after every kBetween bytes; throws Cancelled.
+// Source and context must outlive it. Calls the hook before the first read and after every kBetween bytes; throws
+// Cancelled.
 class AskingSource final : public Source {
  public:
   AskingSource(const Source& of, const Context& context) : of_(of), context_(context) {}
@@ -56,7 +57,7 @@ class AskingSource final : public Source {
 
   const Source& of_;
   const Context& context_;
-  mutable std::atomic<std::int64_t> since_{0};  // bytes until it asks again
+  mutable std::atomic<std::int64_t> since_{0};  // bytes until the next call of the hook
 };
 
 // Reads a range of a file from front to back, in pieces of at most 1 MiB: use(offset, bytes) counts them, and returns

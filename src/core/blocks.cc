@@ -25,7 +25,7 @@ codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<c
   if (!shape.empty()) {
     form.row = shape.back();
     form.rows = shape.size() > 1 ? shape[0] : 1;
-    // On overflow, the number of columns stays too large.
+    // On overflow, keep the number of columns, which then fails the check of sizes.
     form.columns = base::element_count(shape.size() > 1 ? shape.subspan(1) : shape).value_or(UINT64_MAX);
   }
   std::ranges::copy(dtypes.first(std::min(dtypes.size(), form.dtypes.size())), form.dtypes.begin());
@@ -75,7 +75,7 @@ bool has_sizes(const Tensor& tensor, const codecs::BlockForm& form) {
   return true;
 }
 
-// A part other than the main one, read in ascending order: in windows if it is stored uncompressed, else as a whole.
+// A part other than the main one, read in ascending order: in windows if it is stored uncompressed, else loaded whole.
 class Window {
  public:
   Window(const Tensor& tensor, std::string_view role, const Context& context) : part_(*tensor.part(role)) {
@@ -116,7 +116,7 @@ class BlockElements final : public Elements {
 
   void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context& context,
             codecs::CastTally*) const override {
-    // As many at once as make a good read, then as many as make a good call of the decoder.
+    // Read as many elements as make an efficient read, then decode them in batches that suit the decoder.
     const std::uint64_t window = std::max<std::uint64_t>(kWindow / step_, 1) * step_;
     const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_;
     const std::uint64_t end = first + n;
@@ -149,7 +149,7 @@ class BlockElements final : public Elements {
       return std::span(bytes).subspan(base::to_size(range.offset - offset), base::to_size(range.length));
     }
   };
-  // Reads whole elements of the part that have the range.
+  // Reads the whole elements of the part that contain the range.
   void fetch(std::size_t i, const codecs::ByteRange& range, Held& to, const Context& context) const {
     const std::uint64_t width = info(parts_[i].dtype()).bits / 8, first = range.offset / width;
     const std::uint64_t last = (range.offset + range.length + width - 1) / width;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builder: makes a Model from memory, from other models, from callbacks.
+// Builder: makes a Model from memory, from tensors of other models, and from callbacks.
 #include <fmt/format.h>
 
 #include "base/checked.h"

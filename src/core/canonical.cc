@@ -14,9 +14,10 @@
 namespace weighbridge::core {
 namespace {
 
-// Attributes that say when, where or by which program the input was made. config.json has those that begin with hf.
+// Attributes that say when, where or by which program the input was made. Those that begin with "hf." come from
+// config.json.
 constexpr std::string_view kProvenance[] = {"created_at", "hf._name_or_path", "hf.transformers_version"};
-// Deeper values of a file are refused by the readers.
+// Readers refuse files with deeper values.
 constexpr std::uint32_t kMostDepth = 256;
 
 void sort_entries(std::vector<Value::Entry>& entries) { std::ranges::stable_sort(entries, {}, &Value::Entry::first); }
@@ -72,7 +73,7 @@ std::string sorted(wire::JsonReader& in) {
   return std::string(raw);
 }
 
-// The keys of config.json are attributes, and objects inside it their texts.
+// The members of config.json are attributes; objects among them are JSON texts.
 void sort_json(Value::Entry& entry) {
   const auto text = entry.second.as_text();
   if (!entry.first.starts_with("hf.") || !text || text->empty() || (text->front() != '{' && text->front() != '['))

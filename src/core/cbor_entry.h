@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a walker has read of one tensor of an index in CBOR, before it is checked: what the generations of zTensor have
-// in common. One entry is reused for all tensors, so that a plain one allocates nothing.
+// What a walker has read about one tensor of a CBOR index, before the checks: the fields that all generations of
+// zTensor share. One entry is reused for all tensors, so that a plain tensor allocates nothing.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -38,7 +38,7 @@ struct CborEntry {
   std::optional<std::string_view> known_name() const noexcept { return has_name ? std::optional(name) : std::nullopt; }
 };
 
-// A value of a part's key `type`: the logical dtype, and the storage dtype that it requires.
+// A value of a part's key `type`: the logical dtype, and the storage dtype that goes with it.
 struct LogicalType {
   std::string_view type;
   DType logical, storage;
@@ -51,7 +51,7 @@ struct CborPart {
   std::uint64_t offset = 0, length = 0, decoded_length = 0, at = 0;
   bool has_dtype = false, has_type = false, has_decoded = false, has_digest = false;
   std::uint32_t first_extra = 0, extra_count = 0;  // in CborObject::part_extras
-  // Set while it is checked.
+  // Set by the checks.
   DType storage = DType::unknown, logical = DType::unknown;  // logical is unknown if the type is
   std::uint64_t size = 0;                                    // decoded bytes, once known
   bool tensor_shape = false;                                 // the part has the object's shape; if false, dims

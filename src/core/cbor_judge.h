@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of the judges that turn entries of an index in CBOR into tensors, or into findings. Has what the generations of
-// zTensor check in the same way; their rules, fields and layouts are their own.
+// Base of the classes that check the entries of a CBOR index and make tensors or findings of them. Has the checks that
+// all generations of zTensor share; each generation has its own rules, fields and layouts.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,11 +38,11 @@ class CborJudge {
   void doubt(const Rule&, const CborEntry&, const CborPart&, std::string_view what);
   std::string role_text(const CborPart&) const;  // part "data"
 
-  // Rejects each field that was not seen; those of the part, if there is one.
+  // Rejects each field that is missing from the entry, or from the part if one is given.
   using Field = std::pair<bool, std::string_view>;  // seen, key
   void require(const Rule&, CborEntry&, const CborPart*, std::initializer_list<Field>);
 
-  // Where bytes may be: from `alignment` on, at a multiple of it, and before `end`.
+  // Where parts may lie: at multiples of `alignment`, from `alignment` up to `end`.
   struct Bounds {
     const Rule &misplaced, &outside;
     std::uint64_t alignment = 1, end = 0;
@@ -53,7 +53,7 @@ class CborJudge {
   // Sets the logical dtype of a part whose storage dtype is set. False if its type requires another.
   bool resolve_type(const Rule& unknown, const Rule& mismatch, std::span<const LogicalType>, CborEntry&, CborPart&);
 
-  // Whether the model has no more than `most` roles with those of the object, which is rejected if not.
+  // Rejects the object, and returns false, if its roles would make more than `most` different roles in the model.
   template <class Object> bool takes_roles(const Rule& rule, Object& e, std::size_t most) {
     std::size_t roles = draft_.roles().size();
     for (const auto& p : e.parts) {
@@ -63,13 +63,14 @@ class CborJudge {
     }
     return true;
   }
-  // The part that the object is about: the first of these roles that it has, or its first part.
+  // The main part of the object: the first of these roles that it has, or its first part.
   template <class Object> static auto main_part(Object& e, std::initializer_list<std::string_view> roles) {
     for (const std::string_view role : roles)
       if (auto* const part = e.find(role)) return part;
     return e.parts.empty() ? nullptr : &e.parts.front();
   }
-  // Gives the tensor the object's attributes and unknown keys, and reports the doubt.
+  // Gives the tensor the object's attributes and unknown keys, and reports why its elements cannot be read, if they
+  // cannot.
   template <class Object> void finish(TensorDraft tensor, Object& e) {
     if (!e.attributes.empty()) tensor.attributes(std::move(e.attributes));
     if (!e.extra.empty()) tensor.extra(std::move(e.extra));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts metadata values between CBOR items and Values. Finds duplicate keys, which the reader reports. Formats
-// handle types that CBOR lacks. Also owns how attributes keep types that their form in the file does not show.
+// handle the types that CBOR lacks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace weighbridge::core {
 
-// The memory left for one file's values. A list or map that exceeds it is kept as its verbatim bytes.
+// The memory left for one file's values. A list or map that does not fit is kept as its verbatim bytes.
 struct ValueBudget {
   std::uint64_t left = 0;
   // False if the budget is exhausted.
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kValueCost = 128;  // one Value with its content 
 // What the width of a float means in a container.
 enum class Floats : std::uint8_t {
   own_width,  // part of the value: half, single and double are f16, f32 and f64
-  shortest    // not significant: every float is f64, written in the shortest exact form
+  shortest    // no meaning: every float is f64, written in the shortest exact form
 };
 
 // Reads the next item. Sets `duplicate` to the offset (in the reader's bytes) of the first repeated key of a map. Tags,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of walkers over an index in CBOR, for all generations of zTensor: reading items and the fields that they share,
-// reporting invalid CBOR, stopping. Formats own the keys and their meaning.
+// Base of the walkers over a CBOR index, for all generations of zTensor. Reads items and the fields that all share,
+// reports invalid CBOR, and stops. Formats own the keys and their meaning.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace weighbridge::core {
 
 class CborWalk {
  protected:
-  // Thrown when the rest of the index is unusable. The reason has been reported.
+  // Thrown when the rest of the index is unusable, after the reason was reported.
   struct Abandon {};
   struct Rules {
     const Rule& trailing;  // bytes after the item
@@ -33,8 +33,8 @@ class CborWalk {
       : context_(context), findings_(findings), draft_(draft), rules_(rules), budget_{context.limits.memory / 4} {}
   ~CborWalk() = default;
 
-  // Keeps the index, which begins at `begin` in the file, and is called `what`. Each tensor takes at least `shortest`
-  // bytes of it, so its length limits what is reserved.
+  // Retains the index, which begins at `begin` in the file; messages call it `what`. Each tensor takes at least
+  // `shortest` bytes of it, so its length bounds how many tensors are reserved.
   void enter(HeaderMemory index, std::uint64_t begin, std::size_t shortest, std::string_view what);
 
   // Calls walk(). If it stops because the index cannot be read to its end, empties the draft and returns false.
@@ -51,7 +51,7 @@ class CborWalk {
   std::uint64_t at(std::size_t offset) const noexcept { return begin_ + offset; }
   std::uint64_t here() const noexcept { return at(in_.offset()); }
 
-  // After a pull that returned false: continues only if the CBOR is well-formed.
+  // Call when the reader returns false: returns only if the CBOR is well-formed.
   void need_sound() {
     if (!in_.ok()) abandon_broken();
   }
@@ -74,7 +74,7 @@ class CborWalk {
   static std::string_view text_of(const wire::CborString& text, std::deque<std::string>& kept) {
     return text.indefinite ? wire::cbor_text(text, kept.emplace_back()) : text.raw;
   }
-  // Reads the next text if it is one of these, as nearly every key of an index is.
+  // Fast path: reads the next text if it is one of these, as nearly every key of an index is.
   template <class... Texts> bool known_text(std::string_view& out, Texts... texts) {
     return ((in_.accept_text(texts) && (out = texts, true)) || ...);
   }
@@ -112,7 +112,7 @@ class CborWalk {
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
-  // Reports an error of the file after which the rest of the index is readable. The walk goes on, but need_unspoilt()
+  // Reports an error of the file that leaves the rest of the index readable. The walk continues until need_unspoilt()
   // ends it.
   void spoil(const Rule&, std::uint64_t at, std::string_view detail, Said expected = {}, Said found = {});
   void need_unspoilt() const {

@@ -78,8 +78,8 @@ std::uint64_t elements(const Tensor& tensor) {
 }
 bool is_matrix(const Tensor& tensor) { return tensor.has_shape() && tensor.shape().size() >= 2; }
 
-// How many elements have each type: a dtype's name, or a block type's or layout's. Vectors count only where there is
-// nothing else.
+// How many elements have each type: the name of a dtype, block type or layout. Counts vectors only if there is nothing
+// else.
 using Census = std::map<std::string, std::uint64_t, std::less<>>;
 struct Types {
   Census matrices, all, floats;
@@ -139,13 +139,13 @@ struct TorchName {
 constexpr TorchName kTorchNames[] = {{"f64", "float64"},   {"f32", "float32"},           {"f16", "float16"},
                                      {"bf16", "bfloat16"}, {"f8_e4m3", "float8_e4m3fn"}, {"f8_e5m2", "float8_e5m2"}};
 
-// What a claim about the dtype says after a conversion: as PyTorch spells it, with or without the module.
+// The new value of a claim about the dtype after a conversion, in PyTorch's spelling, with or without "torch.".
 std::string torch_text(std::string_view stated, std::string_view torch) {
   constexpr std::string_view kModule = "torch.";
   return std::string(stated.starts_with(kModule) ? kModule : std::string_view{}) + std::string(torch);
 }
 
-// A JSON text with another dtype where one of its objects states one: text_config and the like have their own.
+// The JSON text with a new dtype in every object that states one: text_config and the like have their own.
 std::string with_dtype(std::string_view json, std::string_view torch) {
   std::string out;
   std::size_t copied = 0;
@@ -171,7 +171,7 @@ std::string with_dtype(std::string_view json, std::string_view torch) {
 
 // ---- bytes of a .safetensors ----
 
-// Where the tensor data begin, if the model is one file of safetensors and all of it.
+// Where the tensor data begin, if the model is exactly one whole safetensors file.
 std::optional<std::uint64_t> data_begin(const Model& model) {
   const State* const state = Access::state(model);
   if (state == nullptr || state->format != "safetensors" || state->in_several_files || state->sources.size() != 1 ||
@@ -218,7 +218,7 @@ bool same_data(const Model& laid_out, const WriteLayout& layout, const FormatInf
 // The length of the header that safetensors.torch.save would write with only the metadata `ss_...`, without padding.
 std::optional<std::uint64_t> training_header(std::string_view header, const Limits& limits) {
   constexpr std::string_view kMetadata = "__metadata__", kTraining = "ss_";
-  // Without the white space between the parts of the text.
+  // The length of the text without white space between its tokens.
   const auto length_of = [](std::string_view raw) {
     std::uint64_t out = 0;
     bool in_text = false, escaped = false;
@@ -257,7 +257,7 @@ std::optional<std::uint64_t> training_header(std::string_view header, const Limi
   return in.ok() ? std::optional(length + members) : std::nullopt;  // a comma before each
 }
 
-// The hashes that kohya's scripts may have stated: newer versions of safetensors pad the header.
+// The hashes that kohya's scripts may have stated; there are two, because newer versions of safetensors pad the header.
 std::vector<std::string> legacy_hashes(const Model& model, std::uint64_t begin, const Context& context) {
   constexpr std::uint64_t kAt = 0x100000, kLength = 0x10000;
   const Source& source = *model.sources()[0];
@@ -269,7 +269,7 @@ std::vector<std::string> legacy_hashes(const Model& model, std::uint64_t begin, 
   std::vector<std::string> out;
   for (const std::uint64_t padded : {*length + (8 - *length % 8) % 8, *length}) {
     const std::uint64_t there = 8 + padded;
-    if (there > kAt) continue;  // the header itself, in an order that nobody knows
+    if (there > kAt) continue;  // the hashed range would include the header, whose original order is unknown
     const std::uint64_t data = source.size() - begin, from = std::min(kAt - there, data);
     out.push_back(hash_of(source, begin + from, begin + std::min(from + kLength, data), context).substr(0, 8));
   }
@@ -309,7 +309,7 @@ std::optional<Vocabulary> vocabulary_of(const Model& model, std::string_view key
   return std::nullopt;
 }
 
-// The ids in a number or a list of numbers. What is negative, null or no number names no token.
+// The ids in a number or a list of numbers. Skips negative numbers, null and anything else that cannot be an id.
 std::vector<std::uint64_t> ids_in(std::string_view json) {
   std::vector<std::uint64_t> out;
   wire::JsonReader in(json);
@@ -330,7 +330,7 @@ std::vector<std::uint64_t> ids_in(std::string_view json) {
   return out;
 }
 
-// The sentence about an id that no token has; empty if all have one.
+// A sentence about the first id without a token; empty if all ids have one.
 std::string beyond(const Model& model, std::string_view key, std::string_view json) {
   const auto vocabulary = vocabulary_of(model, key);
   if (!vocabulary) return {};
@@ -412,7 +412,7 @@ class Checker {
       if (const std::string said = beyond(model_, name, raw); !said.empty())
         findings_.in(*source).report(rules::kClaimTokenId, {}, {}, {}, said);
     }
-  } catch (const Error& error) {  // the folder's reader says what is wrong with its files
+  } catch (const Error& error) {  // the folder's reader reports errors in its files
     if (error.kind() == Kind::limit) throw;
   }
 
@@ -550,7 +550,7 @@ std::vector<std::string> unsaid_by_edit(const Model& original, const Model& edit
   for (const auto& [key, value] : original.attributes()) {
     const Claim* const claim = find_claim(key);
     const Value* const now = claim != nullptr ? edited.attribute(key) : nullptr;
-    if (now == nullptr || *now != value) continue;  // the edit says what it is
+    if (now == nullptr || *now != value) continue;  // the edit sets the value explicitly
     const bool fewer = original.size() != edited.size();
     if ((claim->about == About::data_hash && fewer) ||
         (claim->about == About::legacy_hash && (names_differ() || training(original) != training(edited))))
@@ -567,7 +567,7 @@ void require_token_id(const Model& model, std::string_view key) {
     base::misuse("token-id", "no token has this id: " + said);
 }
 
-// By their stored bytes, or as numbers where those are of two types.
+// Compares stored bytes, or values if the dtypes differ.
 bool have_same_values(const Tensor& a, const Tensor& b, const Context& context) {
   if (!a.has_shape() || !b.has_shape() || !std::ranges::equal(a.shape(), b.shape())) return false;
   if (a.part_count() == 1 && b.part_count() == 1 && a.part(0).extent() && a.part(0).extent() == b.part(0).extent())

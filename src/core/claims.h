@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What metadata state about the model itself, and so can become untrue: one table of such claims, by key. verify checks
-// those that can be checked; conversions, edits and merges keep each claim true, or drop it and say so.
+// Metadata that state something about the model itself, and so can become untrue: one table of such claims, by key.
+// verify checks the claims that can be checked. Conversions, edits and merges update a claim, or drop it and say so.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,15 +23,15 @@ enum class About : std::uint8_t {
   // bytes, or the same in another order, drops it.
   data_hash,
   // The first 8 digits of the SHA-256 of 64 KiB at 1 MiB, in a file with only the metadata `ss_...` (kohya's scripts).
-  // Likewise; an edit of names or of that metadata drops it too.
+  // Handled like the one above; an edit of names or of that metadata drops it too.
   legacy_hash,
   // GGUF's number for the type of most elements. A conversion after which most have another type sets it, or drops it
   // if that type has no number of its own.
   file_type,
   // The version of GGML's quantization. Dropped if no tensor is quantized any more.
   quantization_version,
-  // Whether input and output embeddings are one matrix. verify compares them; a merge that changes only one sets it to
-  // false.
+  // Whether input and output embeddings are the same matrix. verify compares them; a merge that changes only one of
+  // them sets it to false.
   tied,
   // The dtype of most floating-point elements, as PyTorch names it. A conversion that changes it sets it.
   dtype,
@@ -48,7 +48,7 @@ struct Claim {
   std::string_view key;  // of an attribute; "*_token_id": all that end so
   About about;
 };
-// Null: the attribute states nothing that a change of the model makes untrue.
+// Null: no change of the model can make the attribute untrue.
 const Claim* find_claim(std::string_view key) noexcept;
 
 // A claim that would be untrue: its new value, or nullopt to drop it.
@@ -57,10 +57,10 @@ struct Restated {
   std::optional<Value> value;
   std::string why;  // it is dropped
 };
-// Of the model as it is laid out for the format; `before` is the model that the conversion was asked for.
+// The untrue claims of the model as it is laid out for the format; `before` is the conversion's input.
 std::vector<Restated> restated(const Model& before, const Model& laid_out, const WriteLayout&, const FormatInfo& to,
                                const Options&);
-// The model with these, which are added to the changes.
+// The model with these values, which are added to the changes.
 Model restate(const Model&, std::span<const Restated>, std::vector<Item>& changes);
 
 // The claims that an edit of names and metadata makes untrue: `edited` is a view of `original`.

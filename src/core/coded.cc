@@ -22,9 +22,9 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::uint64_t kMostShape = 64 << 10;  // bytes of a tensor that says a shape
+constexpr std::uint64_t kMostShape = 64 << 10;  // bytes; a tensor that states a shape is far smaller
 
-// Graphs of ONNX say themselves what is done with their initializers.
+// Not for ONNX: its graph says how each initializer is used.
 constexpr std::string_view kOnnx = "onnx";
 
 schemes::Config config_of(const State& state) {
@@ -57,7 +57,7 @@ std::string refusal(const Tensor& tensor, const Coded& coded, std::string_view w
                      coded.codes ? "holds codes of" : "completes codes of", coded.name, what);
 }
 
-// The product of the shape that a tensor of integers, or the JSON of bitsandbytes, says.
+// The product of the shape that a tensor states, as integers or as the JSON of bitsandbytes.
 std::optional<std::uint64_t> stated_product(const Coded& coded) {
   if (coded.shape_length > kMostShape) return std::nullopt;
   std::string bytes(base::to_size(coded.shape_length), '\0');
@@ -122,7 +122,7 @@ std::uint64_t parameters_of(const Coded& coded) {
 
 namespace {
 
-// FP8 in one file of several may have its scales in another one.
+// If the model is one file of several, scales of FP8 may be in another file.
 void mark_lone_codes(State& state) {
   for (TensorRecord& record : state.tensors) {
     const DType dtype = record.dtype;
@@ -149,7 +149,7 @@ void mark_codes(State& state) {
   std::vector<std::shared_ptr<const Coded>> companions;  // one for each scheme
   for (const schemes::Named& named : found.schemes)
     companions.push_back(std::make_shared<const Coded>(Coded{.id = named.id, .name = named.name}));
-  // Layers are alike, so that most codes share a mark.
+  // Layers are alike, so most codes can share one mark.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::shared_ptr<const Coded>> alike;
   const auto mark_of = [&](const schemes::Found& each) {
     if (!each.codes) return companions[each.scheme];

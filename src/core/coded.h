@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are codes of a scheme (schemes/), or that complete such codes. A model's tensors are marked when it is
-// made; views keep the marks under any names, so that no selection and no renaming makes numbers out of codes.
+// Marks tensors that are codes of a quantization scheme (schemes/), or that complete such codes. The marks are set when
+// a model is made, and views keep them under any names: no selection or renaming turns codes into plain numbers.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,9 +18,9 @@ struct State;
 struct Coded {
   std::string_view id;           // schemes::Scheme::id
   std::string name;              // for people
-  bool codes = false;            // else it completes codes
-  std::uint64_t parameters = 0;  // the numbers that the codes stand for, as far as names and shapes tell
-  // The tensor that says their shape; null if none does.
+  bool codes = false;            // false: it completes codes
+  std::uint64_t parameters = 0;  // how many numbers the codes stand for, if names and shapes say so
+  // The tensor that states their shape; null if none does.
   std::shared_ptr<const Source> shape_source{};
   std::uint64_t shape_offset = 0, shape_length = 0;
   DType shape_dtype = DType::unknown;
@@ -28,7 +28,7 @@ struct Coded {
 
 // Null: the elements are values.
 const Coded* coded(const Tensor&) noexcept;
-// Whether its numbers say nothing by themselves: codes, and integers that complete them. Scales are numbers.
+// Whether its elements mean nothing by themselves: codes, and integers that complete them. Scales are plain numbers.
 bool is_codes(const Tensor&) noexcept;
 // Throws Error{unsupported} with rule "unsupported/scheme" if is_codes(): `what` cannot be done with them.
 void require_values(const Tensor&, std::string_view what);
@@ -43,12 +43,13 @@ struct CodedUse {
   std::uint64_t tensors = 0;  // codes, and what completes them
   bool codes = false;         // `first` is codes, not what completes them
 };
-// By the marks, and by the names that the model has now.
+// Found by the marks, and by the names that the model has now.
 std::vector<CodedUse> uses_of_codes(const Model&);
 
 // Marks the tensors of a model under construction, whose by_name is complete.
 void mark_codes(State&);
-// Calls take() for each tensor of codes that a copy with the model's names and metadata would not show as such.
+// Calls take() for each tensor of codes that would not be recognized as such in a copy with the model's names and
+// metadata.
 void for_each_forgotten(const Model&, const std::function<void(const Tensor&)>& take);
 
 }  // namespace weighbridge::core

@@ -51,7 +51,7 @@ class Comparison {
     if (from != to) add(kind, subject, std::string(from), std::string(to));
   }
 
-  // Order does not count. A value with the same text but another type is a lesser difference.
+  // Ignores the order. A value with the same text but another type is only a difference of kind attribute_type.
   void entries(LossKind kind, const std::string& where, const Attributes& a, const Attributes& b) {
     for (const auto& [key, value] : a) {
       const Value* other = b.find(key);

@@ -45,7 +45,7 @@ struct Run {
   std::uint32_t first = 0, count = 0;
   bool sha256 = false, crc32c = false, boolean = false;
   bool xxh3 = false, decoded_sha256 = false;  // of the decoded bytes
-  const codecs::Codec* codec = nullptr;       // must decode; null if no rule needs the decoded bytes
+  const codecs::Codec* codec = nullptr;       // set if the run must be decoded; null if no rule needs the decoded bytes
 };
 
 // The results of reading a run.
@@ -58,7 +58,7 @@ struct Outcome {
   std::optional<std::uint64_t> held{};  // the decoded size, if the codec could decode all of it
   std::string broken{};                 // why the codec cannot decode it
   std::uint64_t broken_at = 0;          // stored bytes from the part's first one
-  bool over_memory = false;             // the caller's limit is the reason, not the frame
+  bool over_memory = false;             // the caller's limit stopped decoding, not an invalid frame
 };
 
 // Consecutive pieces of one long run: the thread that finishes last combines their CRCs.
@@ -137,7 +137,7 @@ class Pass {
     }
   }
 
-  // Whether what is read is in proportion to what is there. Reports it if not.
+  // Whether the bytes to read are in proportion to the bytes that exist; reports it if not.
   bool is_bounded() {
     Work work;
     for (const Run& run : runs_) work.add(jobs_[order_[run.first]].part, run.codec ? run.size : run.range.length);
@@ -168,8 +168,9 @@ class Pass {
     if (is_coded(encoding) && (job.encoding_rule || job.bool_rule || of_decoded)) run.codec = codec_of(encoding);
   }
 
-  // Leaves only the runs of this share. What fits one read goes to the share that has the least so far, the longest
-  // first. That depends neither on threads nor on the processor, which the other processes may not have in common.
+  // Keeps only the runs of this share. Assigns groups of runs that fit one read, longest first, to the share with the
+  // fewest bytes so far. The result depends neither on threads nor on the processor, in which other processes may
+  // differ.
   void keep_share() {
     const auto [index, of] = share_;
     if (of == 1) return;
@@ -246,7 +247,7 @@ class Pass {
     for (std::uint32_t p = 0; p < pieces; ++p) tasks_.push_back({kCrcPiece, i, 1, &split, p});
   }
 
-  // Long runs of similar length share a task, as long as every thread gets its share. A small group would gain nothing.
+  // Long runs of similar length share a task, if enough tasks remain for all threads. Small groups would gain nothing.
   void put_abreast() {
     std::stable_sort(abreast_.begin(), abreast_.end(),
                      [this](std::size_t a, std::size_t b) { return runs_[a].range.length > runs_[b].range.length; });
@@ -381,7 +382,7 @@ class Pass {
         progress_.add(n);
         return n;
       });
-      // A digest also covers what follows an invalid frame.
+      // A digest also covers the bytes after an invalid frame.
       if (sha || run.crc32c)
         read(run, run.range.offset + taken, run.range.length - taken,
              [&](std::uint64_t, std::span<const std::byte> chunk) { hash(chunk); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules that formats share: digests, encodings that must decode, bool bytes, sparse tensors. Owns verify's
-// single pass over the payload. Formats own the rules and what a digest covers.
+// The content rules that all formats share: digests, encodings that must decode, bool bytes. Owns verify's single pass
+// over the payload. Formats own the rules and say what a digest covers.
 #pragma once
 #include <cstdint>
 #include <functional>

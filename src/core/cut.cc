@@ -60,8 +60,8 @@ class Row {
   std::uint64_t end() const noexcept { return left_ == 0 ? begin_ : begin_ + (left_ / width_ - 1) * step_ + width_; }
   std::uint64_t left() const noexcept { return left_; }
 
-  // Copies what [at, at + piece) has of the row after what was copied before. Returns the number of bytes; less than
-  // there is if `out` is full.
+  // Copies the row's bytes in [at, at + piece) that follow those copied before. Returns how many bytes it copied, which
+  // is fewer than there are if `out` is full.
   std::size_t take(std::uint64_t at, std::span<const std::byte> piece, std::span<std::byte> out) {
     const std::uint64_t end = at + piece.size();
     std::size_t taken = 0;
@@ -108,9 +108,9 @@ class Collected {
 // A block of a part in Fortran order: the first dimensions fixed, some rows of one, all of the others.
 struct Tile {
   std::uint64_t first = 0;  // element of the blob where it begins
-  std::uint64_t step = 1;   // elements of the blob from a row to the next
+  std::uint64_t step = 1;   // elements of the blob from one row to the next
   std::uint64_t rows = 1;   // of this tile
-  std::uint64_t whole = 1;  // elements of the blob from a block of rows to the next
+  std::uint64_t whole = 1;  // elements of the blob from one block of rows to the next
   std::uint64_t elements = 0;
   std::vector<std::uint64_t> shape{};
   std::vector<std::int64_t> strides{};
@@ -118,8 +118,8 @@ struct Tile {
   std::uint64_t place(std::uint64_t i) const noexcept { return first + i % rows * step + i / rows * whole; }
 };
 
-// Divides a part in Fortran order into tiles that are neighbors in row-major order and fit memory. Each takes a pass
-// over the blob.
+// Divides a part in Fortran order into tiles that are consecutive in row-major order and fit memory. Each tile takes
+// one pass over the blob.
 struct Tiles {
   static constexpr std::uint64_t kMemory = std::uint64_t{128} << 20;
 
@@ -138,7 +138,7 @@ struct Tiles {
   }
   Tile tile(std::uint64_t t) const {
     Tile out;
-    // The fixed indices, of which the last counts fastest in row-major order and slowest in the blob.
+    // Counts through the fixed indices: the last is the fastest in row-major order and the slowest in the blob.
     std::uint64_t fixed = t / per_outer, place = outer;
     for (std::size_t d = dim; d-- > 0; fixed /= shape[d]) {
       place /= shape[d];
@@ -236,7 +236,7 @@ void stream_cut(const Part& part, const Cut& cut, const Context& context, const 
                   const auto mine = std::span(out).subspan(r * each, each);
                   left -= all[r].take(at, piece, mine.last(base::to_size(all[r].left())));
                 }
-                return true;  // a frame is decoded to its end, which shows whether it is sound
+                return true;  // decode the frame to its end, to check all of it
               });
     base::swap_units(out, cut.swap);
     if (left == 0) sink(out);

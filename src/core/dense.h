@@ -14,7 +14,7 @@ namespace weighbridge::core {
 
 // An array of `size` bytes, whose elements the caller fills in.
 Array new_array(DType, Shape, std::uint64_t size);
-// Tensor::stream_dense(), which also adds what the cast did to the tally.
+// Tensor::stream_dense(), and adds the cast's effects (overflow, rounding) to the tally.
 void stream_dense(const Tensor&, DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
                   codecs::CastTally* tally);
 // Fills `out`, which has the dense size and is all zeros, from a sparse_csr or sparse_coo tensor. Throws

@@ -92,9 +92,9 @@ class Hasher {
   }
 
  private:
-  // A part that is too large for a group, and others with the same elements, whatever their shapes: they share the
-  // leaves. Chunks finish in any order and are added to the nodes in file order; threads take them in ascending order,
-  // so few wait here.
+  // A part that is too large for a group, together with the parts that have the same elements in any shape: they share
+  // their leaves. Chunks finish in any order but are added to the nodes in file order. Threads start them in ascending
+  // order, so few of them wait here.
   struct Large {
     explicit Large(const Seen& seen_) : seen(seen_) {}
     Seen seen;  // the first part
@@ -161,7 +161,7 @@ class Hasher {
       groups.back().last = t + 1;
       group_bytes += bytes;
     }
-    // Parts that cannot be shared go first, the longest before the others.
+    // Parts that threads cannot share go first, longest first.
     std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
       return large_[a.first]->seen.size > large_[b.first]->seen.size;
     });
@@ -356,8 +356,8 @@ bool is_twin(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// For each tensor, the first one that it is a twin of, or itself. A small file can refer to one payload very often, and
-// decoding it each time could take arbitrarily long.
+// For each tensor, the first tensor with the same stored bytes and metadata, or itself. A small file can refer to one
+// payload very often, and decoding it each time could take arbitrarily long.
 std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
   std::vector<core::Range> places;
   places.reserve(tensors.size());
@@ -470,7 +470,7 @@ Digest content_digest(const Tensor& tensor, const Context& context, std::uint32_
   return {Hasher({tensor}, context, version).run().front(), version};
 }
 
-// SHA-256 is serial, so a second thread can only read ahead.
+// SHA-256 is serial, so all that a second thread can do is to read ahead.
 Digest file_sha256(const Source& source, const Context& context) {
   constexpr std::size_t kPiece = std::size_t{2} << 20;
   core::Progress progress(context, source.size());

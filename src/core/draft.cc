@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft: fills the flat arrays, which all of its functions share, hence one file. name_index.cc sorts the names.
+// Draft: fills the flat arrays of a State. All of its functions share them, so they are in one file. name_index.cc
+// sorts the names.
 #include "core/state.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::uint32_t narrow(std::size_t value, const char* what) {
 }
 
 std::uint16_t add_role(std::vector<std::string>& roles, std::string_view role) {
-  // Real files have few roles. In a hostile file, this count bounds the search.
+  // Real files have few roles. In a hostile file, this bounds the linear search.
   if (roles.size() >= UINT16_MAX)
     base::misuse("too-many-roles", "a model cannot hold more than 65,535 different roles");
   roles.emplace_back(role);
@@ -269,7 +270,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
   const std::uint32_t t = add_tensor(name, record.layout, record.dtype, shape);
   state_->tensors[t].has_shape = record.has_shape;
   if (const std::uint32_t i = tensor.index(); i < from.origins.size()) {
-    state_->origins.resize(t);  // those before it may be computed
+    state_->origins.resize(t);  // earlier tensors may be computed and have no origin
     state_->origins.push_back(from.origins[i]);
   }
   if (record.side != kNone) {
@@ -310,22 +311,23 @@ void Draft::adopt_marked(const Model& model, const std::vector<bool>& marked) {
   const State* const from = Access::state(model);
   if (from == nullptr) return;
   State& to = *state_;
-  // The places here of what the other model's arrays hold, looked up once.
+  // Where the roles, sources and dimensions of the other model are in this one, looked up once.
   std::vector<std::uint32_t> sources;
   for (const auto& source : from->sources) sources.push_back(add_source(source));
   std::vector<std::uint16_t> roles;
   for (const std::string& role : from->roles) roles.push_back(index_of_role(to.roles, role));
-  // Names for all tensors that there is room for, if they are like these: growing step by step would copy them.
+  // Reserve names for all tensors that may come, assuming that they are as long as these: growing in steps would copy
+  // them.
   std::size_t names = to.arena.size();
   for (std::uint32_t i = 0; i < from->tensors.size(); ++i) names += marked[i] ? from->tensors[i].name.length : 0;
   if (names > to.arena.capacity()) {
-    constexpr std::size_t kMost = std::size_t{64} << 20;  // of what may not come
+    constexpr std::size_t kMost = std::size_t{64} << 20;  // bytes reserved in advance for tensors that may never come
     const std::size_t tensors = std::max<std::size_t>(to.tensors.size() + from->tensors.size(), 1);
     const std::size_t room = std::max(to.tensors.capacity(), tensors);
     const auto like_these = base::checked_mul(names / tensors + 1, room).value_or(UINT64_MAX);
     to.arena.reserve(std::max(names, base::to_size(std::min<std::uint64_t>(like_these, std::max(kMost, 2 * names)))));
   }
-  // As adopt(), for the tensors without properties that few have: nearly all.
+  // As adopt(), for tensors without rare properties, which nearly all are.
   const auto is_plain = [&](const TensorRecord& record) {
     bool plain = record.side == kNone;
     for (std::uint32_t p = 0; plain && p < record.part_count; ++p)
@@ -360,7 +362,7 @@ void Draft::adopt_marked(const Model& model, const std::vector<bool>& marked) {
     if (!marked[i]) continue;
     const TensorRecord& record = from->tensors[i];
     here[i] = is_plain(record) ? adopt_plain(record) : adopt(from->text(record.name), model[i]);
-    // A computed part says by its source which file it is made from.
+    // The source of a computed part says which file it is computed from.
     for (std::uint32_t p = 0; p < record.part_count; ++p)
       if (const PartRecord& part = from->parts[record.first_part + p]; !part.has_extent && part.source < sources.size())
         to.parts[to.tensors[here[i]].first_part + p].source = sources[part.source];

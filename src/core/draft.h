@@ -22,11 +22,11 @@ namespace weighbridge::core {
 
 class Elements;
 
-// A file of a model's folder besides the weights and config.json.
+// A file in the model's folder other than weights and config.json.
 struct FolderFile {
   std::string name;      // relative to the folder
-  bool held = false;     // the model has what the file says, so that a container without the file does not lose it
-  bool weights = false;  // a part of the model that is not among its tensors
+  bool held = false;     // the model itself holds everything in the file, so a container without the file loses nothing
+  bool weights = false;  // weights that are not among the model's tensors
 };
 
 // A file's header in memory. Copies share it, so a model and its views have one.
@@ -34,7 +34,7 @@ class HeaderMemory {
  public:
   HeaderMemory() = default;
   HeaderMemory(std::string text);  // not explicit: many formats read it as a string
-  // For a header that is about to be read: not filled with zeros, and in large pages if there are any.
+  // Room for a header that is about to be read: not zero-filled, and in huge pages if possible.
   explicit HeaderMemory(std::uint64_t size);
   std::span<std::byte> bytes() noexcept { return bytes_; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
@@ -44,7 +44,7 @@ class HeaderMemory {
   std::span<std::byte> bytes_;
 };
 
-// Why a model is only a part of one: half of a model is not a model, and only consent to that writes or runs it.
+// Why a model is incomplete. Writing or running an incomplete model needs consent (LossKind::part).
 struct Incomplete {
   std::string why;                    // for people: "x-00002-of-00003.gguf is missing"
   std::vector<std::string> others{};  // sorted: the names of the files that would complete it, if they are known
@@ -140,7 +140,7 @@ class Draft {
   // It is only a part of a model. What was said first counts; `others` add up.
   void set_incomplete(Incomplete);
   bool is_incomplete() const noexcept;
-  // The attribute with this key follows from the name of the place: a copy under another name has another value.
+  // The attribute with this key is derived from the name of the place, so a copy under another name has another value.
   void set_named_after_place(std::string_view key);
 
   // Makes this a view of another model, without tensors and attributes, which the caller adds. Call it first. Does not
@@ -149,14 +149,14 @@ class Draft {
 
   // Keeps the header in the model; views into the returned text become names without a copy.
   std::string_view retain_header(HeaderMemory header);
-  // The model is in all of its sources: a folder, or shards with an index.
+  // The model's tensors may be in any of its sources: a folder, or shards with an index.
   void set_in_several_files();
   // Where the model is read from.
   void set_place(std::shared_ptr<const Place>);
   // The other files of its folder, beneath that place.
   void set_folder_files(std::vector<FolderFile>);
-  // Something besides tensors, metadata and tokenizer that no conversion carries over. Plans name it as a loss of the
-  // kind `file`: "graph", "12 nodes". A thousand are named.
+  // Something other than tensors, metadata and tokenizer that no conversion carries over. Plans list it as a loss of
+  // kind `file`: "graph", "12 nodes". At most 1000 are listed.
   void add_left_behind(std::string what, std::string description);
   // Sets which source is the given file; not called for a folder.
   void set_asked(std::uint32_t source);
@@ -262,7 +262,7 @@ struct LeftBehind {
   std::string what, description;
 };
 std::span<const LeftBehind> left_behind(const Model&) noexcept;
-// What was given to Draft::set_incomplete(), also for a view; null: it is whole, as far as its files tell.
+// What was given to Draft::set_incomplete(), also for a view; null: nothing in its files says that it is incomplete.
 const Incomplete* incomplete(const Model&) noexcept;
 // Throws Error{unsupported} with this rule if it is only a part of a model.
 void require_whole(const Model&, bool allow_part, std::string_view rule);

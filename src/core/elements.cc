@@ -21,8 +21,8 @@ namespace {
 class StoredElements final : public Elements {
  public:
   explicit StoredElements(const Part& part) : Elements(part.dtype(), part.count()), part_(part) {}
-  // Strided elements are gathered in tiles. The frames of an encoded part are decoded whole; a table in the file says
-  // how long they are.
+  // Strided elements are gathered in tiles. Frames of an encoded part are decoded whole, and only a table in the file
+  // states how long they are, so encoded parts are not divided.
   std::uint64_t at_once() const noexcept override {
     if (part_.encoding() != Encoding::raw) return count();
     return part_.strides().empty() ? kAtOnce : kPiece * 8 / info(dtype()).bits;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random access to the elements of a tensor, whoever makes them:
-//   stored   raw parts, strided ones, and frames of seekable zstd: Part::read_range()
-//   blocks   of every type in the table of block types, decoded for the requested elements only: block_elements()
-//   computed parts whose maker gave their elements (PartDraft::elements())
-//   cast     any of these in another dtype
-// Other tensors (compressed, sparse, computed in order) can only be streamed from the start: elements_of() has nothing
-// for them.
-//
-// Also owns the dense form of tensors whose elements are blocks.
+// Random access to the elements of a tensor, for every way in which elements are stored or computed: stored   raw
+//   parts, strided ones, and frames of seekable zstd: Part::read_range() blocks   of every type in the table of block
+//   types, decoded for the requested elements only (core/blocks.h) computed parts whose maker gave their elements
+//   (PartDraft::elements()) cast     any of these in another dtype Other tensors (compressed, sparse, computed in
+//   order) can only be streamed from the start: elements_of() has nothing for them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,17 +19,18 @@ namespace weighbridge::core {
 
 class Elements {
  public:
-  static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 16;  // what is made of so many stays in the cache
+  static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 16;  // with their results, these fit into the cache
 
   virtual ~Elements() = default;
   DType dtype() const noexcept { return dtype_; }
   std::uint64_t count() const noexcept { return count_; }
-  // Elements that are made together: reading one of them makes them all, so that ranges should begin and end with them.
+  // How many elements are computed together: reading one of them computes all, so ranges should begin and end at
+  // multiples.
   virtual std::uint64_t granularity() const noexcept { return 1; }
-  // How many elements a read should have: with fewer, neighboring reads repeat work; more take memory only.
+  // How many elements a read should have: with fewer, neighboring reads repeat work; more only take memory.
   virtual std::uint64_t at_once() const noexcept { return kAtOnce; }
-  // [reads] Fills `out` with the elements [first, first + n), which begin and end at whole bytes. What casts did is
-  // added to the tally, if there is one. Throws Error{io}, Error{malformed}, Error{misuse} for a value that the dtype
+  // [reads] Fills `out` with the elements [first, first + n), which begin and end at whole bytes. Adds the effects of
+  // casts to the tally, if one is given. Throws Error{io}, Error{malformed}, Error{misuse} for a value that the dtype
   // lacks.
   virtual void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&,
                     codecs::CastTally* tally = nullptr) const = 0;
@@ -49,11 +46,12 @@ class Elements {
 // Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist, and
 // as require_castable().
 std::shared_ptr<const Elements> elements_of(const Tensor&, DType);
-// Those that the maker of a computed part gave; null if it gave none.
+// The elements that the maker of a computed part provides; null if it provides none.
 std::shared_ptr<const Elements> computed_elements(const Part&);
-// Whether reads of so many bytes, or more, repeat no work: threads can divide the elements.
+// Whether reads of at least so many bytes repeat no work, so that threads can divide the elements.
 bool divides(const Elements&, std::uint64_t bytes) noexcept;
-// The same for elements_of() of the tensor, of which each range of so many bytes has whole elements. False without any.
+// The same for elements_of() of the tensor, where each range of so many bytes must have whole elements. False if the
+// tensor has no Elements.
 bool divides(const Tensor&, DType, std::uint64_t bytes) noexcept;
 // Passes all of them to the sink in order, in pieces of about kPiece bytes. They divide() into such pieces.
 void stream(const Elements&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the folder of a sentence encoder says besides its tensors and its tokenizer: attributes of the model, so that
-// every container holds them and every program that runs it sees them.
+// The modules of sentence-transformers other than an encoder, one pooling and a final Normalize: attributes of the
+// model, so that every container can hold them. The reader of Hugging Face folders writes them, the runtime computes
+// them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,10 +15,7 @@
 
 namespace weighbridge::core {
 
-// What sentence-transformers computes besides an encoder, one pooling and a last Normalize: attributes of the model, so
-// that every container holds them. The reader of Hugging Face folders makes them, the runtime follows them.
-
-// The keys of the attributes. Without one: no prompt, no such module, all tokens, all numbers.
+// The keys of the attributes. An absent attribute means: no prompt, no such module, all tokens, all dimensions.
 inline constexpr std::string_view kSentenceModules = "sentence_modules", kIncludePrompt = "include_prompt",
                                   kPrompts = "prompts", kDefaultPrompt = "default_prompt_name",
                                   kTruncateDim = "truncate_dim";
@@ -25,7 +23,7 @@ inline constexpr std::string_view kSentenceModules = "sentence_modules", kInclud
 struct SentenceModule {
   enum class Type : std::uint8_t { dense, layer_norm, normalize, weighted_layers };
   Type type = Type::normalize;
-  std::string path{};  // its folder, with which the names of its tensors begin: "2_Dense" of "2_Dense.linear.weight"
+  std::string path{};  // its folder, which is the prefix of its tensors' names: "2_Dense" of "2_Dense.linear.weight"
   std::string activation{};               // dense: the name of a class of torch, "Tanh"
   std::uint64_t inputs = 0, outputs = 0;  // dense
   bool bias = true, residual = false;     // dense
@@ -38,7 +36,7 @@ std::string text_of(const std::vector<SentenceModule>&);
 // nullopt for anything that text_of() does not make.
 std::optional<std::vector<SentenceModule>> parse_sentence_modules(std::string_view);
 
-// The names and texts of an object of texts, in its order; nullopt for anything else. A null is left out.
+// The names and values of a JSON object of texts, in order; nullopt for anything else. Skips null values.
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_prompts(std::string_view json);
 
 // Settings of an encoder's folder that this program does not follow, or does not know: two attributes, so that they

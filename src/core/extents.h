@@ -15,7 +15,7 @@ namespace weighbridge::core {
 struct Range {
   std::uint32_t source = 0;
   std::uint64_t offset = 0, length = 0;  // their sum has been checked
-  std::uint32_t item = 0;                // the caller's number of its owner
+  std::uint32_t item = 0;                // caller-defined id
   auto operator<=>(const Range&) const = default;
   std::uint64_t end() const noexcept { return offset + length; }
   bool same_bytes(const Range& o) const noexcept {
@@ -73,8 +73,8 @@ struct Sharing {
 };
 Sharing sharing(const Model&);
 
-// Whether two parts with the same extent have the same elements: with another dtype, encoding, byte order or axis
-// order, the same bytes mean other elements.
+// Whether two parts with the same extent have the same elements. The same bytes are other elements under another dtype,
+// encoding, byte order or order of axes.
 bool same_elements(const Part&, const Part&);
 
 }  // namespace weighbridge::core

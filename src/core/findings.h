@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sink to which a walker reports. The same walker serves open, where the first error stops it, and verify, where it
+// The sink to which a walker reports. The same walker serves open, which stops at the first error, and verify, which
 // continues, so the two cannot disagree. Owns the text of findings made from rules.
 #pragma once
 #include <concepts>
@@ -64,8 +64,8 @@ class Findings {
  public:
   enum class Mode : std::uint8_t { first_error, all };
   Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
-  // The same sink for a walk over another file than the one that was given. Its findings name that file, unless they
-  // already name one.
+  // The same sink for a walk over a file other than the given one. Findings name that file, unless they already name
+  // one.
   Findings in(const Source& file) const { return in(std::string(file.name())); }
 
   // The same for a file that cannot be opened.
@@ -81,22 +81,23 @@ class Findings {
   void report(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
   // Records a finding made elsewhere (content passes sort theirs first).
   void report(Finding);
-  // The same for what belongs to a model and is not there (Rule::Phase::whole): for verify an error, for open, which
-  // can read the rest, a warning.
+  // The same for a missing part of a model (Rule::Phase::whole): an error in verify, a warning in open, which can read
+  // the rest.
   void report_absent(const Rule&, At, std::string_view detail);
   static Finding make(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
 
-  // Errors so far, by which a walker sees whether a file-level error makes the rest meaningless.
+  // Errors so far. A walker compares it before and after a step to see whether an error of the file makes the rest
+  // meaningless.
   std::uint64_t errors() const noexcept { return report_.errors(); }
   Mode mode() const noexcept { return mode_; }
 
-  // What the walker says about the bytes that it reads, for explain(). Kept only where `spans` asks for those bytes, of
-  // the file that was given.
+  // What the walker reports about the bytes that it reads, for explain(). Kept only for the bytes that `spans` wants,
+  // and only of the given file.
   void keep_spans(Spans* spans) noexcept { spans_ = spans; }
   bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
     return spans_ != nullptr && file_.empty() && spans_->asks(begin, end);
   }
-  // `value` is a text, or a function that makes it, which is called only for bytes that are asked for.
+  // `value` is a text, or a function that makes it and is called only for wanted bytes.
   template <class Value>
   void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what, const Value& value) const {
     if (!asks(begin, end)) return;
@@ -108,14 +109,14 @@ class Findings {
   void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what) const {
     if (asks(begin, end)) spans_->add(kind, begin, end, what, {});
   }
-  // A structure of fixed layout: the span itself, of the bytes that are there, and its fields.
+  // A structure of fixed layout: a span for the bytes that exist, and one for each field.
   void fields(Span::Kind kind, std::uint64_t at, std::span<const std::byte> bytes, std::string_view what,
               std::span<const FieldRow> rows) const {
     if (!asks(at, at + bytes.size())) return;
     spans_->add(kind, at, at + bytes.size(), what, {});
     spans_->add_fields(at, bytes, rows);
   }
-  // A structure that is a text of JSON or an item of CBOR, with what is in it.
+  // A JSON text or a CBOR item, with everything nested in it.
   void tree(Grammar grammar, Span::Kind kind, std::uint64_t at, std::string_view text, std::string_view what) const {
     if (asks(at, at + text.size())) spans_->add_tree(grammar, kind, what, at, text);
   }

@@ -40,7 +40,7 @@ struct Glance {
   bool lists(std::string_view file) const;
 };
 
-// One of several files, read as a separate model.
+// One file of a model in several files, read as a model of its own.
 struct Member {
   std::string_view format;  // its name; empty if it has none, which has been reported
   Model model;              // what could be read
@@ -51,8 +51,8 @@ struct Opening {
   const Place& place;
   const Context& context;
   Findings& findings;
-  // Reads one file of the place in the format of its content. If that is not `format`, only names it. Throws Stop (from
-  // findings), Error{io}.
+  // Reads one file of the place in the format that its content has. If that is not `format`, sets only Member::format.
+  // Throws Stop (from findings), Error{io}.
   using Load =
       std::function<Member(const std::shared_ptr<const Source>&, std::string_view format, const Context&, Findings&)>;
   Load load{};
@@ -87,14 +87,14 @@ struct Payload {
   std::uint64_t logical_size = 0;  // bytes after decoding
   std::uint64_t stored_size = 0;   // bytes in the file; an upper bound if it is to be encoded
   std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
-  std::uint64_t lead = 0;          // bytes between that and the payload, which WriteLayout::lead makes
-  std::string front{};             // encoded before the payload's bytes, with which it is one stream
+  std::uint64_t lead = 0;          // bytes between that padding and the payload, written by WriteLayout::lead
+  std::string front{};             // bytes encoded before the payload's own, in the same stream
   // It holds the parts of all tensors whose OutTensor::view names it, so its place and size are not those of one part.
   // Then `form` is stored or made, the encoding raw, and `out_tensor` the first of these tensors.
   bool shared = false;
   // [reads] Passes logical_size bytes to the sink in order; the same bytes on each call.
   std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>& sink)> make{};
-  // [reads] In its place: fills `out` with the bytes from `offset` on, for several threads at once.
+  // [reads] Instead of `make`, callable from several threads at once: fills `out` with the bytes from `offset` on.
   std::function<void(const Context&, std::uint64_t offset, std::span<std::byte> out)> make_range{};
 };
 
@@ -105,14 +105,14 @@ struct OutView {
   std::vector<std::int64_t> strides{};   // of its one part; empty: row-major
 };
 
-// What one tensor of the output must be when the output is opened again.
+// What a tensor of the output must look like when the output is reopened.
 struct OutTensor {
   std::string_view name;  // text of the input model, or of WriteLayout::texts
   Tensor from;
   Layout layout = Layout::dense;
   DType dtype = DType::unknown;
   bool same_shape = true;          // as `from`
-  bool opaque = false;             // the output does not say what the elements are: it reads as an unknown dtype
+  bool opaque = false;             // the output does not state the dtype, so reopening gives an unknown one
   std::uint32_t shared_parts = 0;  // parts that share bytes with another
   std::optional<OutView> view{};   // its one part, which counts as shared
 };
@@ -134,8 +134,8 @@ struct WrittenFile {
 // A small file beside the output that belongs to it and is published just before it.
 struct Companion {
   std::string extension;  // replaces the output's own: ".khm.json"
-  // Its bytes, for an output with this file name, which they may include. Throws Error{misuse} if that is impossible.
-  // Null: an existing companion is removed, because it would not match the new file.
+  // Returns the companion's bytes; they may mention `name`, the output's file name. Throws Error{misuse} if it cannot
+  // be written for that name. Null: an existing companion is removed, because it would not match the new file.
   std::function<std::string(std::string_view name)> text{};
 };
 
@@ -145,7 +145,7 @@ struct Inner {
   std::string_view format;  // its name
 };
 
-// A tensor that a writer cannot store because this build cannot interpret its elements.
+// A tensor that a writer cannot store, because this build does not know what its elements are.
 struct Uninterpreted {
   std::uint32_t tensor = 0;  // of the model
   std::string from, why;     // what it is; the reason
@@ -165,13 +165,13 @@ struct WriteLayout {
   std::function<std::string(std::size_t payload, const Stored&)> lead{};
   // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
   std::function<std::string(std::span<const Stored>)> tail{};
-  // Fills in what depends on all other bytes (checksums of the whole file). May be empty.
+  // Writes what depends on all other bytes, such as checksums of the whole file. May be empty.
   std::function<void(const WrittenFile&)> seal{};
   std::optional<Companion> companion{};
   std::optional<Model> base{};          // the model that the output is a changed copy of
   std::shared_ptr<OutFolder> folder{};  // null: one file
-  bool repeats = false;                 // its tensors are also in other files of the folder, which have their bytes
-  bool judges_folder_files = false;     // the losses name what becomes of core::folder_files(); else plan() names them
+  bool repeats = false;                 // the bytes of its tensors are in other files of the folder
+  bool judges_folder_files = false;     // the writer's losses list core::folder_files(); otherwise plan() adds them
   std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
   std::shared_ptr<const void> keep{};  // keeps what the views above point to
@@ -207,8 +207,8 @@ struct OutFolder {
 // The layout itself for a single file, else those of the folder's payload files.
 std::vector<const WriteLayout*> files_of(const WriteLayout& layout);
 
-// Another header for a file whose payload stays what it is: with it, a file is changed in place, or copied without
-// reading the payload. The bytes after the header may move as a whole; those before it stay.
+// A replacement header for a file whose payload does not change. An edit writes it in place, or copies the file without
+// reading the payload. Bytes after the header may move together; bytes before it stay.
 struct NewHeader {
   std::uint64_t offset = 0;         // of the header in the file
   std::uint64_t room = 0;           // bytes that the header takes now, up to the payload or to the end of the file
@@ -217,7 +217,7 @@ struct NewHeader {
   std::uint64_t most = UINT64_MAX;  // that the format allows
   // The header in exactly `length` bytes, at least `least`; empty if it cannot have this length.
   std::function<std::string(std::uint64_t length)> make{};
-  // Why a header alone cannot leave out the tensors that `edited` lacks, as the words after "because"; the rest is then
+  // If set, why dropping tensors needs more than a new header (it completes "because ..."). All other members are then
   // unset.
   std::string_view refusal{};
 };
@@ -245,7 +245,7 @@ struct Format {
   bool (*spreads)(const Glance&) = nullptr;
   // Reports warnings about a file that was opened by itself, and marks a part of a model. Null: none.
   void (*remark)(const Place&, const Context&, Findings&, Draft&) = nullptr;
-  // File names that identify a folder of this format, for messages; empty: it has no folders.
+  // File names by which a folder of this format is recognized, for messages; empty: the format has no folders.
   std::span<const std::string_view> signs{};
   // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&) = nullptr;
@@ -269,7 +269,7 @@ struct Format {
   // Keys of metadata that describe the structure of a file, so that no edit sets them; "split." means all that begin
   // so.
   std::span<const std::string_view> structural_keys{};
-  // The content digest that the format's own text defines. Null: it defines none.
+  // The content digest that the format's specification defines. Null: it defines none.
   Digest (*identity)(const Model&) = nullptr;
 };
 

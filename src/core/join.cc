@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins models: one more index over the same payload, as a view is. Keeps the models, whose content rules still apply,
-// and what was left out, which plans list.
+// Joins models: one more index over the same payload, like a view. Keeps the models, whose content rules still apply,
+// and a list of what was left out, for plans.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -59,7 +59,7 @@ class Joiner {
     state_->extra.set(extra_.take());
     state_->extra.sort_keys();
     join_places();
-    core::mark_codes(*state_);  // codes and what completes them may be in different models
+    core::mark_codes(*state_);  // codes and the tensors that complete them may be in different models
     join_incomplete();
     return core::Access::model(std::move(state_));
   }
@@ -124,7 +124,7 @@ class Joiner {
     state_->checked = checked;
   }
 
-  // What `dropped` has is left out for what `kept` has.
+  // Records that `kept` replaced `dropped`.
   void note(LossKind kind, std::string subject, std::string what, std::size_t dropped, std::size_t kept) {
     made_->changes.push_back(
         {kind, std::move(subject), std::move(what),
@@ -137,7 +137,7 @@ class Joiner {
     Kept& kept = metadata.entries[known->second];
     if (kept.entry.second == entry.second) return;
     const auto follows = [&](std::uint32_t of) { return core::named_after_place(models()[of]) == entry.first; };
-    if (follows(m)) return;  // what only the name of a file says gives way
+    if (follows(m)) return;  // a value derived from a file's name is replaced
     if (!follows(kept.model)) {
       if (on_duplicate_ == OnDuplicate::error)
         base::misuse("duplicate-attribute",
@@ -177,7 +177,7 @@ class Joiner {
     return static_cast<std::uint32_t>(std::upper_bound(begins_.begin(), begins_.end(), tensor) - begins_.begin() - 1);
   }
 
-  // Adds the tensors of a model after those that are there.
+  // Appends the tensors of a model.
   void append(const core::State& from, std::uint32_t model) {
     core::State& to = *state_;
     const std::uint32_t sources = place_sources(from),
@@ -221,14 +221,14 @@ class Joiner {
     }
   }
 
-  // Where what is `added` begins, if all of it together can be counted.
+  // The index where the `added` elements begin, if the total still fits an index.
   static std::uint32_t count(std::size_t all, std::size_t added) {
     if (all >= core::TextRef::kArena)
       base::misuse("too-large", "a model cannot hold more than 2^31 bytes of names, dimensions or parts");
     return static_cast<std::uint32_t>(all - added);
   }
 
-  // Where the sources of a model begin; two views of one file share them.
+  // The index of a model's first source; two views of one file share their sources.
   std::uint32_t place_sources(const core::State& from) {
     if (from.sources.empty()) return 0;
     auto& all = state_->sources;
@@ -287,7 +287,8 @@ class Joiner {
     for (std::uint32_t& i : state_->by_name) i = place[i];
   }
 
-  // The other files come from the folder of one model; those of the other models are lost, as from a folder to a file.
+  // Keeps the other files of one model's folder; those of the other models are lost, as in a conversion from a folder
+  // to a file.
   void join_places() {
     std::optional<std::size_t> from;
     for (std::size_t m = 0; m < models().size(); ++m) {
@@ -318,7 +319,7 @@ class Joiner {
     }
   }
 
-  // Parts are whole again once the files that each of them lacks are all here.
+  // Incomplete models are complete again once every file that one of them lacks is among the joined models.
   void join_incomplete() {
     std::set<std::string, std::less<>> here;
     for (const auto& source : state_->sources) here.emplace(source->name().substr(source->name().rfind('/') + 1));
@@ -337,7 +338,7 @@ class Joiner {
   std::vector<std::uint32_t> begins_;                          // of each model, its first tensor
   std::unordered_map<const Source*, std::uint32_t> begin_of_;  // where the sources of a model begin, by its first one
   Metadata attributes_, extra_;
-  std::optional<std::uint32_t> tokenizer_;  // the model that it is from
+  std::optional<std::uint32_t> tokenizer_;  // the model whose tokenizer it is
 };
 
 }  // namespace

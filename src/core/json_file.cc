@@ -16,7 +16,7 @@ namespace {
 
 using wire::JsonKind, wire::JsonReader, wire::JsonString;
 
-// The memory for a member besides its text. A file of 100 MB can have ten million members, so they count against
+// The memory per member in addition to its text. A file of 100 MB can have ten million members, so they count against
 // Limits::memory.
 constexpr std::uint64_t kMemberCost = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the JSON files of a place within the caller's limits: one object's members at a time, each value verbatim. Owns
-// the findings that any of these files can cause, by the rules of the format.
+// Reads the JSON files of a place within the caller's limits: the members of one object at a time, each value verbatim.
+// Reports what is wrong with any of these files by the rules of the format.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -40,11 +40,11 @@ struct Reading {
   Findings& findings;
   std::vector<std::shared_ptr<const Source>> sources{};  // of all files read
 
-  // The sink for findings about this file. They do not name it if it is the file that was given.
+  // The sink for findings about this file. They do not name it if it is the given file.
   Findings in(const Source& file) const { return place.file().get() == &file ? findings : findings.in(file); }
   Findings in(const TextFile& file) const { return file.source ? in(*file.source) : findings; }
 };
-// Of its JSON files.
+// The same, with the rules for JSON files.
 struct JsonReading : Reading {
   JsonReading(const Place& where, const Limits& most, Findings& sink, const JsonRules& json)
       : Reading{.place = where, .limits = most, .findings = sink}, rules(json) {}
@@ -53,7 +53,7 @@ struct JsonReading : Reading {
 
 // Follows links, because the format fixes the name.
 TextFile read_text(JsonReading&, std::string_view name);
-// All of a file, which messages call `what`. Throws Error{limit} if that is more than the limit of a header.
+// The whole file, which messages call `what`. Throws Error{limit} if it is larger than Limits::header.
 std::string whole_text(const Source&, const Limits&, std::string_view what);
 // The text of an open file.
 TextFile text_of_file(JsonReading&, std::string_view name, const std::shared_ptr<const Source>&);
@@ -80,14 +80,14 @@ struct JsonObject {
 
 // The object in the file; nullopt if the file is absent, or invalid (reported).
 std::optional<JsonObject> read_object(JsonReading&, std::string_view name);
-// Reads the value of one key where it is, as members that are millions of entries long should not be read twice. Must
-// consume the value, or leave the reader failed.
+// Reads the value of one key in place, so that members with millions of entries are not read twice. Must consume the
+// value, or leave the reader failed.
 struct MemberReader {
   std::string_view key;
   std::function<void(wire::JsonReader&)> read;
 };
-// The members of an object inside a text that was already read; nullopt if `raw` is not an object. With a MemberReader,
-// the first member with its key is read by it.
+// The members of an object inside a text that was already read; nullopt if `raw` is not an object. A MemberReader, if
+// given, reads the first member with its key.
 std::optional<JsonObject> object_in(JsonReading&, const TextFile&, std::string_view raw, const MemberReader* = nullptr);
 
 // Reports an error in the text; `raw` gives the offset in the file.

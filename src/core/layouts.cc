@@ -48,8 +48,8 @@ namespace {
                   tensor.name(), element));
 }
 
-// Whether no two entries are for one element, as far as the memory allows to find out; throws for indices that do not
-// fit the shape.
+// Whether all entries are for different elements, if there is enough memory to check; throws for indices outside the
+// shape.
 bool entries_are_distinct(const Tensor& tensor, const Context& context) {
   // Jobs look at several tensors at once.
   const std::uint64_t budget = context.limits.memory / 16;
@@ -82,7 +82,7 @@ bool entries_are_distinct(const Tensor& tensor, const Context& context) {
   return report.total == 0 && report.duplicates_checked;
 }
 
-// The number of each entry's element, in row-major order.
+// The row-major index of each entry's element.
 std::vector<std::uint64_t> elements_of_entries(const Tensor& tensor, std::uint64_t entries, const Context& context) {
   using codecs::sparse_detail::load_index;
   const Shape shape = tensor.shape();
@@ -132,7 +132,7 @@ std::uint64_t stream_stored(const Tensor& tensor, const Context& context,
     values.stream(context, sink);
     return *elements - values.count();
   }
-  // Adds up the entries of each element in a tensor that has these elements only.
+  // Adds up the entries of each element, for a tensor with only these elements.
   const WholePart values = whole_part(tensor, "values", context);
   const std::uint64_t width = info(values.dtype).bits / 8;
   if (width == 0 || !codecs::can_be_sparse(values.dtype))

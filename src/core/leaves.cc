@@ -11,7 +11,7 @@
 namespace weighbridge::core {
 namespace {
 
-// At least as many leaves for a task as there are lanes, and not more tasks than any number of threads can use.
+// A task hashes at least as many leaves as there are lanes, and there are never more tasks than threads could use.
 constexpr std::size_t kPerTask = 16, kMostTasks = 64;
 
 bool is_stored_as_read(const Part& part) noexcept {

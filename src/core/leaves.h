@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leaves of the content digest (docs/content-digest.md), for a job that reads a whole file for another purpose: it
-// hashes the leaves on the way, and the digest need not read these parts again. Owns which parts can be hashed so.
+// Hashes leaves of the content digest (docs/content-digest.md) during a job that reads a whole file for another
+// purpose, so that the digest need not read these parts again. Decides which parts can be hashed that way.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,17 +24,18 @@ using GivenLeaves = std::function<std::span<const codecs::Digest256>(const Part&
 // [reads] content_digests() without reading the parts whose leaves are given.
 ContentDigests content_digests(const Model&, const Context&, const GivenLeaves&);
 
-// The parts of one file whose stored bytes are their logical bytes. Parts that share some of their bytes with another
-// part, but not all, are left out: so every byte belongs to one leaf at most.
+// The parts of one file whose stored bytes are their logical bytes. Leaves out parts that overlap another part without
+// being equal to it, so every byte belongs to at most one leaf.
 class FileLeaves {
  public:
-  // No parts if the model has no source, several, or one whose length is not that of the file, because its offsets are
-  // then not those of the file.
+  // Empty unless the model has exactly one source and it has the file's length; otherwise offsets in the model are not
+  // offsets in the file.
   FileLeaves(const Model&, std::uint64_t file_size);
 
   bool empty() const noexcept { return parts_.empty(); }
   std::uint64_t file_size() const noexcept { return size_; }
-  // The digests of the part's leaves, if it is one of these parts. The part may be of another model of the same file.
+  // The digests of the part's leaves, if it is one of these parts. The part may belong to another model of the same
+  // file.
   std::span<const codecs::Digest256> find(const Part&) const noexcept;
 
   // Hashes the leaves that begin in one range of the file, while the range is read from front to back.
@@ -57,7 +58,7 @@ class FileLeaves::Reading {
   // Returns how many tasks hash the leaves that are complete now.
   std::size_t take(std::uint64_t offset, std::span<const std::byte> bytes);
   void hash(std::size_t task);  // tasks may run at the same time
-  // Keeps the beginning of a leaf that is not complete, after the tasks and before the bytes go.
+  // Keeps the beginning of an incomplete leaf. Call it after the tasks are done and before the bytes are released.
   void keep_rest();
   // The bytes after the range that the last leaf needs, at most kLeaf; 0: none. Give them to finish().
   std::size_t missing() const noexcept;

@@ -92,7 +92,8 @@ Attributes Part::extra() const noexcept {
 
 namespace {
 
-// The stored bytes where they are, or why they are not: one call of Source::map(), whose error it passes on.
+// The part's stored bytes in place, or the reason why they cannot be used in place. Calls Source::map() once and passes
+// on its error.
 struct InPlace {
   NoView why = NoView::none;
   Bytes bytes{};
@@ -123,7 +124,7 @@ InPlace in_place(const Tensor& tensor, DType as) {
   return out;
 }
 
-// What `look` finds; a source that fails cannot be mapped.
+// The result of `look`; a source that throws counts as one that cannot be mapped.
 template <class Look> NoView why_not(Look look) noexcept {
   try {
     return look().why;
@@ -253,7 +254,7 @@ std::span<const std::byte> Tensor::typed(DType as) const {
     base::misuse("no-view", fmt::format("tensor \"{}\" has no view as {} ({}): use to_dense()", name(),
                                         weighbridge::name(as), weighbridge::name(found.why)));
   }
-  // The mapping may belong to nobody else, so it lives as long as the model.
+  // Nothing else may own the mapping, so the model keeps it.
   return found.bytes.span.empty() ? found.bytes.span : s.mappings.keep(part, std::move(found.bytes));
 }
 

@@ -14,7 +14,7 @@
 namespace weighbridge::core {
 namespace {
 
-// Eight bytes of a name as a number that sorts like the bytes; it distinguishes nearly all names.
+// Eight bytes of a name as a number that sorts like the bytes. It tells nearly all names apart.
 struct NameKey {
   std::uint64_t key = 0;
   std::uint32_t index = 0;
@@ -27,7 +27,7 @@ std::uint64_t prefix_key(std::string_view text) noexcept {
   return key;
 }
 
-// Least significant byte first, stable; a byte position that all keys share costs one count.
+// LSD radix sort; a position where all keys agree costs one histogram.
 void sort_by_key(std::span<NameKey> items, std::vector<NameKey>& scratch) {
   std::span<NameKey> from = items, to(scratch.data(), items.size());
   for (unsigned shift = 0; shift < 64; shift += 8) {
@@ -41,8 +41,8 @@ void sort_by_key(std::span<NameKey> items, std::vector<NameKey>& scratch) {
   if (from.data() != items.data()) std::ranges::copy(from, items.begin());
 }
 
-// Sorts by names and, of equal ones, by index. Names with equal keys are sorted by the keys after what they share, so
-// that names are read rarely, and no byte of them more than a few times. At the end equal names have equal keys.
+// Sorts by name, equal names by index. Names with equal keys are sorted again by the next eight bytes after their
+// common prefix, so names are read rarely and no byte more than a few times. At the end, equal names have equal keys.
 template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
   constexpr std::size_t kFew = 32;
   const auto less = [&](const NameKey& a, const NameKey& b) {
@@ -73,7 +73,7 @@ template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
     sort_by_key(all, scratch);
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
       while (end < all.size() && all[end].key == all[begin].key) ++end;
-      // Zero bytes at the end of a name look like its end.
+      // The end of a name and zero bytes give the same key, so compare lengths.
       if (end - begin <= kFew || end - begin == all.size())
         std::sort(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end),
                   less);
@@ -83,9 +83,9 @@ template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
   }
 }
 
-// Merges the runs, each of which is sorted by names without equal ones. Finds by doubling steps how far a run goes
-// before the next one begins, so that models whose names hardly alternate cost few comparisons. Calls `same` for
-// neighbors with equal names. False if the runs alternate so often that sorting all names is faster.
+// Merges runs, each of which is sorted and has no equal names. Finds with doubling steps how long one run stays ahead
+// of the others, so models whose names rarely alternate cost few comparisons. Calls `same` for neighbors with equal
+// names. False if the runs alternate so often that sorting all names is faster.
 template <class Name, class Same>
 bool merge_runs(std::span<const std::uint32_t> all, std::span<const std::size_t> ends, Name name,
                 std::vector<std::uint32_t>& merged, Same same) {

@@ -54,7 +54,7 @@ bool is_lzma(std::string_view first) noexcept {
          (size == UINT64_MAX || size < std::uint64_t{1} << 38);
 }
 
-// Whether all of the beginning has the characters of base64, as the names of few values have.
+// Whether the whole beginning consists of base64 characters, which is rare in other texts.
 bool is_base64(std::string_view first) noexcept {
   return first.size() >= 12 && std::ranges::all_of(first, [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/' ||
@@ -62,7 +62,7 @@ bool is_base64(std::string_view first) noexcept {
          });
 }
 
-// The bytes before the deflate data of gzip; nullopt: they are not those of gzip.
+// The length of the gzip header before the deflate data; nullopt: it is not a gzip header.
 std::optional<std::size_t> gzip_header(std::string_view bytes) noexcept {
   constexpr std::size_t kFixed = 10;
   enum : unsigned { kCheck = 2, kExtra = 4, kName = 8, kComment = 16, kReserved = 0xE0 };
@@ -101,7 +101,7 @@ std::optional<std::string> inflate(std::string_view bytes, std::uint64_t& left) 
         return true;
       });
   left = result.fault == codecs::DecodeFault::too_long ? 0 : left - std::min<std::uint64_t>(left, out.size());
-  // It need not be as many bytes as are left, and a checksum follows.
+  // It may give fewer bytes than `left`, and a checksum follows.
   const bool good =
       result.ok() || result.fault == codecs::DecodeFault::too_short || result.fault == codecs::DecodeFault::trailing;
   return good ? std::optional(std::move(out)) : std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a part's digest, as zTensor 0.1 and 1.x have it: "sha256:" and 64 hexadecimal digits, or "crc32c:0x"
-// and 8, in either case (readings Z2, Y2); and what computes one digest of bytes in order. content.h computes several
-// at once.
+// The text of a part's digest, as in zTensor 0.1 and 1.x: "sha256:" and 64 hexadecimal digits, or "crc32c:0x" and 8, in
+// upper or lower case (readings Z2, Y2). Also computes one digest of bytes in order; content.h computes several at
+// once.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ DigestText parse_digest(std::string_view text) noexcept;
 // and 64.
 DigestText parse_decoded_digest(std::string_view text) noexcept;
 
-// How the name of a Checksum of another file begins; the name of that file follows.
+// The prefix of the name of a Checksum that covers another file; that file's name follows.
 inline constexpr std::string_view kFileChecksum = "file ";
 
 // The kind with this name in Options::digest; none for any other.
@@ -50,10 +50,10 @@ class Digester {
     if (xxh3_) return "xxh3:" + codecs::to_hex(xxh3_->finish());
     return is_crc(kind_) ? spell(kind_, crc_) : std::string();
   }
-  // Whether the digest is that of the bytes before the encoding.
+  // Whether the digest covers the bytes before the encoding.
   bool of_decoded() const noexcept { return kind_ >= PartDigest::crc32; }
 
-  // Whether its bytes must come in order, unlike those of a CRC.
+  // Whether its bytes must be hashed in order; pieces of a CRC can be combined.
   static bool is_serial(PartDigest kind) noexcept { return kind != PartDigest::none && !is_crc(kind); }
 
   static bool is_crc(PartDigest kind) noexcept { return kind == PartDigest::crc32c || kind == PartDigest::crc32; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern becomes a list of steps, which are followed along the name for all alternatives at once (the method of Pike
-// and Thompson). Alternatives have an order, so that the match is the one that trying them in turn would find.
+// Compiles a pattern to steps and follows all alternatives along the name at once (the method of Pike and Thompson).
+// Alternatives are ordered, so the match is the one that backtracking would find.
 #include "core/pattern.h"
 
 #include <algorithm>
@@ -124,7 +124,7 @@ class PatternParser {
     }
   }
 
-  // False for an assertion, which cannot be repeated.
+  // Returns false for an assertion, which cannot be repeated.
   bool atom(std::size_t depth) {
     if (accept("^")) return add(Kind::begin), false;
     if (accept("$")) return add(Kind::end), false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renaming by a pattern, "s/PATTERN/REPLACEMENT/", with "g" at its end for every match. The patterns are regular
-// expressions as JavaScript has them, without what cannot be matched in time linear in the name: back-references and
-// lookaround assertions. The memory for a match does not depend on the length of the name.
+// Renaming by a pattern, "s/PATTERN/REPLACEMENT/", with "g" at its end for every match. The patterns are JavaScript's
+// regular expressions without back-references and lookaround assertions, which cannot be matched in time linear in the
+// name. The memory for a match does not depend on the length of the name.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ namespace weighbridge::core {
 
 class Pattern {
  public:
-  // Whether the text has the form of one; a name that begins with "s/" may not.
+  // Whether the text has this form. A name may begin with "s/" without having it.
   static bool is_one(std::string_view text);
   // Throws Error{misuse} that says what is wrong with it.
   explicit Pattern(std::string_view text);
@@ -36,7 +36,7 @@ class Pattern {
   using Slots = std::vector<std::size_t>;
 
   friend class PatternParser;
-  // The leftmost match from `from` on; its slots are offsets of the name. Takes a step of `left` for each character.
+  // The leftmost match from `from` on; its slots are offsets in the name. Uses one step of `left` for each character.
   std::optional<Slots> find(std::string_view name, std::size_t from, std::uint64_t& left) const;
 
   std::vector<Step> steps_;

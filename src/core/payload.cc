@@ -153,8 +153,8 @@ namespace core {
 
 namespace {
 
-// Throws Error unless the result is that all is well, or that the sink stopped. `from`: where decoding began, in the
-// part's stored bytes.
+// Throws Error unless decoding succeeded or the sink stopped it. `from`: where decoding began, in the part's stored
+// bytes.
 void require_decoded(const Part& part, const codecs::DecodeResult& result, std::uint64_t from) {
   if (result.ok() || result.fault == codecs::DecodeFault::stopped) return;
   const PartRecord& record = Access::record(part);

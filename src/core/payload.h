@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts stored bytes to logical ones. Owns the size of a piece, the decoding of one encoded part, and the parts
-// whose elements do not lie side by side.
+// Converts stored bytes to logical ones. Owns the size of a piece, and decodes one encoded part.
 #pragma once
 #include <cstddef>
 #include <cstdint>

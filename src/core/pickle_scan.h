@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loading a file with Python would import and call: every pickle in it is read, including those that a program
-// would not look into, those after others, and those in strings of a pickle, packed or not. What cannot be looked into
-// is named. Owns what a program packs before it puts it into a pickle.
+// What loading a file with Python would import and call. Reads every pickle in the file, including pickles after others
+// and in strings of a pickle, packed or not. Reports whatever could not be checked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +18,20 @@
 
 namespace weighbridge::core {
 
-// The magic number as a pickle, with which the form of PyTorch before 1.6 begins: five pickles, then storages.
+// The pickle with which files of PyTorch before 1.6 begin: their magic number. Four more pickles and the storages
+// follow.
 inline constexpr std::string_view kTorchMagicPickle{
     "\x80\x02\x8a\x0al\xfc\x9c"
     "F\xf9 j\xa8P\x19.",
     15};
 
-// Of ASCII letters, as the name of a file or of an archive's member on some systems; `end` is in lower case.
+// Ignores the case of ASCII letters, as some systems do in names of files and members; `end` is in lower case.
 bool ends_with_ignoring_case(std::string_view name, std::string_view end) noexcept;
 
 // Whether a member of an archive may be a pickle, by the end of its name or by its first bytes.
 bool may_be_pickle(std::string_view name, std::string_view first) noexcept;
 
-// A pickle in a file, in place if it is stored as it is, else in `decoded`, which must outlive the input.
+// A pickle in a file: in place if it is stored uncompressed, else in `decoded`, which must outlive the input.
 wire::PickleInput input_of(const Source&, std::uint64_t offset, std::uint64_t size);
 wire::PickleInput input_of(std::string_view decoded);
 
@@ -44,19 +44,20 @@ class PickleScan {
         shared_(std::make_shared<Shared>(context.limits.memory)),
         memory_(context.limits.memory) {}
 
-  // The pickles in a row that begin at `start`. Findings have offsets in the file if the input begins at `base` of it,
-  // else `at`. `where` is the name of the member, or empty. Returns what is wrong with the first one, if anything is.
+  // Checks the consecutive pickles from `start` on. Findings have offsets in the file if `base` says where the input
+  // begins there, else `at`. `where` is the name of the member, or empty. Returns what is wrong with the first pickle,
+  // if anything is.
   wire::PickleError row(const wire::PickleInput&, std::uint64_t start, std::optional<std::uint64_t> base,
                         std::uint64_t at, std::string_view where);
-  // The pickles in a member of an archive, from `start` of its decoded bytes on.
+  // Checks the pickles in a member of an archive, from `start` of its decoded bytes on.
   wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
-  // A whole file that is not an archive.
+  // Checks a whole file that is not an archive.
   void file(const Source&);
-  // A file that is packed as a whole, or whose packing this program cannot read.
+  // Checks a file that is packed as a whole (packed.h); reports a packing that this library cannot read.
   void packed_file(const Source&);
 
  private:
-  // What all scans of strings in strings share.
+  // The budget that scans of nested strings share.
   struct Shared {
     explicit Shared(std::uint64_t bytes) : left(bytes) {}
     std::uint64_t left;  // bytes that may still be unpacked
@@ -82,7 +83,7 @@ class PickleScan {
   const PickleRules& rules_;
   std::vector<Finding>& out_;
   std::shared_ptr<Shared> shared_;
-  std::uint64_t memory_;  // of one pickle; strings in strings have less, so that all of them together are bounded
+  std::uint64_t memory_;  // for one pickle; nested strings get less, so that the total is bounded
   unsigned depth_ = 0;    // of strings in pickles
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan items that the writers of several containers share: what is dropped of a tensor, and what changes when a tensor
-// becomes dense, is cast or is copied. Each writer adds what its own container lacks.
+// Plan items that several writers share: what is dropped from a tensor, and what changes when a tensor becomes dense,
+// is cast or is copied. Each writer adds the items for its own container.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace weighbridge::core {
 
-// The three lists of a layout, which must outlive it.
+// Adds to the blockers, losses and changes of a layout, which must outlive it.
 class Ledger {
  public:
   explicit Ledger(WriteLayout& out) : out_(out) {}
@@ -39,15 +39,15 @@ class Ledger {
 // The dtype in the output: floating-point tensors follow Options::cast.
 DType target_dtype(const Tensor&, const Options&);
 
-// For containers that cannot hold them.
+// Lists the unknown keys as losses, for containers that cannot hold them.
 void drop_extra(Ledger, const Model&);
 void drop_extra(Ledger, const Tensor&);
 void drop_extra(Ledger, const Tensor&, const Part&);
 // Attributes that only describe the packing of a quantized tensor are not listed: the loss of its layout covers them.
 void drop_attributes(Ledger, const Tensor&);
 
-// False, with a blocker, if the tensor's type or shape is unknown. `states_shape` is the text that the container states
-// every shape.
+// False, with a blocker, if the tensor's type or shape is unknown. `states_shape` is the reason for the blocker of an
+// unknown shape: the container states every shape.
 bool judge_known(Ledger, const Tensor&, std::string_view states_shape);
 // Lists what changes in a tensor that is written as one raw, row-major, little-endian part of `dtype`.
 void judge_dense(Ledger, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
@@ -55,15 +55,14 @@ void judge_cast(Ledger, const Tensor&, DType to);
 
 // Lists the tensors among these that share some or all bytes with another; each is written separately.
 void name_copies(Ledger, const Model&, const std::vector<std::uint32_t>& tensors);
-// For a tensor that gets a copy of bytes shared with another; for one that shared only some of them, which no container
-// is written with (reading G6 makes it a warning).
+// The loss for a tensor that gets its own copy of shared bytes: all bytes shared, or only some. Partial overlaps are
+// never written (reading G6 makes them a warning).
 void name_copy(Ledger, const Tensor&, const Tensor& of);
 void name_partial_copy(Ledger, const Tensor&, const Tensor& with);
 
 // The index of Tensor::main() among the tensor's parts.
 std::uint32_t main_part(const Tensor&);
-// The payload that a writer of dense tensors stores for this one: `size` bytes of `dtype`, for the next of `out`'s
-// tensors.
+// The payload of a tensor that is written dense: `size` bytes of `dtype`, belonging to the next tensor of `out`.
 Payload dense_payload(const WriteLayout& out, const Tensor&, DType dtype, std::uint64_t size);
 
 // Applies Options::encoding to a payload with known logical_size, and sets its maximum stored size. An empty payload
@@ -72,13 +71,13 @@ void encode_payload(Payload&, const Options&);
 // "raw"; "zstd, compressed anew" if the part was compressed that way already.
 std::string encoding_text(const Part& from, Encoding to);
 
-// The type of an attribute that becomes text.
+// The name of the type of an attribute that becomes text.
 std::string type_text(const Value&);
 // Whether a container of texts can hold the value under this key; `text` is its text.
 bool can_be_text(std::string_view key, const Value&, std::string_view text);
 
-// The layout's payloads from `at` on, as they will be stored. If sizes are only bounds, the numbers have their maximum
-// length. `end` is the offset after the last.
+// Where the layout's payloads will be stored, from `at` on; `end` is the offset after the last. If sizes are only upper
+// bounds, offsets are chosen so that their texts have the maximum length.
 struct Foreseen {
   std::vector<Stored> stored;
   std::uint64_t end = 0;

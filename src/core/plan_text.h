@@ -10,12 +10,12 @@
 
 namespace weighbridge::core {
 
-// Item::from if the source has nothing of the kind.
+// Item::from where the source has no such thing.
 inline constexpr char kAbsent[] = "absent";
 
-// What core::folder_files() are, in items.
+// How items call one of core::folder_files().
 inline constexpr const char* kFolderFile = "a file of the folder";
-// Cuts long keys, because one tensor can have very many items.
+// Shortens long keys, because one tensor can have very many items.
 inline std::string indexed(std::string_view what, std::string_view key) {
   constexpr std::size_t kMost = 1024;
   return std::string(what) + "[\"" + excerpt(key, kMost) + "\"]";

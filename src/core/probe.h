@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out how many bytes zstd frames decode to, where a container does not state it. The frames' headers mostly do;
-// otherwise they are decoded.
+// Finds out how many bytes zstd frames decode to, for containers that do not state it. Most frame headers state it;
+// other frames are decoded.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,14 +14,14 @@
 namespace weighbridge::core {
 
 struct Probed {
-  std::optional<std::uint64_t> size{};    // nullopt: it was not found out, for the reason below
-  const Rule* limit = nullptr;            // the limit in the way; null: the frames are broken
-  std::optional<std::uint64_t> offset{};  // in the file; nullopt: the fault is in no certain byte
+  std::optional<std::uint64_t> size{};    // nullopt: unknown, for the reason below
+  const Rule* limit = nullptr;            // the limit that would be exceeded; null: the frames are malformed
+  std::optional<std::uint64_t> offset{};  // in the file; nullopt: no single byte is at fault
   std::string why{}, expected{};          // ", " and a part of a sentence, or a sentence about the bytes
 };
 
-// Remembers what it has decoded. In all, it decodes at most the file's bytes, to at most what Limits::work allows, so
-// that frames that share bytes cannot make it quadratic. Source and context must outlive it.
+// Remembers what it has decoded. In total it reads at most as many bytes as the file has and decodes at most what
+// Limits::work allows, so frames that share bytes cannot make it quadratic. Source and context must outlive it.
 class SizeProbe {
  public:
   SizeProbe(const Source&, const Context&);

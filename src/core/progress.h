@@ -16,7 +16,7 @@ inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t to
   return !context.progress || context.progress(done, total);
 }
 
-// Calls the hook, for work that does not know the job's size. Throws Cancelled.
+// Calls the hook, for work that does not know the job's size. Throws Cancelled if the hook says so.
 inline void ask(const Context& context) {
   if (!goes_on(context, 0, 0)) throw Cancelled{};
 }

@@ -5,8 +5,8 @@
 //           identifier       stable text id                  reach severity section  sentence: lower case, no full stop
 //
 // A rule that must read payload says so after its sentence: `, payload)` if only verify checks it, `, payload_on_open)`
-// if open does too, `, either)` if open may find it or leave it to verify. `, whole)`: a part of the model is not
-// there, which open only warns of.
+// if open does too, `, either)` if open may find it or leave it to verify. `, whole)`: a part of the model is missing,
+// which is only a warning in open.
 //
 // A room's header expands it in a namespace of its own, to one constant per rule and to the array for
 // FormatInfo::rules:

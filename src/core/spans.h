@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is where in a file, as its walker reports while it reads: named ranges, kept only if the caller asks for the
-// bytes in them. Walkers report through core::Findings, which every part of a walker has.
+// Named byte ranges of a file, which its walker reports while it reads. Keeps only ranges with bytes that the caller
+// wants. Walkers report through core::Findings, which every part of a walker has at hand.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class Grammar : std::uint8_t { json, cbor };
 
 class Spans {
  public:
-  // Keeps what has bytes of [begin, end).
+  // Keeps ranges with bytes in [begin, end).
   Spans(std::uint64_t begin, std::uint64_t end, std::uint64_t most) : begin_(begin), end_(end), most_(most) {}
 
   bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
@@ -34,10 +34,10 @@ class Spans {
   void add(Span::Kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value);
   // The fields of a structure, one after the other from `at`. Fields past the end of the bytes are left out.
   void add_fields(std::uint64_t at, std::span<const std::byte> bytes, std::span<const FieldRow>);
-  // A structure that is text of a grammar, and what is in it, as deep as it nests. Ends at the first error.
+  // A text in a grammar, and everything nested in it. Ends at the first error.
   void add_tree(Grammar, Span::Kind, std::string_view what, std::uint64_t at, std::string_view text);
 
-  // Outer ones first, each once.
+  // The ranges, outer ones first, each once.
   std::vector<Span> take();
   std::uint64_t left_out() const noexcept { return left_out_; }
 

@@ -22,13 +22,13 @@
 
 namespace weighbridge::core {
 
-// What a model was made of if it is not the model of a file: several models, or one and adapters.
+// What a model was made of, if it is not simply the content of a file: several models, or one and its adapters.
 struct Made {
-  std::vector<Model> models;              // whose content rules apply
-  std::size_t selected = 0;               // to the first `selected` models, only for the tensors that are taken
+  std::vector<Model> models;              // members; their content rules apply
+  std::size_t selected = 0;               // to the first `selected` ones only for the tensors taken from them
   std::vector<Item> losses{}, changes{};  // for plans
 };
-// Where a tensor of such a model comes from.
+// Which member a tensor of such a model comes from.
 struct Origin {
   std::uint32_t model = kNone, tensor = kNone;  // in Made::models, and in that model
 };
@@ -43,11 +43,11 @@ struct TextRef {
 // Keys and values in order, and the order of the keys.
 struct Entries {
   std::vector<Value::Entry> all;
-  std::vector<std::uint32_t> by_key;  // indices, sorted by key; empty for the few that a search in order finds as soon
+  std::vector<std::uint32_t> by_key;  // indices, sorted by key; empty if a linear search of the few is as fast
 
   void add(std::string key, Value value) { all.emplace_back(std::move(key), std::move(value)); }
   void set(std::vector<Value::Entry> entries);
-  void sort_keys();  // when all are there
+  void sort_keys();  // call it once all entries are there
   const Value* find(std::string_view key) const noexcept;
 };
 
@@ -102,16 +102,16 @@ struct TensorSide {
   std::shared_ptr<const Coded> coded;  // null: its elements are values
 };
 
-// The mappings behind the spans of Tensor::as(), by part. A source may map a range for its caller alone, so the model
-// keeps what it has handed out.
+// The mappings behind the spans of Tensor::as(), by part. A source may give each caller a mapping of its own, so the
+// model keeps those that it has handed out.
 class Mappings {
  public:
   Mappings() = default;
-  Mappings(const Mappings&) {}  // a copy of a state may have other sources
+  Mappings(const Mappings&) {}  // not copied: a copied state may have other sources
   Mappings& operator=(const Mappings&) = delete;
   // The bytes of a part that were kept.
   std::optional<std::span<const std::byte>> find(std::uint32_t part) const;
-  // Keeps them, unless another thread was first: returns the bytes that are kept.
+  // Keeps the bytes, unless another thread already did. Returns the ones that are kept.
   std::span<const std::byte> keep(std::uint32_t part, Bytes) const;
 
  private:
@@ -125,7 +125,7 @@ struct State {
   std::shared_ptr<const Place> place;    // of folder_files; null: they are empty
   std::vector<FolderFile> folder_files;  // of the folder, besides the sources that hold tensors
   std::vector<LeftBehind> left_behind;   // what no conversion carries over
-  std::optional<Incomplete> incomplete;  // nullopt: it is whole, as far as its files tell
+  std::optional<Incomplete> incomplete;  // nullopt: nothing in its files says so
   std::string named_after_place;         // the key of an attribute; see Draft
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   HeaderMemory header;                   // retained; names point into it
@@ -136,8 +136,8 @@ struct State {
   std::vector<TensorRecord> tensors;
   std::vector<PartSide> part_sides;
   std::vector<TensorSide> tensor_sides;
-  std::shared_ptr<const Made> made;  // null: it is a file's own
-  std::vector<Origin> origins;       // of the tensors, if it was made; fewer if the last ones are computed
+  std::shared_ptr<const Made> made;  // null: the model of a file
+  std::vector<Origin> origins;       // of the tensors of a composed model; shorter if its last tensors are computed
   Entries attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a WordPiece tokenizer around its model, as tokenizer.json spells them: what changes a text, what divides
-// it into words, what goes before and after its ids. The reader of folders and the tokenizers read them with the same
-// code. A step, or a setting of one, that is not here is refused by name.
-// Source: the crate tokenizers 0.23, src/normalizers, src/pre_tokenizers, src/processors.
+// The steps of a WordPiece tokenizer around its model, as tokenizer.json spells them: normalizers, pre-tokenizers, and
+// the ids before and after a text. The reader of folders and the tokenizers read them with the same code. Steps and
+// settings that are not listed here are refused by name. Source: the crate tokenizers 0.23, src/normalizers,
+// src/pre_tokenizers, src/processors.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace weighbridge::core {
 
-// A setting that is not supported: its key ("normalizer.type"; steps of a sequence have the key of the whole), its
-// value as written, and the reason.
+// An unsupported setting: its key ("normalizer.type"; steps of a sequence have the key of the sequence), its value as
+// written, and the reason.
 struct RefusedSetting {
   std::string key, value, why;
   bool operator==(const RefusedSetting&) const = default;
@@ -46,8 +46,8 @@ struct TextFrame {
   bool operator==(const TextFrame&) const = default;
 };
 
-// Each reads a value of tokenizer.json, which may be null. What is refused is appended to `refused`, and left out of
-// the result.
+// Each reads a value of tokenizer.json, which may be null. Appends refused settings to `refused`, and leaves them out
+// of the result.
 std::vector<TextStep> read_normalizer(std::string_view json, std::vector<RefusedSetting>& refused);
 std::vector<SplitStep> read_pre_tokenizer(std::string_view json, std::vector<RefusedSetting>& refused);
 TextFrame read_post_processor(std::string_view json, std::vector<RefusedSetting>& refused);

@@ -27,14 +27,14 @@ struct Derived {
 // The model without the tensors with these indices, which are ascending.
 Model view_without(const Model&, std::span<const std::uint32_t> tensors);
 
-// The models that this one was made of, joined ones with those of their tensors that are in this one: what content
-// rules check. The model itself if it is a file's own.
+// The models that content rules check for this one: the models that it was made of, with only those tensors that this
+// one still has. The model itself if it is the model of a file.
 std::vector<Model> members_of(const Model&);
-// What was left out or changed when the model was made, for plans; also for a view.
+// The losses and changes of making the model, for plans; a view has those of its model.
 std::span<const Item> losses_of_making(const Model&) noexcept;
 std::span<const Item> changes_of_making(const Model&) noexcept;
-// The view `of` the model `from`, whose tensors correspond, as made with the help of `others`: the content rules of
-// these apply to all of their tensors.
+// The view `of` the model `from` (the same tensors in the same order), recorded as made from `others` too, so that
+// their content rules apply to all of their tensors.
 Model made_with(const Model& of, const Model& from, std::span<const Model> others, std::vector<Item> losses,
                 std::vector<Item> changes);
 // What messages call a model: its file or folder, else "input " and the number.

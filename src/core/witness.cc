@@ -125,8 +125,7 @@ Model witnessed(const Model& model) {
     if (!made) made = witnessed(source);
     source = made;
   };
-  // The models that this one is made of are what is checked, and this one is what is copied: both read through the same
-  // sources.
+  // Rules check the member models, the conversion copies this one: both must read the same witnessed sources.
   const std::function<Model(const State&)> rebuilt = [&](const State& of) {
     auto copy = std::make_shared<State>(of);
     for (auto& source : copy->sources) replace(source);

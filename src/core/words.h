@@ -27,7 +27,7 @@ std::string quoted(std::string_view text);
 // The beginning of a text, cut between characters.
 std::string excerpt(std::string_view text, std::size_t most = 40);
 
-// Whether it is the name of a file or folder, and not a path or the like.
+// Whether it is a plain name of a file or folder, not a path, "." or "..".
 bool is_plain_name(std::string_view name);
 
 // Throws Error{misuse} that names the valid values of the option.

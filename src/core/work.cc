@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much work the data of a file is worth.
+// Bounds a job's reads by the tensor data on disk.
 #include "core/work.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory of a zip archive, for containers that are one: npz, and others that keep each array in a member. Knows
-// nothing about what the members hold. A format passes the rules by which it reports. Reading and writing share its
-// records.
+// The directory of a zip archive, for containers that are zip archives: npz, .pt and others. Knows nothing about what
+// the members hold. A format passes the rules by which errors are reported.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,25 +21,25 @@ namespace weighbridge::core {
 // Bytes that a zip archive begins with: a member, or the end of an empty archive.
 inline constexpr std::string_view kZipMember{"PK\x03\x04", 4}, kZipEmpty{"PK\x05\x06", 4};
 
-// The rules of a format about its archive. Those of the whole file are errors after which nothing is read.
+// The rules of a format for its archive. After an error of the whole file, nothing is read.
 struct ZipRules {
   // the whole file
-  const Rule& end;        // no record of the directory's end, or something follows it
-  const Rule& disks;      // a part of an archive on several disks
-  const Rule& directory;  // the directory is not where the record says
+  const Rule& end;        // the end record of the directory is missing, or something follows it
+  const Rule& disks;      // one disk of a multi-disk archive
+  const Rule& directory;  // the directory is not where its end record says
   const Rule& entry;      // an entry of it is malformed
   const Rule& name;       // a name is not UTF-8
-  const Rule& path;       // a name is absolute or climbs
+  const Rule& path;       // a name is absolute, or leads out of the folder with ".."
   const Rule& duplicate;  // two members have one name
   const Rule& overlap;    // two members share bytes
   // one member
-  const Rule& local;      // the header before the data is missing, or contradicts the directory
+  const Rule& local;      // the local header is missing, or contradicts the directory
   const Rule& size;       // the stored bytes cannot decode to the stated size
   const Rule& encrypted;  // unsupported
   const Rule& method;     // unsupported
 };
 
-// For looking into an archive that is checked elsewhere, or not at all.
+// For archives that are checked elsewhere, or not at all.
 inline constexpr Rule kQuietRule{"zip/quiet", Rule::Reach::file, Severity::error, "", ""};
 inline constexpr ZipRules kQuietZip{.end = kQuietRule,
                                     .disks = kQuietRule,
@@ -79,11 +78,12 @@ struct Zip {
 };
 
 // Reads the directory, which the draft retains as the header, and the local header of each member. The sizes of the
-// directory count; those of a local header may be absent. nullopt: it cannot be read, which has been reported.
+// directory count; those of a local header may be absent. nullopt: it cannot be read, which its errors have been
+// reported.
 std::optional<Zip> read_zip(const Source&, const Limits&, const ZipRules&, Findings&, Draft&);
 
-// The names in the directory of what may be an archive, as many as its first 64 KiB have, for detection. Empty: it is
-// not an archive, or its directory cannot be found.
+// The names in the first 64 KiB of the directory, for detection. Empty: the file is not an archive, or its directory
+// cannot be found.
 std::vector<std::string> zip_names(const Source&);
 
 // The name of the member that a file begins with, if `head` has all of it; else empty.
@@ -97,11 +97,11 @@ std::string zip_front(const Source&, const ZipMember&, std::size_t most, const C
 std::string read_zip_member(const Source&, const ZipMember&, const Context&,
                             const std::function<bool(std::span<const std::byte>)>& sink);
 
-// Checking content. The directory once more: what is wrong with it was found when the file was opened. `names` holds
+// For checking content: the directory again, without findings, because opening the file reported them. `names` holds
 // its text.
 Zip read_zip_again(const Source&, const Limits&, const ZipRules&, Draft& names);
 
-// Whether its bytes can be checked: they can be read, and are within limits.decoded.
+// Whether its bytes can be checked: they are readable, and within limits.decoded.
 bool can_check(const ZipMember&, const Limits&) noexcept;
 
 // The rules about the bytes of a member.
@@ -109,12 +109,12 @@ struct ZipMemberRules {
   const Rule& encoding;  // they cannot be decoded
   const Rule& crc;       // they do not have the CRC-32 of the directory
 };
-// [reads] Decodes a member whole, and tells the progress of its stored bytes; `look` sees each piece. nullopt: it has
-// no fault.
+// [reads] Decodes a whole member, reports its stored bytes as progress, and passes each piece to `look`. nullopt:
+// nothing is wrong.
 std::optional<Finding> check_zip_member(const Source&, const ZipMember&, const ZipMemberRules&, const At&, Progress&,
                                         const std::function<void(std::span<const std::byte>)>& look = {});
 
-// Writing. A member whose data begins at a multiple of kZipAlignment has an extra field that pads its header.
+// For writing. If a member's data must begin at a multiple of kZipAlignment, an extra field pads its header.
 inline constexpr std::uint64_t kZipAlignment = 64;
 
 struct ZipOut {
@@ -122,8 +122,8 @@ struct ZipOut {
   std::uint64_t header_at = 0;
   std::uint64_t stored = 0, size = 0;
   std::uint32_t crc32 = 0;
-  std::uint16_t method = 0;   // of the records below: kStored
-  std::uint16_t flags = 0;    // besides that of a name that is not ASCII
+  std::uint16_t method = 0;   // of zip_layout.h: stored
+  std::uint16_t flags = 0;    // other than the flag for a name that is not ASCII
   bool large = false;         // with 64-bit sizes in the local header, decided before they are known
   std::uint16_t padding = 0;  // bytes of the extra field that aligns the data; 0: none
 };
@@ -132,11 +132,12 @@ struct ZipOut {
 std::uint16_t zip_padding(const ZipOut&);
 std::size_t zip_header_size(const ZipOut&) noexcept;
 std::string zip_local_header(const ZipOut&);
-// The directory, which begins at `at`, and its end. Always the same for the same members: time stamps are fixed.
+// The directory, which begins at `at`, and its end record. The same members always give the same bytes: time stamps are
+// fixed.
 std::string zip_directory(std::span<const ZipOut>, std::uint64_t at);
 // Whether a member may have this name.
 bool is_zip_name(std::string_view) noexcept;
-// A name that leaves the folder into which an archive is unpacked.
+// Whether a name leads out of the folder into which the archive is unpacked.
 bool leaves_zip(std::string_view name) noexcept;
 
 }  // namespace weighbridge::core
