@@ -35,7 +35,7 @@ constexpr std::size_t kMostNamed = 3;
   base::misuse_of(core::called(lora.adapter, 0), "lora-" + std::string(what), std::move(message));
 }
 
-// peft's adapter_config.json, as far as it says what the numbers are.
+// The settings in peft's adapter_config.json that determine the scale of an adapter.
 struct AdapterConfig {
   struct Pattern {
     std::string key;
@@ -116,7 +116,8 @@ class ConfigReader {
   AdapterConfig out_;
 };
 
-// As peft matches a key: at the end of the name, after a dot or from its beginning. A dot of the key is any character.
+// Whether the key matches the end of the name as in peft: the match begins the name or follows a dot, and a dot in the
+// key matches any character.
 bool matches(std::string_view key, std::string_view module) {
   const bool whole = key.starts_with('^');
   if (whole) key.remove_prefix(1);
@@ -140,12 +141,12 @@ double by_pattern(std::span<const AdapterConfig::Pattern> patterns, std::string_
   return otherwise;
 }
 
-// The tensors of a base, found by the ends of their names.
+// Finds tensors of the base model by the ends of their names.
 class Targets {
  public:
   explicit Targets(const Model& base) : base_(base) {}
 
-  // A name with dots: whole, at the end of one other name, or without the word of a wrapper at its beginning.
+  // Finds a name with dots: exactly, as the end of exactly one name, or without a wrapper's prefix.
   std::optional<std::uint32_t> dotted(std::string_view name) {
     constexpr std::string_view kWrappers[] = {"model",           "unet",          "transformer",    "text_encoder",
                                               "base_model",      "bert",          "text_encoder_2", "roberta",
@@ -160,7 +161,7 @@ class Targets {
     }
   }
 
-  // The name of a module with underscores for dots.
+  // Finds the name of a module in which underscores replace dots.
   std::optional<std::uint32_t> underscored(std::string_view name) {
     for (const std::string_view prefix :
          {"lora_unet_", "lora_te1_", "lora_te2_", "lora_te3_", "lora_te_", "lora_transformer_", "lora_"})
@@ -171,7 +172,7 @@ class Targets {
     return at_the_end(scores_, name, '_', true);
   }
 
-  // Two tensors that the last name could mean.
+  // Two tensors that the name last looked up could mean.
   const std::string& ambiguous() const noexcept { return ambiguous_; }
 
  private:
@@ -218,7 +219,7 @@ enum class Side : std::uint8_t { down, up, alpha };
 struct Ending {
   std::string_view text;
   Side side;
-  bool transposed = false;  // of an embedding: the product is [columns, rows]
+  bool transposed = false;  // for an embedding: the product is [columns, rows]
   bool is_gguf = false;
 };
 constexpr Ending kEndings[] = {{".lora_A.weight", Side::down},
@@ -234,7 +235,7 @@ constexpr Ending kEndings[] = {{".lora_A.weight", Side::down},
                                {".lora_a", Side::down, false, true},
                                {".lora_b", Side::up, false, true},
                                {".alpha", Side::alpha}};
-// What other kinds of adapters have.
+// Endings of names in other kinds of adapters.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"lora_magnitude_vector", "DoRA"},
                                                                      {"dora_scale", "DoRA"},
                                                                      {".hada_w", "LoHa"},
@@ -356,7 +357,7 @@ class Reader {
 
   double scale_of(const Pair& pair, std::string_view module, std::uint64_t rank) const {
     const auto r = static_cast<double>(rank);
-    double alpha = r;  // without one, the product counts as it is
+    double alpha = r;  // without an alpha, the product is not scaled
     double divisor = r;
     if (pair.is_gguf) {
       const Value* const value = lora_.adapter.attribute("adapter.lora.alpha");
@@ -414,7 +415,7 @@ class Reader {
     Change change{.target = *target, .rows = base.shape()[0], .columns = behind_first(base.shape())};
     const Shape down = pair.down->shape(), up = pair.up->shape();
     const std::uint64_t down_rest = behind_first(down), up_rest = behind_first(up);
-    // The product of up [rows, rank] and down [rank, columns]; or of the transposed ones.
+    // Adds the product of up [rows, rank] and down [rank, columns], or of their transposes.
     const bool straight = up[0] == change.rows && down_rest == change.columns && up_rest == down[0];
     const bool turned = down_rest == change.rows && up[0] == change.columns && up_rest == down[0];
     const bool tokens =
@@ -446,7 +447,7 @@ class Reader {
                (base.has_shape() ? core::shape_text(base.shape()) : "of no known shape"));
   }
 
-  // A larger rank expresses nothing that a smaller one could not, and could cost unlimited work.
+  // A rank above the matrix's smaller dimension adds nothing, and could cost unlimited work.
   void check_rank(const Change& change, std::string_view stem) const {
     const auto most = base::checked_add(change.rows, change.columns);
     const auto numbers = most ? base::checked_mul(*most, change.rank) : std::nullopt;
@@ -462,7 +463,7 @@ class Reader {
                        *bytes);
   }
 
-  // A tensor that was trained as a whole: modules_to_save and biases of peft.
+  // A tensor that replaces the base's: modules_to_save and biases of peft.
   void add_whole(const Tensor& tensor) {
     std::string_view name = tensor.name();
     const bool is_peft = name.starts_with(kPrefix);

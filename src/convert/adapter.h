@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an adapter changes of a model: which tensor each pair of factors belongs to, by the names of the program that
-// wrote it, and how they are scaled. Owns Change. lora.cc computes the sums. Also owns the identity of the base model
-// that a package stores.
+// What an adapter changes in a model: which tensor each pair of factors belongs to, by the naming of the program that
+// wrote the adapter, and how the factors are scaled. Owns Change. lora.cc computes the sums.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,7 +16,7 @@ namespace weighbridge::convert {
 // A factor of a change. It has two or more dimensions; all but the first count as one.
 struct Factor {
   Tensor tensor{};
-  std::string role{};    // the part of it, if the whole tensor is not a factor
+  std::string role{};    // the part that is the factor; empty if the whole tensor is
   bool by_rank = false;  // stored with the inner rank as the first dimension
 };
 
@@ -26,9 +25,9 @@ struct Change {
   std::uint32_t target = 0;  // in the base
   Factor left{}, right{};    // [rows, rank], [rank, columns]
   std::uint64_t rows = 0, columns = 0;
-  std::uint64_t rank = 0;  // 0: left.tensor takes the place of the target
+  std::uint64_t rank = 0;  // 0: left.tensor replaces the target
   double scale = 1;
-  bool rounds = false;  // to f32, the change and then the sum: reading M13
+  bool rounds = false;  // rounds the change, and then the sum, to f32: reading M13
 };
 
 // The changes of one adapter, in the order of its tensors. Reads the scales. Throws Error{misuse} "misuse/lora-...".

@@ -54,7 +54,7 @@ void judge_codes(core::WriteLayout& layout, const Model& model, std::string_view
   for (const Tensor& tensor : model)
     if (const core::Coded* const mark = core::coded(tensor)) marked.emplace(core::subject(tensor), mark);
   if (marked.empty()) return;
-  // Of the subject of an item: tensors["w"], or one of its parts.
+  // The tensor that an item's subject names: tensors["w"], or one of its parts.
   const auto mark_of = [&](std::string_view subject) {
     const std::size_t part = subject.find("\"].parts[");
     const auto at = marked.find(part == subject.npos ? subject : subject.substr(0, part + 2));

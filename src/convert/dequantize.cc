@@ -32,7 +32,7 @@ std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
 }
 
 namespace {
-// Merging adapters makes dense what it changes.
+// Whether merging adapters has made tensors dense already.
 bool was_dequantized(const Model& model, DType to) {
   return std::ranges::any_of(core::losses_of_making(model), [&](const Item& loss) {
     return loss.kind == LossKind::layout && loss.to == dense_text(to);
@@ -72,7 +72,7 @@ core::Derived dequantized(const Model& model, DType to) {
           tensor.stream_dense(DType::f32, context, sink);
         });
   }
-  // Blocks that this build cannot read stay, and the writer says so.
+  // Blocks that this build cannot read are kept; the writer reports them.
   const auto may_be_quantized = [](const Tensor& tensor) {
     return is_quantized(tensor.layout()) || tensor.unsupported();
   };

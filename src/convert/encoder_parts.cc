@@ -16,7 +16,7 @@
 namespace weighbridge::convert {
 namespace {
 
-constexpr std::string_view kFiles[] = {"/model.safetensors", "/pytorch_model.bin"};  // the first that is there counts
+constexpr std::string_view kFiles[] = {"/model.safetensors", "/pytorch_model.bin"};  // the first that exists counts
 constexpr std::pair<std::string_view, std::string_view> kNorms[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
 constexpr std::string_view kNorm = "LayerNorm";
 

@@ -122,7 +122,7 @@ void require_sound(const Model& model, const Context& context) {
   if (const Finding* error = report.first_error()) throw Error(*error);
 }
 
-// Collects what the casts of each written file did.
+// Sums up the effects of casts in all written files.
 class Casts {
  public:
   void add(const core::WriteLayout& file, const convert::Record& record) {
@@ -176,7 +176,7 @@ class Casts {
   DType to_ = DType::unknown;
 };
 
-// The file beside the output, while the output is not yet published.
+// The companion file, until the output is published.
 class Companion {
  public:
   Companion(const core::WriteLayout& layout, const convert::PlanRep& rep, const std::string& path, bool replace) {
@@ -264,14 +264,14 @@ Written Plan::execute(const std::string& path, const Context& context) const {
     io::AtomicFile& file = folder ? folder->payload(i) : *single;
     const convert::Record record = convert::write(*files[i], rep->options.level, file, context, progress);
     casts.add(*files[i], record);
-    if (casts.overflowed() && !may_overflow) continue;  // only counts on: nothing of this will be published
+    if (casts.overflowed() && !may_overflow) continue;  // only keep counting: nothing will be published
     const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
     convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
   }
   if (casts.overflowed() && !may_overflow) casts.refuse();
   if (folder) folder->check(rep->format->info.name, context);
   io::AtomicFile& last = folder ? folder->last() : *single;
-  // Runs over one output take turns from here on. Of two runs that append to one file, the second finds it changed.
+  // From here on, runs with the same output take turns. If two runs append to one file, the second finds it changed.
   const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
   const auto beside = folder ? folder->beside() : companion.beside();
   std::optional<io::FolderLock> turn;

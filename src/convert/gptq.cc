@@ -38,7 +38,7 @@ using core::subject;
 using PartSink = std::function<bool(std::span<const std::byte>)>;
 
 constexpr std::string_view kQweight = ".qweight", kQzeros = ".qzeros", kScales = ".scales", kGroups = ".g_idx";
-// Attributes of the quantized_group: what its parts do not show.
+// Attributes of the quantized_group: the facts that its parts do not show.
 constexpr std::string_view kFormatKey = "gptq.checkpoint_format", kGroupsKey = "gptq.g_idx";
 constexpr std::string_view kV1 = "gptq", kV2 = "gptq_v2";
 constexpr std::string_view kConfig = "hf.quantization_config", kConfigFile = "quantize_config.json";
@@ -46,7 +46,7 @@ constexpr std::uint64_t kMostConfig = 1 << 20;
 constexpr std::uint32_t kWordBits = 32;
 constexpr std::size_t kBatch = 16384;  // elements computed at a time
 
-// What quantization_config or quantize_config.json says.
+// The settings in quantization_config or quantize_config.json.
 struct Config {
   std::string format;  // checkpoint_format; empty if there is no config
   std::optional<std::uint64_t> bits, group_size;
@@ -98,7 +98,7 @@ std::string_view format_of(std::string_view asked, std::string_view said) {
                                    core::quoted(core::excerpt(said))));
 }
 
-// Passes what is added to the sink, many elements at once.
+// Buffers elements, and passes many at once to the sink.
 template <class T> class Batch {
  public:
   explicit Batch(const PartSink& sink) : sink_(sink) {}
@@ -192,7 +192,8 @@ void share(core::Draft& draft, std::string_view role, const Part& from) {
   draft.part(part).order(from.order()).digest(from.digest());
 }
 
-// Dense, of one part with bytes in a file and nothing else that a quantized_group would lose.
+// Whether the tensor is dense, with one part whose bytes are in a file, and has nothing that a quantized_group would
+// lose.
 bool is_plain(const Tensor& tensor) {
   if (tensor.layout() != Layout::dense || tensor.unsupported() || !tensor.has_shape() || tensor.part_count() != 1 ||
       !tensor.attributes().empty() || !tensor.extra().empty())
@@ -259,7 +260,7 @@ class Grouping {
     layers_.push_back(std::move(layer));
   }
 
-  // Fills in bits, rows and group size from the shapes. A sentence if this is not a layer that a quantized_group holds.
+  // Fills in bits, rows and group size from the shapes. Returns a sentence if a quantized_group cannot hold this layer.
   std::string measure(Layer& layer) const {
     if (model_.find(layer.name)) return "there is a tensor of the name that the layer would have";
     if (!is_plain(layer.qweight) || !is_plain(layer.qzeros) || !is_plain(layer.scales) ||
@@ -294,7 +295,8 @@ class Grouping {
     return {};
   }
 
-  // A layer whose g_idx is not row / group_size stays as it is: rows were quantized in the order of their activations.
+  // A layer whose g_idx is not row / group_size is not converted: its rows were quantized in the order of their
+  // activations.
   void read_groups() {
     core::Work work;
     for (const Layer& layer : layers_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion records about the bytes it wrote, and how it computes them: what casts did to the values, XXH3-128
-// of each segment of the logical bytes (compared on read-back). core/part_digest.h has the digests that are written.
+// What a conversion records while it writes: the effects of casts, and XXH3-128 of each segment of the logical bytes,
+// which read-back compares. core/part_digest.h has the digests that are written to files.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Record {
   }
 };
 
-// How many bytes of a payload are hashed: the stored ones where they are copied verbatim (they may not be decodable
-// here), else the logical ones.
+// How many bytes of a payload are hashed: the stored bytes if they are copied verbatim (this build may be unable to
+// decode them), else the logical bytes.
 inline std::uint64_t hashed_bytes(const core::Payload& p) noexcept {
   return p.form == core::Payload::Form::stored ? p.stored_size : p.logical_size;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves rows, and computes the factors of a rotation.
+// Reorders rows, and computes the frequency factors of a rotation.
 #include "convert/llama_cpp.h"
 
 #include <fmt/format.h>

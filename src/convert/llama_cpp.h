@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What llama.cpp calls the tensors of a Llama and of a BERT, how it orders their rows, and how it scales a rotation.
-// Sources: src/llama-arch.cpp and convert_hf_to_gguf.py of github.com/ggml-org/llama.cpp; modeling_rope_utils.py of
+// llama.cpp's conventions for a Llama and a BERT: names of tensors, order of rows, scaling of the rotation. Sources:
+// src/llama-arch.cpp and convert_hf_to_gguf.py of github.com/ggml-org/llama.cpp; modeling_rope_utils.py of
 // transformers.
 #pragma once
 #include <cstdint>
@@ -51,16 +51,16 @@ struct RopeScaling {
   std::string told{};  // the value, for a message
 };
 RopeScaling parse_rope_scaling(const std::string& json);
-// transformers reads either key, and of two the first, but releases before 5 know the first only.
+// transformers reads either key, and prefers the first; releases before 5 read only the first.
 inline constexpr std::string_view kRotations[] = {"hf.rope_scaling", "hf.rope_parameters"};
-// What a config.json says of the rotation, with its theta, `otherwise` if there is none beside the scaling; nullopt if
-// neither key is there. Of the kind `other` if the two say different things.
+// What a config.json says about the rotation. Its theta is `otherwise` if none stands beside the scaling. nullopt if
+// neither key is there; kind `other` if the two keys contradict each other.
 std::optional<RopeScaling> stated_rotation(const Model&, double otherwise);
-// What Llama 3 divides the frequency of each pair of a head's elements by.
+// Llama 3's divisor of the frequency, for each pair of a head's elements.
 std::vector<float> rope_factors(const RopeScaling&, double theta, std::uint64_t head);
 void add_rope_factors(core::Draft&, const std::vector<float>&);
 
-// Whether the tensor is a matrix of whole heads whose rows can be moved.
+// Whether the tensor is a matrix whose rows are whole heads and can be reordered.
 bool has_rows_to_pair(const Tensor&, std::uint64_t head);
 // Adds the tensor with the rows of each head in another order: row j x half + i, j 0 or 1, becomes row 2i + j, so that
 // the two rows of a rotation are neighbors.

@@ -36,7 +36,7 @@ using convert::Change, convert::Factor;
 constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
 
 bool is_finite(std::span<const double> values) noexcept {
-  // A product with zero is zero, unless the other factor is infinite or NaN.
+  // A product with zero can be skipped, unless the other factor is infinite or NaN.
   double sum = 0;
   for (const double value : values) sum += value * 0;
   return sum == 0;
@@ -77,7 +77,7 @@ std::vector<double> matrix(const Factor& factor, std::uint64_t first, std::uint6
   return out;
 }
 
-// A tensor of the base with all of its changes, those of each adapter in the order given.
+// A tensor of the base and all changes to it, by adapter in the order given.
 struct Target {
   Tensor base;
   DType to = DType::unknown;
@@ -132,7 +132,7 @@ class Sums {
       values[i] = static_cast<float>(values[i]) + static_cast<float>(delta[i]);
   }
 
-  // The block begins and ends anywhere in a row.
+  // The block may begin and end in the middle of a row.
   void add_to(std::span<double> values, const Change& change, const Loaded& loaded) const {
     const std::size_t columns = base::to_size(change.columns), rank = base::to_size(change.rank);
     std::uint64_t at = at_;
@@ -163,7 +163,7 @@ class Sums {
   std::uint64_t at_ = 0;  // the element of the next block
 };
 
-// What a change is called in a plan.
+// The name of a change in a plan.
 std::string change_text(const Change& change) {
   if (change.rank == 0) return "the tensor of the adapter in its place";
   char scale[32];
@@ -224,7 +224,7 @@ class Merger {
     changes.push_back(std::move(change));
   }
 
-  // A model whose output embedding is its input embedding gets a second name for it, so that an adapter can change it.
+  // If the output embedding is the input embedding, gives it a second name, so that an adapter can change it alone.
   Model with_head(Model model) {
     const core::Embeddings found = core::embeddings_of(model);
     const Value* const stated = model.attribute(kTied);
@@ -240,7 +240,7 @@ class Merger {
     return draft.finish();
   }
 
-  // Keeps true what config.json says about tied embeddings. Returns the head that the output does without.
+  // Updates what config.json says about tied embeddings. Returns the head that the output leaves out.
   std::optional<std::uint32_t> settle_head() {
     attributes_.assign(base_.attributes().begin(), base_.attributes().end());
     const core::Embeddings found = core::embeddings_of(base_);
@@ -319,7 +319,7 @@ class Merger {
   }
 
   static constexpr std::string_view kTied = "hf.tie_word_embeddings";
-  std::optional<std::uint32_t> added_;  // the head that with_head() named, before base_
+  std::optional<std::uint32_t> added_;  // the head that with_head() added; declared before base_, which needs it
   const Model base_;
   const DType dequantize_;
   const Context& context_;

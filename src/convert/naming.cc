@@ -27,7 +27,7 @@ namespace {
 
 using core::subject, slm_format::Role;
 
-// What BERT's graph in llama.cpp does not compute, and no embedding needs.
+// Tensors that llama.cpp's BERT graph does not use, and that embeddings do not need.
 constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};
 
 constexpr std::uint64_t kFewRows = 65536;
@@ -69,7 +69,7 @@ class Naming {
   }
   void set(std::string key, std::string text) { set(std::move(key), Value::text(std::move(text))); }
 
-  // The first of these attributes that is there and not null.
+  // The first of these attributes that exists and is not null.
   const Value* first_of(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys)
       if (const Value* const value = model_.attribute(key); value && value->to_text() != "null") {
@@ -94,7 +94,7 @@ class Naming {
                    : fmt::format("no metadata say {}", core::quoted(*keys.begin())));
     return *number;
   }
-  // Refuses another value than these; an absent one counts as the first.
+  // Refuses values other than these; an absent attribute counts as the first.
   void require(std::string_view key, std::initializer_list<std::string_view> values) {
     const Value* const value = first_of({key});
     if (value && std::ranges::find(values, value->to_text()) == values.end())
@@ -107,7 +107,7 @@ class Naming {
       set("general.name", name->to_text());
   }
 
-  // What no key of llama.cpp holds keeps its own key.
+  // Attributes without a key in llama.cpp keep their own keys.
   void keep_others() {
     for (const auto& [key, value] : model_.attributes()) {
       if (used_.contains(key) || draft_.attribute(key)) continue;
@@ -116,7 +116,7 @@ class Naming {
     }
   }
 
-  // Elements bound its rows, and so the tokens.
+  // An empty matrix could state any number of rows, and so of tokens: its elements bound them.
   static void require_matrix(const Tensor& words) {
     if (!words.has_shape() || words.shape().size() != 2 || words.shape()[0] == 0 || words.shape()[1] == 0)
       refuse("its word embeddings are no matrix");
@@ -126,10 +126,11 @@ class Naming {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer && tokenizer->vocab_size > rows)
       refuse("its tokenizer has more tokens than its word embeddings have rows");
-    // Each further row becomes a token that nothing stores, and rows that are repeated take no room in a file.
+    // Each row beyond the vocabulary becomes a token of the output, although repeated rows (strides) take no room in
+    // the input: bound them.
     if (tokenizer && rows / 2 > std::max<std::uint64_t>(kFewRows, tokenizer->tokens.size() + tokenizer->merges.size()))
       refuse("its word embeddings have more than twice as many rows as its tokenizer has tokens");
-    // Those of WordPiece keep their key: llama.cpp does not follow them, and a runtime here does.
+    // WordPiece settings keep their keys: llama.cpp ignores them, but our runtime applies them.
     if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(core::kTokenizerRules);
     used_.emplace(core::kTokenizerUnheld);
     if (!tokenizer) {
@@ -158,7 +159,7 @@ class Naming {
                            "left out: llama.cpp has no name for it"});
   }
 
-  // The tensors without which llama.cpp does not open the model. A selection may have left them out.
+  // The tensors that llama.cpp requires to open the model. A selection may have left some out.
   void require_all(bool is_llama) const {
     const auto require_tensor = [&](const std::string& name) {
       if (!draft_.find(name)) refuse("no tensor of the model becomes " + core::quoted(name));

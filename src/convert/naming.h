@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of llama.cpp, both ways. Options::gguf.naming: a Llama or a BERT as llama.cpp expects it, with its names,
-// its metadata and its form of the tokenizer. All are views: tensors stay where they are, and rows that change places
-// are moved while they are read.
+// Options::gguf.naming: a Llama or a BERT as llama.cpp expects it, with its names, its metadata and its form of the
+// tokenizer. A view: no tensor is copied, and rows are reordered while they are read.
 #pragma once
 #include <cstdint>
 #include <string>

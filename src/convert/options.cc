@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the options of a conversion. plan.cc judges which containers support which options.
+// Parses the options of a conversion. plan.cc decides which containers support which options.
 #include <algorithm>
 #include <iterator>
 #include <string>

@@ -77,7 +77,7 @@ void copy(const Source& from, io::AtomicFile& to) {
 void OutputFolder::check_path(const std::string& path, bool replace) {
   const std::string folder = without_slashes(path);
   if (!exists_as_folder(folder)) {
-    io::open_folder(io::split_path(folder).folder);  // where it will be created
+    io::open_folder(io::split_path(folder).folder);  // throws if the parent does not exist
   } else if (!replace) {
     require_empty(folder);
   }
@@ -108,7 +108,8 @@ void OutputFolder::remove_made() noexcept {
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 
-// A symbolic link would write outside the folder, to a file that others read: download caches hold such links.
+// Through a symbolic link we would write outside the folder, to a file that others read: download caches contain such
+// links.
 void OutputFolder::require_inside(const std::string& path) const {
   std::error_code unknown;
   for (fs::path at = path; at != path_ && at.has_relative_path(); at = at.parent_path())
@@ -118,7 +119,7 @@ void OutputFolder::require_inside(const std::string& path) const {
 
 OutputFolder::~OutputFolder() {
   const io::NamesChange removing;
-  small_.clear();  // their temporaries must go before the folders
+  small_.clear();  // their temporaries must be removed before the folders
   payloads_.clear();
   on_abandon_.clear();
   if (!kept_) remove_made();
@@ -145,7 +146,7 @@ void OutputFolder::find_removed() {
   removed_.insert(removed_.end(), stale.begin(), stale.end());
 }
 
-// Removes what killed runs left unfinished: of the files to write, and of an output with another number of shards.
+// Removes temporaries of killed runs, for the files to write and for outputs with another number of shards.
 void OutputFolder::remove_left_over() const {
   std::set<std::string_view> names;
   for (const core::OutFile& each : layout_.payloads) names.insert(io::name_in_temporaries(each.name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output that is a folder. Creates it where needed, writes each file beside its final name, and checks all of them
-// together before any gets that name. Leaves the content of payload files to write.h and the renames to publish.h.
+// An output that is a folder. Creates it where needed, writes each file beside its final name, and checks all files
+// together before any of them gets its final name. write.h writes the payload files, publish.h renames.
 #pragma once
 #include <list>
 #include <memory>
@@ -34,14 +34,14 @@ class OutputFolder {
   void write();
   // One payload file, in the order of OutFolder::payloads. Call write() first.
   io::AtomicFile& payload(std::size_t i) { return *payloads_[i]; }
-  // Opens the folder as it will be, in this format, with the payload files as they are so far. Throws io/read-back.
+  // Opens the folder as it will be once published, in this format, from the files written so far. Throws io/read-back.
   void check(std::string_view format, const Context&) const;
   // The file that is published last, and all the others, for publish_together().
   io::AtomicFile& last() const;
   std::vector<Beside> beside() const;
   // Syncs the new folders to disk. Throws io/publish.
   void sync() const;
-  // Call it once the last file has its name.
+  // Keeps the folder. Call it once the last file has its final name.
   void keep() noexcept { kept_ = true; }
 
  private:

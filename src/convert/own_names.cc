@@ -53,7 +53,7 @@ std::optional<std::uint32_t> layer_of(std::string_view name) {
   return layer && *layer < UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*layer)) : std::nullopt;
 }
 
-// A layer that the metadata does not count would be left out of every run.
+// A layer beyond the number in the metadata would be ignored in every run.
 void refuse_beyond(std::string_view name, std::uint64_t layer, std::uint64_t layers, std::string_view user) {
   if (layer >= layers)
     refuse("tensors",
@@ -156,7 +156,7 @@ class Respelled {
   double real(std::string_view key, std::optional<double> otherwise = {}) const {
     return positive(own(key), said(key), otherwise);
   }
-  // A number that the shape of the embeddings shows too.
+  // A number that must agree with the shape of the embeddings.
   void agree(std::string_view key, std::uint64_t there) const {
     if (count(key, there) != there)
       fail("key", "token_embd.weight",
@@ -274,7 +274,7 @@ class Respelled {
   core::Draft draft_;
 };
 
-// The name of Hugging Face for one of llama.cpp; nullopt if it is none of a BERT.
+// The Hugging Face name for a llama.cpp name; nullopt if no tensor of a BERT has it.
 std::optional<std::string> hugging_face_name(std::string_view name) {
   const std::string_view tail = name.ends_with(kBias) ? kBias : kWeight;
   if (!name.ends_with(tail)) return std::nullopt;
@@ -296,7 +296,7 @@ Model as_slm(const Model& model) {
   if (model.attribute(std::string(slm_format::kPrefix) + "hidden_size")) return model;
   if (model.attribute(kArchitecture)) return Respelled(model).from_gguf();
   if (slm_format::find_role(model, Role::tok_embeddings, 0)) return Respelled(model).from_neutral();
-  return model;  // the next step says what is missing
+  return model;  // the next step reports what is missing
 }
 
 std::string given_tensor(const Model& model, std::string_view name) {
@@ -372,7 +372,7 @@ Model as_encoder(const Model& model) {
 
 namespace {
 
-// A format whose names are not llama.cpp's, and the architecture that it holds.
+// A format with names of its own, and the architecture that it holds.
 struct Target {
   std::string_view format, architecture;
   Model (*view)(const Model&);
@@ -380,8 +380,8 @@ struct Target {
 constexpr Target kTargets[] = {{"slm", "llama", as_slm}, {"embd", "bert", as_encoder}};
 constexpr std::string_view kTokenizerKeys = "tokenizer.ggml.", kGeneral = "general.";
 
-// Behind "llama." and "bert.": what the result says in its header or by its tensors. Another value of the last ones
-// would have been refused.
+// Keys after "llama." and "bert." whose values the result states in its header or by its tensors. Unusual values of the
+// last ones have been refused already.
 constexpr std::string_view kHeld[] = {"block_count",
                                       "context_length",
                                       "embedding_length",
@@ -401,7 +401,7 @@ constexpr std::string_view kHeld[] = {"block_count",
                                       "expert_used_count",
                                       "attention.sliding_window",
                                       "rope.scaling.type"};
-// What describes the file that was read.
+// Keys that describe the input file itself.
 constexpr std::string_view kOfTheFile[] = {"general.architecture", "general.file_type", "general.quantization_version",
                                            "general.alignment"};
 
@@ -416,7 +416,7 @@ bool is_held(std::string_view key, std::string_view architecture) {
   return std::ranges::find(kHeld, key.substr(architecture.size() + 1)) != std::end(kHeld);
 }
 
-// What texts become with the tokenizer of the model, and do not with the same vocabulary in an .slm.
+// How the model's tokenizer differs from a tokenizer with the same vocabulary in an .slm.
 std::vector<std::string> differences(const tokenizers::Described& described) {
   std::vector<std::string> out;
   const BytePairOptions& own = described.options;

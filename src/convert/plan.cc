@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a conversion before anything is written. Owns the options that all formats share; leaves losses to the
-// target's layout function, and the writing to execute.cc.
+// Plans a conversion before anything is written. Owns the options that all formats share. The target's layout function
+// lists losses, and execute.cc writes.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -132,7 +132,7 @@ std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.na
 
 std::vector<Item> Plan::refused() const {
   const Options& asked = options();
-  // Asking for them consents to their loss.
+  // Options that ask for a change consent to its losses.
   const bool dequantizes = asked.dequantize != DType::unknown;
   const bool casts = asked.cast != DType::unknown || dequantizes || !asked.quantize.empty();
   const auto allowed = [&](const Item& loss) {
@@ -166,7 +166,7 @@ Plan convert::PlanMaker::make(std::shared_ptr<convert::PlanRep> rep, const Model
 
 namespace {
 
-// Leaves out the tensors that the writer cannot carry because nothing here interprets them, and adds each to the
+// Leaves out the tensors that the writer cannot store because this build cannot interpret them, and adds each to the
 // losses. `model` becomes the view that is laid out.
 template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, std::vector<Item>& losses) {
   core::WriteLayout whole = layout(model);
@@ -184,7 +184,7 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, s
   return layout(model);
 }
 
-// Names the other files of the source's folder as losses, if the writer has not judged them.
+// Lists the other files of the source's folder as losses, unless the writer lists them itself.
 void name_folder_files(core::WriteLayout& layout, const Model& from, const std::vector<std::string>& taken) {
   if (layout.judges_folder_files) return;
   for (const core::FolderFile& file : core::folder_files(from))
@@ -193,20 +193,20 @@ void name_folder_files(core::WriteLayout& layout, const Model& from, const std::
                                core::kFolderFile, "left out"});
 }
 
-// Names what the source has besides tensors, metadata and tokenizer.
+// Lists what the source has besides tensors, metadata and tokenizer as losses.
 void name_left_behind(core::WriteLayout& layout, const Model& from) {
   for (const core::LeftBehind& each : core::left_behind(from))
     layout.losses.push_back({LossKind::file, each.what, each.description, "left behind"});
 }
 
-// Names what the source lacks of its model.
+// Lists as a loss that the source is an incomplete model.
 void name_missing(core::WriteLayout& layout, const Model& from) {
   const core::Incomplete* const part = core::incomplete(from);
   if (part != nullptr)
     layout.losses.insert(layout.losses.begin(), {LossKind::part, "model", part->why, "only this part is written"});
 }
 
-// Names what joining models or merging adapters left out and changed.
+// Lists the losses and changes of joining models or merging adapters.
 void name_making(core::WriteLayout& layout, const Model& from) {
   const auto put = [](std::vector<Item>& items, std::span<const Item> more) {
     items.insert(items.begin(), more.begin(), more.end());
@@ -215,7 +215,7 @@ void name_making(core::WriteLayout& layout, const Model& from) {
   put(layout.changes, core::changes_of_making(from));
 }
 
-// Names the factors of tensors that a writer makes dense.
+// Lists scale tensors that stay separate when their tensor is dequantized.
 void name_factors(core::WriteLayout& layout, const Model& from) {
   std::vector<Item> changes;
   for (const core::WriteLayout* const file : core::files_of(layout))
@@ -225,7 +225,7 @@ void name_factors(core::WriteLayout& layout, const Model& from) {
   std::move(changes.begin(), changes.end(), std::back_inserter(layout.changes));
 }
 
-// Whether files of the format hold GPTQ's layers as quantized_group.
+// Whether the format stores GPTQ's layers as quantized_group.
 bool has_groups(const FormatInfo& format) {
   return std::ranges::find(format.holds.layouts, Layout::quantized_group) != format.holds.layouts.end();
 }
@@ -259,7 +259,7 @@ struct Input : core::Derived {
     unseen = unseen || made.unseen;
   }
 };
-// Puts items that no writer judged in front of the writer's.
+// Puts items that the writer does not know about before the writer's own.
 void add_items(core::WriteLayout& layout, Input& input) {
   const auto put = [](std::vector<Item>& items, std::vector<Item>& first) {
     items.insert(items.begin(), std::move_iterator(first.begin()), std::move_iterator(first.end()));
@@ -313,8 +313,7 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
   return out;
 }
 
-// Lays the input out. Claims of the metadata that this output would make untrue are restated, and it is laid out with
-// them.
+// Lays the input out. If claims in the metadata would be untrue in this output, updates them and lays it out again.
 template <class LayOut>
 core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInfo& to, const Options& options,
                                LayOut layout) {
@@ -348,7 +347,8 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
     name_making(rep->layout, model);
     name_factors(rep->layout, input.model);
   }
-  rep->models = core::members_of(input.computed ? checked : input.model);  // whose parts have the digests to check
+  // The digests to check belong to the original's parts.
+  rep->models = core::members_of(input.computed ? checked : input.model);
   if (rep->layout.base) rep->models.push_back(*rep->layout.base);
   return convert::PlanMaker::make(std::move(rep), model, options);
 }

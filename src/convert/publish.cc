@@ -12,7 +12,7 @@
 namespace weighbridge::convert {
 namespace {
 
-// The path as a name beneath the folder, which it may spell in another way.
+// The path relative to the folder; both may be spelled in different ways.
 std::string name_beneath(const std::string& folder, const std::string& path) {
   const std::string start = io::join_path(folder, "");
   if (path.starts_with(start) && (!start.empty() || path.front() != '/')) return path.substr(start.size());

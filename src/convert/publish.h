@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes the files of one output together, as nearly at once as a filesystem allows. Owns the order; leaves writing
-// the files to their owners, and the undoing to io::Journal.
+// Publishes the files of one output together, as nearly at once as a filesystem allows. Owns the order. Callers write
+// the files, and io::Journal undoes.
 #pragma once
 #include <span>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weighbridge::convert {
 
-// A file beside the main one. It gets its name; if `file` is null, the existing file at `path` is removed.
+// A file beside the main one, to publish at `path`; if `file` is null, an existing file there is removed.
 struct Beside {
   std::string path;
   io::AtomicFile* file = nullptr;

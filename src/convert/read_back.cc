@@ -113,7 +113,7 @@ class ReadBack {
 
   Tensor check_tensor(std::uint32_t i) {
     const core::OutTensor& out = layout_.tensors[i];
-    // The file's order is nearly always the layout's.
+    // Tensors in the file are nearly always in the layout's order, so try the next one first.
     const std::uint32_t guess = i + expected_.kept_tensors;
     std::optional<Tensor> found;
     if (model_.name(guess) == out.name) found = model_[guess];

@@ -31,7 +31,8 @@ namespace {
 enum class Type : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, which stands for a space
-constexpr std::size_t kLongest = 256;                    // bytes of a token whose splits are looked at
+// Bytes of the longest token that overlap() compares; longer ones count as overlapping. The time grows with the square.
+constexpr std::size_t kLongest = 256;
 
 class Making {
  public:
@@ -84,7 +85,7 @@ class Making {
     if (const auto id = special(role)) add(std::move(key), Value::integer(std::uint64_t{*id}, DType::u32));
   }
 
-  // A token per id: `spell` gives its text and its type.
+  // One token per id; `spell` gives its text and type.
   template <class Spell> void add_tokens(Spell spell) {
     Texts texts;
     std::vector<std::byte> types(bytes_.size() * 4);
@@ -181,10 +182,11 @@ class Making {
     add("add_space_prefix", Value::boolean(false));
   }
 
-  // Whether a text can hold a token of the one kind and one of the other that share bytes, so that it matters which is
-  // taken: the later one is longer, or is within the first one if `within`.
+  // Whether a text can contain a token of one kind and a token of the other that overlap, so that it matters which is
+  // matched first: the later one is longer or, with `within`, lies inside the first one.
   bool overlap(const std::vector<std::uint32_t>& found, const std::vector<std::uint32_t>& others, bool within) const {
-    constexpr std::size_t kMostPairs = std::size_t{1} << 20;  // more of them are not looked at
+    // With more pairs, assume that some overlap: comparing them all would take too long.
+    constexpr std::size_t kMostPairs = std::size_t{1} << 20;
     if (!found.empty() && others.size() > kMostPairs / found.size()) return true;
     const auto meet = [](std::string_view first, std::string_view second) {
       for (std::size_t n = 1; n < std::min(first.size(), second.size()); ++n)
@@ -231,7 +233,7 @@ class Making {
   std::string_view spelled(std::uint64_t id) const {
     return id < bytes_.size() ? bytes_[static_cast<std::size_t>(id)] : std::string_view{};
   }
-  // The first of 256 ids that spell the bytes in order.
+  // The first of 256 consecutive ids that spell the bytes 0 to 255.
   std::optional<std::uint64_t> first_byte() const {
     if (from_.kind == Tokenizer::Kind::byte) return 0;
     for (std::uint64_t first = 0; first + 256 <= size_ && first < 256; ++first) {
@@ -242,7 +244,7 @@ class Making {
     }
     return std::nullopt;
   }
-  // Whether characters have tokens besides those of their bytes, as in vocabularies of sentencepiece.
+  // Whether characters have tokens of their own besides the tokens of their bytes, as in sentencepiece vocabularies.
   bool spells_twice(std::uint64_t first) const {
     for (std::uint64_t id = first + 256; id < size_; ++id)
       if (spelled(id).size() == 1) return true;
@@ -285,7 +287,7 @@ class Making {
     return {};
   }
 
-  // The score of each token, by the ranks of its merges. Says in what scores and merges differ.
+  // The score of each token, from the ranks of its merges. Records where scores give other tokens than merges.
   std::vector<float> judge_merges(std::uint64_t first) {
     struct Ranks {
       std::uint32_t least = UINT32_MAX, most = 0;
@@ -316,7 +318,7 @@ class Making {
     return scores;
   }
 
-  // Pairs of tokens whose joined text is a token, and that no merge joins.
+  // Finds pairs of tokens whose joined text is a token although no merge joins them.
   std::size_t unmerged(std::uint64_t first, const std::set<std::pair<std::uint32_t, std::uint32_t>>& pairs) const {
     std::unordered_map<std::string_view, std::uint32_t> ids;
     const auto is_text = [&](std::uint32_t id) {

@@ -22,8 +22,8 @@ namespace {
 
 using core::Digester, core::Payload;
 
-// Threads take turns at the SHA-256 of a payload from this size on: hashed by one thread, it would outlast all other
-// work.
+// From this size on, threads take turns at hashing a payload with SHA-256: a single thread would still be hashing when
+// all other work is done.
 constexpr std::uint64_t kSharedDigest = std::uint64_t{64} << 20;
 
 class Writer {
@@ -108,7 +108,7 @@ class Writer {
     file_.write_at(record_.stored[i].offset - size, std::as_bytes(std::span(lead)));
   }
 
-  // Remembers head and tail as the seal leaves them, because read-back expects the changes.
+  // Runs WriteLayout::seal, and remembers its changes to head and tail for read-back.
   void seal() {
     const std::shared_ptr<const Source> written = file_.reopen();
     std::string head = layout_.head;
@@ -162,7 +162,7 @@ class Writer {
     cursor_ = record_.stored[i].offset + length;
   }
 
-  // If two do not fit the budget, encoding in parallel gains nothing. (The bytes are the same either way.)
+  // If two payloads do not fit the budget, encoding in parallel gains nothing. The bytes are the same either way.
   bool encodes_alone(const Payload& p) const {
     return needs_encoding(p) && p.stored_size > (executor_.concurrency() == 1 ? kSegment : budget_ / 2);
   }
@@ -394,7 +394,7 @@ class Writer {
     }
     core::read_direct(reads);
     for (std::size_t i = first; i < last; ++i) {
-      if (needs_encoding(payloads_[i])) continue;  // hashed when it was encoded
+      if (needs_encoding(payloads_[i])) continue;  // was hashed while it was encoded
       const auto bytes =
           all.subspan(base::to_size(record_.stored[i].offset - begin), base::to_size(record_.stored[i].length));
       if (!bytes.empty()) record_.hashes_of(i)[0] = codecs::xxh3_128(bytes);
