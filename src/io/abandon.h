@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what unfinished outputs would leave behind when a process must end at once. Owns the list of them; callers
-// say how each is removed.
+// Removes what unfinished outputs would leave behind when the process must end at once. Owns the list; callers say how
+// to remove each entry.
 #pragma once
 #include <functional>
 #include <list>
@@ -24,8 +24,8 @@ class OnAbandon {
 // Removes everything on the list, newest first. Nothing can be added or published after it.
 void abandon_all() noexcept;
 
-// Held while names appear, change or go that belong together: outputs are abandoned before or after. The whole process
-// waits for it, so nobody waits for another process while holding it: a folder is locked first (folder_lock.h).
+// Keeps abandon_all() out while a group of files is created, renamed or removed. It is one lock for the whole process,
+// so never wait for another process while holding it: lock the folder first (folder_lock.h).
 class NamesChange {
  public:
   NamesChange();

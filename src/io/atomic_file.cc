@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
 constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
-// Calls of Linux beyond POSIX. Elsewhere they return ENOSYS, or do nothing if the result is not used.
+// Linux-only calls; elsewhere they fail with ENOSYS or do nothing.
 
 int reserve_blocks([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t size) noexcept {
 #ifdef __linux__

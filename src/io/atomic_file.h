@@ -22,13 +22,15 @@ namespace weighbridge::io {
 struct AtomicFileOptions {
   bool replace = false;             // whether an existing file may be replaced
   std::uint64_t expected_size = 0;  // space to reserve; the final size may differ
-  // A folder that the target is in or below. Not empty: from there on no link is followed, not even the target's own.
+  // If set, a folder that the target is in or below: links are followed only up to it, and the target itself may not be
+  // a link.
   std::string beneath{};
-  // The caller has removed what killed runs left in the target's folder. Looking for each file would be quadratic.
+  // The caller has already removed what killed runs left in the target's folder. Without this, every file would search
+  // the folder.
   bool swept = false;
 };
 
-// Call write_at() as often as needed, then sync(size), read_back() (or reopen() and compare), and publish(). At every
+// Call write_at() as often as needed, then sync(size), read_back() (or reopen() and compare), and publish(). At any
 // moment the target is the old file (or absent) or the complete new one. Without publish(), the destructor removes the
 // temporary. If the process is killed, the next AtomicFile for the same target removes it.
 //
@@ -49,18 +51,19 @@ class AtomicFile {
 
   // Error io/write. Safe from several threads at once for ranges that do not overlap.
   void write_at(std::uint64_t offset, std::span<const std::byte> data);
-  // The range is final, so the system may start to write it to disk. Groups small ranges; safe from several threads.
+  // Hints that the range is final, so that the OS can start writing it to disk. Groups small ranges; safe from several
+  // threads.
   void hint_written(std::uint64_t offset, std::uint64_t length) noexcept;
   // Truncates or extends the file to `size` and syncs it. Error io/write.
   void sync(std::uint64_t size);
-  // Writes, syncs and reads back a file that is complete in memory.
+  // write_at(), sync() and read_back() in one call, for a file that is complete in memory.
   void write_whole(std::span<const std::byte> bytes);
   // Opens what was written, as a reader would. It has the temporary's name until publish().
   std::shared_ptr<const Source> reopen() const;
   // Compares the whole file with `expected`. Error io/read-back.
   void read_back(std::span<const std::byte> expected) const;
-  // Compares `length` bytes at `at` with those at `from` of the file that they were copied from. `written` is what
-  // reopen() returned. Calls `did` with the bytes of each piece. Error io/read-back.
+  // Compares `length` bytes at `at` of `written`, which reopen() returned, with those at `from` of the file that they
+  // were copied from. Calls `did` with the bytes of each piece. Error io/read-back.
   void read_back(const Source& written, std::uint64_t at, const Source& original, std::uint64_t from,
                  std::uint64_t length, const std::function<void(std::uint64_t)>& did = {}) const;
   // Throws Error io/read-back, for callers that compare themselves.
@@ -71,7 +74,7 @@ class AtomicFile {
   // Whether the target is the new file, even if syncing the folder failed.
   bool published() const noexcept { return published_; }
   bool replaces() const noexcept { return options_.replace; }
-  // Of the temporary, for calls of the system that copy between files. Write before the sync().
+  // The temporary's descriptor, for system calls that copy between files. Write before sync().
   int descriptor() const noexcept { return temporary_.fd.get(); }
 
   // The target, with links resolved, and the temporary's path.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // System calls for which older C libraries have no function: glibc has getentropy since 2.25 and renameat2 since 2.28.
-// The released wheels are linked for 2.17, and ask the kernel.
+// The released wheels are linked for 2.17, so these call the kernel directly.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace weighbridge::io {
 #endif
 #endif
 
-// Fills at most 256 bytes with random ones. False, with errno, if the system gives none.
+// Fills at most 256 bytes with random numbers. False, with errno, on failure.
 inline bool random_bytes(std::span<std::byte> out) noexcept {
 #ifdef WB_OLD_GLIBC
   return ::syscall(SYS_getrandom, out.data(), out.size(), 0) == static_cast<long>(out.size());

@@ -17,7 +17,8 @@
 namespace weighbridge::io {
 namespace {
 
-// A part of what the process may open, so that it keeps most of its descriptors for other things.
+// A quarter of what the process may open, and at most 64, so that most descriptors stay free for the program around the
+// library. At least 4, for files that are in use at once.
 [[maybe_unused]] constexpr std::size_t kMost = 64, kLeast = 4, kPart = 4;
 
 std::size_t most_open() noexcept {
@@ -39,7 +40,7 @@ class Descriptor::OpenOnes {
     static OpenOnes* const all = [] {
       auto* const made = new OpenOnes;
 #ifdef __linux__
-      // The child of a fork must not wait for a thread that only the parent has.
+      // After a fork, the child must not wait for a lock that a thread of the parent held.
       ::pthread_atfork([] { instance().lock_.lock(); }, [] { instance().lock_.unlock(); },
                        [] { instance().lock_.unlock(); });
 #endif
@@ -55,7 +56,7 @@ class Descriptor::OpenOnes {
     return one.fd_;
   }
 
-  // Another thread may have opened it first; then that one counts.
+  // Another thread may have opened it first; then use that descriptor.
   std::shared_ptr<const Fd> add(const Descriptor& one, std::shared_ptr<const Fd> fd) {
     std::vector<std::shared_ptr<const Fd>> closing;
     const std::lock_guard lock(lock_);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors of files that can be opened again: a model of thousands of files keeps open only a part of the
-// descriptors that the process may have. Decides which of them are open; their owners open one again, and check that it
-// is the same file.
+// Limits how many descriptors a model of thousands of files keeps open. Decides which are open. The owner of a closed
+// one opens the file again, and checks that it is the same file.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -12,13 +11,13 @@
 
 namespace weighbridge::io {
 
-// Calls `open`, which returns a descriptor or an empty one with errno. If the process has too many open, closes those
-// that are not in use and tries once more.
+// Calls `open`, which returns a descriptor, or an empty one with errno. If that fails because too many are open, closes
+// those that are not in use and tries once more.
 Fd open_making_room(const std::function<Fd()>& open);
 
 class Descriptor {
  public:
-  // Opens the file again, and throws Error{io} if it is not there or not the same. Must not use this descriptor.
+  // Opens the file again. Throws Error{io} if it is gone or is not the same file. Must not use this Descriptor.
   using Again = std::function<Fd()>;
 
   // Without `again`, it stays open. Otherwise it may be closed whenever it is not in use.
@@ -30,7 +29,7 @@ class Descriptor {
   // Open for as long as the caller keeps it. Throws what `again` throws. Safe to call from several threads.
   std::shared_ptr<const Fd> use() const;
 
-  // Closes all that can be opened again and are not in use. False if there are none.
+  // Closes every descriptor that can be opened again and is not in use. False if there is none.
   static bool close_unused();
   // How many of those are open now, for tests.
   static std::size_t count_open() noexcept;

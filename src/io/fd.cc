@@ -77,8 +77,8 @@ std::string join_path(const std::string& folder, const std::string& name) {
 
 int rename_over(int from_folder, const char* from, int to_folder, const char* to) noexcept {
 #ifdef __EMSCRIPTEN__
-  // Emscripten's table of names keeps a file that another is renamed over, and shows it again when that one is removed.
-  // With one thread and a disk in memory, nobody sees the moment in between.
+  // Emscripten keeps a file that another was renamed over, and shows it again once that one is removed, so remove it
+  // first. Its disk is in memory and it has one thread, so nobody sees the moment in between.
   ::unlinkat(to_folder, to, 0);
 #endif
   return ::renameat(from_folder, from, to_folder, to);
@@ -139,7 +139,7 @@ const Source* find_file(const std::string& path, std::span<const std::shared_ptr
   if (::stat(path.c_str(), &file) != 0) return nullptr;
   std::string_view last;
   for (const auto& each : sources) {
-    // A model in memory has a source for each tensor, all of one name.
+    // A model in memory has one source per tensor, all with the same name: compare each name once.
     if (each.get() == besides || each->name() == last) continue;
     last = each->name();
     if (is_at(file, std::string(last))) return each.get();

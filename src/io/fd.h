@@ -42,9 +42,9 @@ void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, 
 
 // "a directory", "a FIFO", "a character device", ...; "a regular file" for S_IFREG.
 const char* file_kind(mode_t mode) noexcept;
-// Refuses a path that is empty, or has a NUL, where the system would cut it. Error misuse/path.
+// Throws Error misuse/path if the path is empty or contains a NUL, where the system would cut it.
 void require_path(const std::string& path);
-// A path as folder and last component: ("a/b" -> "a", "b"), ("b" -> ".", "b"), ("/b" -> "/", "b").
+// Splits a path into folder and last component: "a/b" -> ("a", "b"), "b" -> (".", "b"), "/b" -> ("/", "b").
 struct SplitPath {
   std::string folder, name;
 };
@@ -57,7 +57,7 @@ int rename_over(int from_folder, const char* from, int to_folder, const char* to
 // Renames a file or a folder unless `to` exists, atomically if the filesystem supports it. 0, or -1 with errno; EEXIST
 // if `to` exists.
 int rename_new(int from_folder, const char* from, int to_folder, const char* to) noexcept;
-// Swaps two names atomically. 0, or -1 with errno; not_offered() is true of it if the filesystem does not support this.
+// Swaps two names atomically. 0, or -1 with errno; not_offered(errno) if the filesystem does not support it.
 int exchange(int folder, const char* name, int other_folder, const char* other_name) noexcept;
 // Syncs the names in the folder. 0, or -1 with errno. A filesystem that cannot sync folders (EINVAL) counts as success.
 int sync_folder(int folder) noexcept;
@@ -67,7 +67,7 @@ bool not_offered(int error) noexcept;
 
 // Whether both paths are the same file by device and inode, links followed; false if either is absent.
 bool same_file(const std::string& a, const std::string& b);
-// Which of these files the path is, through any link; null if none. `besides` is left out.
+// The one of these files that the path leads to, links followed; null if none. Ignores `besides`.
 const Source* find_file(const std::string& path, std::span<const std::shared_ptr<const Source>> sources,
                         const Source* besides = nullptr);
 

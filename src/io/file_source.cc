@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files as sources: opening without blocking, positional reads, a lazy mapping, change detection, and opening
-// again what was closed in between.
+// Regular files as sources: opening without blocking, positional reads, a lazy mapping, detecting changes, and
+// reopening a closed descriptor.
 #include "io/file_source.h"
 
 #include <fcntl.h>
@@ -118,7 +118,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       if (last - first > 1 && std::in_range<ssize_t>(wanted))
         got = ::preadv(file->get(), pieces.data(), static_cast<int>(pieces.size()),
                        static_cast<off_t>(ranges[first].offset));
-      // After a short or failed call, and for single ranges, read one by one: that reports what is wrong.
+      // After a short or failed call, and for single ranges, read the ranges one by one, which reports the exact error.
       if (got < 0 || static_cast<std::uint64_t>(got) != wanted)
         for (std::size_t i = first; i < last; ++i) read_at(ranges[i].offset, ranges[i].out);
       first = last;
@@ -134,7 +134,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 #ifdef __linux__
     try {
       ::posix_fadvise(file_.use()->get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
-    } catch (...) {  // the read will say why it cannot be opened again
+    } catch (...) {  // the next read reports why it cannot be reopened
     }
 #endif
   }
@@ -152,7 +152,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (::fstat(file->get(), &now) == 0 && now.st_size < opened_.st_size)
       shrank(static_cast<std::uint64_t>(now.st_size));
     if (const auto all = whole()) return {all->span().subspan(base::to_size(offset), base::to_size(length)), all};
-    // The whole file does not fit the address space; this range may.
+    // The whole file may not fit into the address space where this range does.
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t before = offset % page;
     const auto part = Mapping::make(file->get(), offset - before, length + before);
@@ -168,7 +168,8 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     } catch (...) {
       return size();
     }
-    // The file ends in a hole from the first offset on that has no data behind it; ENXIO says that there is none.
+    // Finds where the hole at the end of the file begins: the first offset with no data after it, which lseek reports
+    // as ENXIO.
     std::uint64_t low = 0, high = size();
     const auto is_hole = [&](std::uint64_t from) {
       return ::lseek(file->get(), static_cast<off_t>(from), SEEK_DATA) < 0 && errno == ENXIO;
@@ -214,12 +215,12 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
               " bytes");
     if (!same_time(now.st_mtim, opened_.st_mtim)) changed("its modification time changed");
   }
-  // No program can set this time, so it reveals a modification time that was set back.
+  // Programs cannot set the change time, so it reveals a modification time that was set back.
   void require_same_change(const struct stat& now) const {
     if (!same_time(now.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
   }
 
-  // Only the file that was opened before, unchanged, may be read on.
+  // Continue only if it is the file that was opened before, unchanged.
   Fd reopen() const {
     Fd fd = open_making_room(again_);
     if (!fd && (errno == ENOENT || errno == ENOTDIR)) changed("it is no longer there");

@@ -12,17 +12,16 @@
 
 namespace weighbridge::io {
 
-// `fd` is open for reading on the file at `path`. Error{misuse} if it is not a regular file. With `again`, which opens
-// the same name as before (an empty one with errno if it cannot), the descriptor is closed while others are used: see
-// descriptor.h. It is an error if the file is then another one, or has changed.
+// `fd` is open for reading on the file at `path`. Error{misuse} if it is not a regular file. `again` reopens the file
+// (empty, and errno, on failure); with it, the descriptor may be closed when many are open (descriptor.h). Reopening a
+// file that was replaced or has changed is an error.
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access = Access::positional,
                                              std::function<Fd()> again = nullptr);
 
-// Opens the file at `path` to read it, and waits while an edit in place has exclusive access. Error io/open;
+// Opens the file at `path` for reading. Waits while an edit in place has exclusive access. Error io/open;
 // misuse/not-a-file for what cannot be opened as a file.
 Fd open_to_read(const std::string& path);
-// Reads through a second descriptor of the same open file, so that `fd` stays the caller's. Error as source_from_fd(),
-// and io/open.
+// Reads through a duplicate of `fd`, which the caller keeps. Error as source_from_fd(), and io/open.
 std::shared_ptr<const Source> source_over(const Fd& fd, std::string path);
 
 // The flags to open a file for reading. With O_NONBLOCK, opening a FIFO returns at once instead of waiting for a

@@ -101,7 +101,7 @@ class Holders {
 
   Holders() {
 #ifndef __EMSCRIPTEN__
-    // Of the threads of a process that forks, the child has only one.
+    // A forked child has only one of its parent's threads.
     ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
                      [] {
                        std::erase_if(all().list_, [](const Holder& h) { return h.thread != this_thread(); });

@@ -12,13 +12,12 @@
 
 namespace weighbridge::io {
 
-// A lock on the folder itself. It leaves no file behind and ends with its process. Other processes are kept away by
-// flock(), other threads by a list in this process, because flock() would name them "another process". A thread that
-// holds it may take it again, because publishing several files calls the code that publishes one; the folder is free
-// once all of these objects are gone, in any order. Any thread may destroy one. None can be moved.
+// A lock on the folder itself. It leaves no file behind and ends with its process. flock() keeps other processes out,
+// and a list in this process keeps other threads out: with flock(), they would be reported as "another process". The
+// lock is recursive, because publishing several files calls the code that publishes one.
 //
-// The order of locks is: this one, then NamesChange (abandon.h). So nothing that the whole process waits for is held
-// while a run waits for another process.
+// Lock order: this lock, then NamesChange (abandon.h). So no run holds the process-wide lock while it waits for another
+// process.
 class FolderLock {
  public:
   static constexpr std::chrono::milliseconds kPatience{10'000};
@@ -29,7 +28,7 @@ class FolderLock {
   // changes names.
   explicit FolderLock(const std::string& folder, const std::function<bool()>& go_on = {},
                       std::chrono::milliseconds patience = kPatience);
-  // Takes over the lock that this descriptor of a folder holds.
+  // Takes over the lock that this folder descriptor already holds.
   explicit FolderLock(Fd locked);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

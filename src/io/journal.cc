@@ -114,7 +114,7 @@ int sync_parents(int folder, const std::vector<JournalEntry>& entries) noexcept 
   return sync_folder(folder);
 }
 
-// What undoes one change now. Null, with errno, if it cannot be undone (why_not_undone()).
+// The step that undoes one change now. Null if a file that is neither the old nor the new one has the name.
 std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry& entry) {
   const There there = look(folder, entry.name);
   const std::uint64_t now = there.inode;
@@ -148,7 +148,7 @@ int take_step(int folder, const RecoveryStep& step) noexcept {
   return rename_beneath(folder, step.from, step.to, step.way == Way::exchange ? exchange : rename_new);
 }
 
-// Whether the first change must be undone in two steps: its new file goes before the files that belong to it.
+// Whether to undo the first change in two steps: its new file is removed before the files that belong to it.
 bool goes_first(const std::vector<RecoveryStep>& steps, const JournalEntry& first) {
   return !steps.empty() && steps.front().way == Way::rename && steps.front().from == first.name;
 }
@@ -209,7 +209,7 @@ void remove_fresh(int folder, const std::vector<JournalEntry>& entries) noexcept
     for (const std::string& name : {each.fresh, spare_name(each)})
       if (is_in_temporary(name) && is_new_of(each, folder, name, look(folder, name))) remove_beneath(folder, name);
 } catch (...) {
-  // Out of memory: temporaries stay until they are found stale.
+  // Out of memory: leave the temporaries, which a later run finds stale.
 }
 
 Journal::Journal(const std::string& folder, std::vector<Change> changes)
@@ -259,10 +259,10 @@ void Journal::write() {
     ::unlinkat(folder_.get(), name_.c_str(), 0);
     base::io_error_of(path_, "publish", "a journal of the files to replace cannot be written", error);
   };
-  // Others may read which names change, but only its owner may write to a journal that is undone by itself.
+  // Others may read the journal, but a journal that is undone by itself must be writable only by its owner.
   journal_ = Fd(::openat(folder_.get(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!journal_) return refuse();
-  ::flock(journal_.get(), LOCK_EX | LOCK_NB);  // without locks, nobody undoes it
+  ::flock(journal_.get(), LOCK_EX | LOCK_NB);  // on a filesystem without locks, no run undoes it
   struct stat where {
   }, file{};
   if (::fstat(folder_.get(), &where) != 0 || ::fstat(journal_.get(), &file) != 0) return refuse();
@@ -281,7 +281,7 @@ void Journal::write() {
 }
 
 Journal::~Journal() {
-  // What cannot be undone now stays in the journal for the next run.
+  // Entries that cannot be undone now stay in the journal for the next run.
   if (!done_ && (entries_.empty() || undo(folder_.get(), entries_) == nullptr))
     ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
@@ -294,7 +294,7 @@ void Journal::set_aside() {
   for (const JournalEntry& each : entries_)
     if (!each.aside.empty() && rename_beneath(folder_.get(), each.name, each.aside, rename_new) != 0)
       base::io_error_of(join_path(path_, each.name), "publish", "cannot be set aside", errno);
-  // That the names are gone must reach the disk before new files get them.
+  // The removal of the old names must reach the disk before new files take them.
   if (sync_parents(folder_.get(), entries_) != 0)
     base::io_error_of(path_, "publish", "the folder cannot be written to the disk", errno);
 }
@@ -315,7 +315,7 @@ int Journal::move(std::size_t change) noexcept {
   if (chmod_beneath(folder, each.fresh, old.mode & 0777U) != 0) return -1;
   if (rename_beneath(folder, each.fresh, each.name, exchange) == 0) {
     if (look(folder, each.fresh).inode == each.old_inode) return 0;
-    // Something else took the name in the meantime.
+    // Another file took the name in the meantime.
     rename_beneath(folder, each.fresh, each.name, exchange);
     errno = EEXIST;
     return -1;

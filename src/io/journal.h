@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes several names of a folder together, and undoes the change after a kill. Owns the old files that are set aside
-// and the undoing; callers write the new files first and decide the order. The journal's bytes are in journal_text.h.
+// Changes several names of a folder together, and undoes the change if the process is killed. Owns the old files that
+// are set aside, and undoing. Callers write the new files first and decide the order. The journal's bytes are in
+// journal_text.h.
 //
 // The journal ".weighbridge-<16 hex digits>.journal" lists every name before any of them changes. While it exists, the
-// change is undone by the next run that writes into the folder, if it is this user's own (recover()); once it is empty
-// or gone, the new files stay and the old ones, ".<name>.weighbridge-<16 hex digits>.old", are removed.
+// next run that writes into the folder undoes the change, if the journal is this user's own (recover()). Once it is
+// empty or gone, the new files stay and the old ones, ".<name>.weighbridge-<16 hex digits>.old", are removed.
 //
-// Undoing only renames: a new file gets the name of a temporary again, and an old one its own.
+// Undoing only renames: new files get names of temporaries again, old files get their own names back.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -29,13 +30,12 @@ class Journal {
     std::string name;  // beneath the folder
     std::string
         fresh{};  // where the new file is, beneath the folder, in or as a temporary; empty: only remove the name
-    bool replace = true;  // off: a file that has the name stays, and the caller's rename refuses it
+    bool replace = true;  // false: an existing file stays, and the rename fails
   };
-  // Takes the folder's lock, holds off abandon_all() until it is destroyed, gives new files the extended attributes of
-  // the old ones (attributes.h), and writes and syncs the journal. Error io/publish, io/lock; io/half-published if a
-  // journal that stays lists one of the names.
+  // Takes the folder's lock, holds off abandon_all() until it is destroyed, and writes and syncs the journal. Error
+  // io/publish, io/lock; io/half-published if a remaining journal lists one of the names.
   Journal(const std::string& folder, std::vector<Change> changes);
-  ~Journal();  // undoes what was done, unless commit() was called
+  ~Journal();  // undoes the change, unless commit() was called
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
@@ -46,7 +46,8 @@ class Journal {
   // exchange names in one step where the filesystem can do that. Returns 0, or -1 with errno; EEXIST if the name is
   // taken and may not be replaced.
   int move(std::size_t change) noexcept;
-  // The new names are on the disk. Removes the journal, which makes them final, and the old files. Error io/publish.
+  // Call once the new names are on the disk. Removes the journal, which makes them final, and then the old files. Error
+  // io/publish.
   void commit();
 
  private:
@@ -54,7 +55,7 @@ class Journal {
 
   std::string path_;
   FolderLock turn_;
-  NamesChange changing_;  // after the lock, for which it may wait
+  NamesChange changing_;  // declared after the folder's lock, so that it is taken second
   Fd folder_, journal_;
   std::string name_;
   std::vector<JournalEntry> entries_;
@@ -70,16 +71,16 @@ std::vector<RecoveryStep> steps_to_undo(int folder, const std::vector<JournalEnt
 // be the last one before a kill: it can begin again at any point. Returns the entry that cannot be undone, with errno
 // (EEXIST: another file has the name; ESTALE: the old file has other bytes); null if all are.
 const JournalEntry* undo(int folder, const std::vector<JournalEntry>&) noexcept;
-// Removes the new files of undone changes, which have the names of temporaries again.
+// Removes the new files of undone changes, which now have names of temporaries.
 void remove_fresh(int folder, const std::vector<JournalEntry>&) noexcept;
 
-// A journal that a killed run left, and that stays.
+// A journal of a killed run that is not undone by itself.
 struct Standing {
   std::string path, why;             // `why` as a clause
   std::vector<std::string> names{};  // that it lists, sorted
 };
-// Throws Error of kind io about a journal that might be trusted. The hint has what the journal is for: "recover" or
-// "undo".
+// Throws Error of kind io about a journal that the user may choose to trust. The hint says what trusting it allows:
+// "recover" or "undo".
 [[noreturn]] void refuse_journal(const std::string& file, std::string rule, std::string message,
                                  std::string purpose = "recover");
 
@@ -87,12 +88,12 @@ struct Recovered {
   bool did = false;  // whether anything changed
   std::vector<Standing> standing{};
 
-  // Error io/half-published if one of them lists this name beneath the folder. Others may be written.
+  // Error io/half-published if one of them lists this name beneath the folder. Other names may still be written.
   void require_free(const std::string& folder, const std::string& name) const;
 };
-// Undoes what this user's killed runs left half done in the folder, and removes the old files of those that were done.
-// What others left, and what cannot be undone, stays, and so does everything while another process keeps the folder
-// locked for longer than `patience`. Error io/open. Does nothing if there is no such folder.
+// Undoes the incomplete changes of this user's killed runs in the folder, and removes the old files of complete ones.
+// Leaves alone what other users' runs left and what cannot be undone. Does nothing if there is no such folder, or if
+// another process holds its lock for longer than `patience`. Error io/open.
 Recovered recover(const std::string& folder, std::chrono::milliseconds patience = FolderLock::kPatience);
 
 // The files that a change in place (edit/patched_file.h) keeps beside the changed file.

@@ -26,7 +26,7 @@ constexpr const JournalVersion& kNewest = *std::rbegin(kVersions);
 constexpr std::string_view kLast = "end", kOld = ".old";
 constexpr std::size_t kMostComponents = 8, kBlockDigits = 16;
 
-// What the mark is of.
+// The text that the mark covers.
 std::string marked_text(const struct stat& folder, const struct stat& journal, std::string_view rest) {
   std::string out = "weighbridge journal\n" + std::to_string(folder.st_ino) + "\n" + std::to_string(journal.st_ino);
   out += '\n';
@@ -51,7 +51,7 @@ bool is_number(std::string_view digits, std::uint64_t& to) noexcept {
   return error == std::errc() && end == digits.data() + digits.size();
 }
 
-// Null if no run of ours would write it.
+// Null if no run would write such an entry.
 std::optional<JournalEntry> parse_entry(std::span<const std::string_view> fields) {
   JournalEntry out;
   out.name = fields[0], out.fresh = fields[1], out.aside = fields[2];
@@ -146,7 +146,7 @@ std::optional<JournalText> parse_journal(const struct stat& folder, const struct
 
 bool is_old(std::string_view entry) noexcept { return entry.starts_with('.') && has_our_digits(entry, kOld); }
 
-// Made from a temporary's, so equally unique.
+// Derived from a temporary's name, so equally unique.
 std::string aside_name(const std::string& name) { return with_ending(temporary_name(last_component(name)), kOld); }
 std::string journal_name() { return with_ending(temporary_name(""), kJournalEnding).substr(1); }
 

@@ -40,15 +40,15 @@ std::string block_hash(std::span<const std::byte> first);
 struct JournalText {
   static constexpr std::size_t kMostEntries = std::size_t{1} << 17, kMostBytes = std::size_t{32} << 20;
 
-  std::vector<JournalEntry> entries;  // none if it was never finished: then nothing was renamed
+  std::vector<JournalEntry> entries;  // empty if the journal was never completed, in which case nothing was renamed
   bool marked = false;                // by this user's key
 };
 
 // `folder` and `journal` as fstat() returns them.
 std::string spell_journal(const struct stat& folder, const struct stat& journal,
                           const std::vector<JournalEntry>& entries);
-// Null if it is not a journal: not its form, or names that no run of ours would list: outside the folder, new files
-// without the name of a temporary, old ones without that of an old file, a name twice.
+// Null if it is not a journal: another syntax, or names that no run would list: outside the folder, a new file without
+// the name of a temporary, an old file without the name of an old file, or a name twice.
 std::optional<JournalText> parse_journal(const struct stat& folder, const struct stat& journal, std::string_view text);
 
 // Whether a folder entry has the name of an old file that a journal sets aside.
@@ -56,7 +56,7 @@ bool is_old(std::string_view entry) noexcept;
 // The names for a new journal, and for the old file of `name`, which may be beneath a folder.
 std::string journal_name();
 std::string aside_name(const std::string& name);
-// Where the new file of an entry goes if the folder that it came from is gone.
+// The name for an entry's new file if the folder that it came from is gone.
 std::string spare_name(const JournalEntry&);
 // Whether a relative path has the name of a temporary, or is in a temporary folder.
 bool is_in_temporary(std::string_view path) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, folders and sets of files as places. A name is opened first, then the descriptor is checked: openat2 refuses
-// to leave the folder, the walk by hand follows no link, and a cache blob is opened without following one. A file whose
-// descriptor was closed in between is opened again in the same way, in the same open folder.
+// Files, folders and sets of files as places. Opens a name first, then checks the descriptor: openat2 cannot leave the
+// folder, the fallback walk follows no link, and a cache blob is opened without following one. A closed descriptor is
+// reopened in the same way, in the same open folder.
 #include "io/place.h"
 
 #include <fcntl.h>
@@ -99,7 +99,7 @@ std::string last_component(std::string_view path) { return std::string(path.subs
 
 class FilePlace final : public Place {
  public:
-  // The files beside it are in the folder of `path`, in another place, or nowhere.
+  // The files beside it are in the folder of `path`, in another place, or do not exist.
   FilePlace(std::shared_ptr<const Source> file, std::optional<std::string> path, std::shared_ptr<const Place> beside)
       : file_(std::move(file)),
         path_(std::move(path)),
@@ -120,7 +120,7 @@ class FilePlace final : public Place {
  private:
   const std::shared_ptr<const Source> file_;
   const std::optional<std::string> path_;
-  // Opened when the first file beside it is: few files have any.
+  // Opened on the first look at a file beside it, because few files have any.
   Folder folder() const {
     const std::lock_guard lock(opening_);
     if (!folder_) folder_ = open_folder_path(split_path(*path_).folder);
@@ -198,7 +198,7 @@ class FolderPlace final : public Place {
   static bool is_blob(std::string_view link) { return link.starts_with("../") && link.find("/blobs/") != link.npos; }
 
   const std::string path_, there_;
-  const Folder folder_;  // every name is looked up in it, even if `path_` is replaced
+  const Folder folder_;  // names are looked up in it, even if another folder takes the path
   const Access access_;
 };
 
@@ -270,7 +270,7 @@ Beneath look_beneath(int folder, const std::string& relative) {
     if (!component.empty() && component != ".") {
       Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
       if (!next) {
-        // A link here gives ENOTDIR, which would look like an absent file.
+        // A link here gives ENOTDIR, which would be mistaken for an absent file.
         struct stat there {};
         const int reason = errno;
         const bool link =
@@ -296,7 +296,7 @@ int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const s
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof how);
-    // EAGAIN: a concurrent rename kept the kernel from proving that the walk stayed inside.
+    // EAGAIN: because of a concurrent rename, the kernel could not prove that the path stays inside.
     if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
   }
 #else

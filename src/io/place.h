@@ -11,7 +11,7 @@
 
 namespace weighbridge::io {
 
-// The folder that holds the last component of a relative path, and that component.
+// The last component of a relative path, and the open folder that holds it.
 struct Beneath {
   Fd held;          // empty: `folder` is the given folder
   int folder = -1;  // -1, with errno, if there is no such folder
@@ -21,26 +21,26 @@ struct Beneath {
 // Looks up a relative path without ".." below `folder`, and follows no link.
 Beneath look_beneath(int folder, const std::string& relative);
 
-// The path from the root, so that it stays what it is when the process changes its directory. The path itself if the
-// system cannot say where it is.
+// The absolute path, so that a later chdir() does not change its meaning. The path as given if the current directory is
+// unknown.
 std::string anchored(const std::string& path);
 
 // The place of an open file at `path`, which is anchored(), with the other files of its folder.
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path);
 
-// The files in a folder and in the folders below it, by their sorted names relative to it. Of links, only those to
-// blobs of a cache are listed: another one leads to a file that is listed itself, or out of the folder, and no link to
-// a folder is followed. Of a Place of the caller's own, only the files of list().
+// The files in a folder and in the folders below it, by their sorted names relative to it. Lists only links to blobs of
+// a cache: any other link leads to a file that is listed anyway, or out of the folder. Follows no link to a folder. For
+// a caller's own Place, lists only the files of list().
 struct FilesBelow {
   std::vector<std::string> names;
-  std::string left_out;  // a folder that cannot be listed, or the first name past a limit; empty: the list is whole
-  std::vector<std::string> links{};  // some of those that lead out of the folder; of a folder, with a slash
+  std::string left_out;  // a folder that cannot be listed, or the first name past a limit; empty: the list is complete
+  std::vector<std::string> links{};  // some of the links that lead out of the folder; one to a folder ends in a slash
 };
 FilesBelow files_below(const Place&, std::size_t most, std::size_t deepest);
 
 // Opens a regular file at a relative path without ".." below `folder`; on failure -1 and errno (EXDEV or ELOOP: a
-// symbolic link leads out). Uses openat2, which follows links that stay inside. Kernels and sandboxes without it are
-// served component by component, without following links.
+// symbolic link leads out). Uses openat2, which follows links that stay inside. On kernels and in sandboxes without it,
+// walks component by component and follows no links.
 int open_beneath_by_kernel(int folder, const std::string& relative) noexcept;
 int open_beneath_by_hand(int folder, const std::string& relative);
 // Opens the blob that a link points to, if `folder` is a snapshot in a Hugging Face cache

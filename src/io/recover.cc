@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What killed runs left in a folder: which journals may be undone, by themselves or because somebody trusts them.
+// Finds what killed runs left in a folder, and decides which journals may be undone: automatically, or because the user
+// trusts them.
 #include "weighbridge/recover.h"
 
 #include <dirent.h>
@@ -23,13 +24,13 @@ namespace weighbridge {
 namespace io {
 namespace {
 
-// WebAssembly's disk in memory dies with the run, and it has no locks to tell a killed run by.
+// WebAssembly's disk in memory ends with the run, and it has no locks by which to recognize a killed run.
 #ifdef __EMSCRIPTEN__
 constexpr bool kOutlivesRuns = false;
 #else
 constexpr bool kOutlivesRuns = true;
 #endif
-// Of all journals of a folder: an archive can hold any number.
+// Limits over all journals of a folder, because an unpacked archive can contain any number of them.
 constexpr std::size_t kMostJournals = 64, kMostBytes = JournalText::kMostBytes;
 
 std::vector<std::string> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
@@ -57,15 +58,15 @@ std::string text_of(int error) { return std::generic_category().message(error); 
 // One journal as it is now.
 struct Found {
   enum class State : std::uint8_t {
-    running,  // of a living run, or gone
-    done,     // nothing to undo: never finished, or its change is final
-    own,      // to be undone by itself
+    running,  // its run is alive, or it is gone
+    done,     // nothing to undo: it was never completed, or its change is final
+    own,      // this user's, so undone automatically
     standing  // neither
   };
   State state = State::running;
   std::string name, why{};
   Fd fd{};
-  std::vector<JournalEntry> entries{};  // of a standing one, those that it may be trusted with
+  std::vector<JournalEntry> entries{};  // of a standing one: the entries that trusting it would undo
 };
 
 // Looks at the journals of one folder.
@@ -126,7 +127,7 @@ class Finder {
   std::size_t journals_ = 0, bytes_ = 0;
 };
 
-// Emptied first: a hard link to it would otherwise be a whole journal of a change that is undone.
+// Empty it first: a hard link to it would otherwise remain a valid journal of a change that is already undone.
 void remove_journal(int folder, const Found& found) noexcept {
   if (::ftruncate(found.fd.get(), 0) == 0) ::fsync(found.fd.get());
   ::unlinkat(folder, found.name.c_str(), 0);
@@ -181,13 +182,13 @@ Recovered recover(const std::string& folder, std::chrono::milliseconds patience)
   const Fd fd = open_folder(folder);
   const auto left = entries_of(fd.get(), is_left);
   if (left.empty()) return out;
-  // Without anything of this user's, nothing will change, so that no turn is waited for.
+  // If nothing here is this user's, nothing will change, so do not wait for the lock.
   std::optional<FolderLock> turn;
   std::string kept_out;
   if (std::ranges::any_of(left, [&](const std::string& name) { return is_own(fd.get(), name); })) try {
       turn.emplace(folder, std::function<bool()>(), patience);
     } catch (const Error& error) {
-      // A journal must not keep other names from being written, whoever has the folder locked.
+      // A journal must not block writing other names, whoever holds the folder's lock.
       if (error.finding().rule != "io/lock") throw;
       kept_out = error.finding().message;
     }
@@ -269,7 +270,7 @@ std::vector<LeftJournal> recover_folder(const std::string& folder, bool trust_jo
       out[i].why = io::undo_all(fd.get(), found[i]);
       out[i].undone = out[i].why.empty();
     }
-  }  // lets the journals go, which the next step locks
+  }  // unlocks the journals, which the next step locks again
   io::recover(folder);
   for (const LeftJournal& each : out)
     if (!each.undone) {

@@ -28,7 +28,7 @@ class MemorySource final : public Source {
   Bytes map(std::uint64_t offset, std::uint64_t length) const override { return {range(offset, length), bytes_.keep}; }
 
  private:
-  // Callers have checked the range; this guards memory against one that forgot.
+  // Callers check the range; this is a second check, because a mistake would read other memory.
   std::span<const std::byte> range(std::uint64_t offset, std::uint64_t length) const {
     if (!base::fits(offset, length, size())) base::misuse_of(name_, "range", "a range outside the file was requested");
     return bytes_.span.subspan(base::to_size(offset), base::to_size(length));

@@ -20,7 +20,7 @@ Spill::Spill(const std::string& beside) {
   if (fd_) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
     base::io_error_of(target.folder, "create", "no file can be created in the folder", errno);
-  // With a name that the next run would remove, in case this one is killed here.
+  // Created under a temporary's name, so that the next run removes it if this one is killed here.
   Temporary temporary = create_temporary(folder.get(), target, 0600);
   if (::unlinkat(folder.get(), temporary.name.c_str(), 0) != 0)
     base::io_error_of(target.folder, "create", "a temporary in the folder cannot be unlinked", errno);

@@ -13,8 +13,8 @@ namespace weighbridge::io {
 
 class Spill {
  public:
-  // Creates it in the folder of `beside` (a path that need not exist), and so on the disk that the caller chose. Error
-  // io/open, io/create.
+  // Creates it in the folder of `beside` (a path that need not exist), which is on the disk that the caller chose.
+  // Error io/open, io/create.
   explicit Spill(const std::string& beside);
 
   // Error io/write. Both are safe from several threads at once for ranges that do not overlap.

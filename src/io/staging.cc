@@ -15,7 +15,7 @@ Staging::Staging(const std::string& folder, const std::string& name, bool made)
   remove_stale(where_.get(), name, S_IFDIR);
   const NamesChange creating;
   temporary_ = create_temporary_folder(where_.get(), {folder, name}, made ? 0777 : 0700);
-  lock_.emplace(std::move(temporary_.fd));  // the conversions into it take turns by the same lock
+  lock_.emplace(std::move(temporary_.fd));  // conversions into this folder use the same lock
   on_abandon_.emplace([this] { remove_folder(where_.get(), temporary_.name); });
 }
 

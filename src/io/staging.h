@@ -35,9 +35,8 @@ class Staging {
   std::optional<OnAbandon> on_abandon_{};
 };
 
-// Gives new files their names together. All old files are set aside first: until the first change is done, which is the
-// last one, no old file may refer to new ones. Error misuse/output-exists if a file that may not be replaced is there;
-// io/publish.
+// Gives new files their names together. Sets all old files aside first, and makes the first change last: until then, no
+// old file may refer to new ones. Error misuse/output-exists if a file that may not be replaced is there; io/publish.
 void publish_together(const std::string& folder, const std::vector<Journal::Change>& changes);
 
 }  // namespace weighbridge::io

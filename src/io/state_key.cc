@@ -24,7 +24,7 @@ namespace {
 // "" if there is no home.
 std::string state_path() {
 #ifdef __EMSCRIPTEN__
-  return {};  // the disk in memory dies with the run, and has one user
+  return {};  // the disk in memory ends with the run, and has one user
 #else
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -81,11 +81,12 @@ std::optional<Key> read_key(int folder) {
   do {
     got = ::read(fd.get(), key.data(), key.size());
   } while (got < 0 && errno == EINTR);
-  // A key that cannot be read is like none: no reason to refuse a run.
+  // An unreadable key counts as none; it is no reason to refuse a run.
   return got == static_cast<ssize_t>(key.size()) ? std::optional(key) : std::nullopt;
 }
 
-// Puts a key on the disk, before a journal is marked with it. Of two runs at once, the first one's stays. Error{io}.
+// Writes a key to the disk before a journal is marked with it. If two runs do so at once, the first one's key stays.
+// Error{io}.
 void make_key(int folder, const std::string& path) {
   Key key{};
   if (!random_bytes(key)) return;

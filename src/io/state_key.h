@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks what this user's runs write for later runs, so that nobody else's is taken for it. Owns the key in the user's
-// state folder (XDG Base Directory Specification), and who may read and change both.
+// Marks what this user's runs write for later runs, so that another user's files cannot pass for them. Owns the key in
+// the user's state folder (XDG Base Directory Specification), and the permissions of both.
 //
-// A mark is an HMAC-SHA-256 made with the key, not the key itself: who reads a journal on a shared folder learns
-// nothing with which to make another one.
+// A mark is an HMAC-SHA-256 made with the key: somebody who reads a journal on a shared folder cannot make another one.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -14,7 +13,7 @@ namespace weighbridge::io {
 
 enum class Missing : std::uint8_t { make, ignore };
 
-// The mark of a text. Empty if this user has no key; with Missing::make, creates one if that is possible.
+// The mark of a text. Empty if this user has no key; with Missing::make, creates a key if possible.
 std::optional<codecs::Digest256> mark_of(std::string_view text, Missing);
 // Whether this is the mark of the text. False without a key.
 bool is_marked(std::string_view text, std::span<const std::byte> mark);

@@ -68,13 +68,13 @@ int lock_now(int fd) noexcept {
   return result;
 }
 
-// The text of the link at this path; none if it is no link. Error io/create for a link that somebody else put into a
-// folder where everybody may write (/tmp): it could lead to any file of ours. The kernel refuses to follow those too
-// (protected_symlinks), but not to read them, as here.
+// The text of the link at this path; none if it is no link. Error io/create for a link that another user put into a
+// world-writable folder (/tmp): it could lead to any of our files. The kernel does not follow such links either
+// (protected_symlinks), but it does let us read them, as here.
 std::optional<std::string> link_at(const std::string& path, const std::string& folder) {
   char text[PATH_MAX];
 #ifdef __linux__
-  // One descriptor, so that what is judged is what is read.
+  // One descriptor for both, so that the link that was checked is the one that is read.
   const Fd fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat link {
   }, parent{};
@@ -123,9 +123,9 @@ Temporary create_locked(int folder, const Target& target, Make&& make, Refuse&& 
       if (errno == EEXIST || errno == EINTR) continue;
       refuse(errno);
     }
-    // Until it is locked, another run may treat it as stale: then that run has locked it, or removed it already.
+    // Until it is locked, another run may take it for stale, and may have locked or removed it already.
     if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
-    // On a filesystem without locks, nobody finds it stale, because nobody gets the lock.
+    // Without flock, no run can lock it, so none treats it as stale.
     if (!still_named(folder, name.c_str(), fd.get())) continue;
     return {std::move(fd), std::move(name)};
   }
@@ -252,7 +252,7 @@ Temporary create_temporary_folder(int folder, const Target& target, mode_t mode)
     if (::mkdirat(folder, name, mode) != 0) return Fd();
     Fd fd(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd) return fd;
-    const int error = errno == ENOENT ? EEXIST : errno;  // another run treated it as stale
+    const int error = errno == ENOENT ? EEXIST : errno;  // another run took it for stale and removed it
     ::unlinkat(folder, name, AT_REMOVEDIR);              // the umask may deny access even to its owner
     errno = error;
     return fd;

@@ -13,7 +13,7 @@
 
 namespace weighbridge::io {
 
-// The file that a path leads to, with symbolic links resolved; it need not exist.
+// Where a path leads once symbolic links are resolved; the file need not exist.
 struct Target {
   std::string folder, name;  // name is one component
   std::string path() const { return join_path(folder, name); }
@@ -35,20 +35,21 @@ inline constexpr std::string_view kJournalEnding = ".journal";
 bool is_journal(std::string_view entry) noexcept;
 // Whether it ends in ".weighbridge-<16 hex digits>" and this ending.
 bool has_our_digits(std::string_view entry, std::string_view ending) noexcept;
-// Removes stale temporaries of `name` in the folder: files, or folders of files with S_IFDIR. No folder while there is
-// a journal, because an old file may be in it. Best effort; never throws.
+// Removes stale temporaries of `name` in the folder: files, or with S_IFDIR folders of files. Removes no folder while a
+// journal exists, because an old file may be in it. Best effort; never throws.
 void remove_stale(int folder, const std::string& name, mode_t kind = S_IFREG) noexcept;
-// Likewise the files of all names that `is_target` accepts, in one pass. It sees a name as its temporaries spell it:
-// cut if it is too long.
+// The same for the files of all names that `is_target` accepts, in one pass. `is_target` gets names as their
+// temporaries spell them: shortened if too long.
 void remove_stale_of(int folder, const std::function<bool(std::string_view name)>& is_target) noexcept;
 // How temporaries of this name spell it.
 std::string_view name_in_temporaries(std::string_view name) noexcept;
 
 // A new name for a temporary of `name`.
 std::string temporary_name(const std::string& name);
-// The name for a temporary of `name` with the digits of another one's.
+// The name for a temporary of `name` with the digits of another temporary.
 std::string temporary_name_like(const std::string& name, std::string_view other);
-// Opens and locks this file, so that it is not stale once it has a temporary's name. Empty if it cannot be locked.
+// Opens and locks this file, so that it does not count as stale once it gets a temporary's name. Empty if it cannot be
+// locked.
 Fd lock_file(int folder, const std::string& name) noexcept;
 
 struct Temporary {
