@@ -435,7 +435,7 @@ class Walk {
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return infos_[a].offset < infos_[b].offset; });
-    // What is known to be unreadable reaches to the next tensor.
+    // A tensor of unknown type is taken to extend to the next one.
     for (std::size_t i = 0; i < order.size(); ++i) {
       Info& info = infos_[order[i]];
       if (info.size || info.broken) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a folder besides config.json and the weights: which there are, and which of them a folder that is
-// written takes over as they are. Also warns of what programs would run or trust in them.
+// The files of a folder other than config.json and the weights: which exist, and which are copied unchanged into a new
+// folder.
 #pragma once
 #include <optional>
 #include <span>
@@ -18,16 +18,17 @@
 namespace weighbridge::huggingface {
 
 // All but config.json, the index and `weights`. Of subfolders, only the files of the modules that modules.json lists.
-// `held`: those of which the model has all that they say.
+// `held`: files fully represented in the model.
 std::vector<core::FolderFile> list_folder_files(const Place&, const Limits&, const std::vector<std::string>& weights,
                                                 const std::vector<std::string_view>& held);
 
-// What the files of the model's folder say, beside this config.json.
+// What the files beside config.json in the model's folder say.
 struct Beside {
   TokenizerFiles tokenizer;
   SettingsFiles files;
 };
-// Completes what sentence-transformers leaves to the tokenizer: the length of a text, and whether it keeps case.
+// Fills in the settings that sentence-transformers takes from the tokenizer: the maximum length of a text, and whether
+// case is kept.
 void complete(SettingsFiles&, const TokenizerFiles&, const Config&);
 // nullopt if one of them is invalid.
 std::optional<Beside> read_beside(const Model&, std::string config_json);

@@ -21,7 +21,7 @@ class Window final : public wire::ProtobufBytes {
 
   std::span<const std::byte> from(std::uint64_t offset, std::size_t least) override {
     if (offset < begin_ || !base::fits(offset - begin_, least, bytes_.size())) {
-      // A walk in order takes larger and larger pieces; after a jump, little may be wanted.
+      // Grow the window while reading sequentially; shrink it after a seek.
       const bool onward = offset >= begin_ && offset - begin_ <= bytes_.size();
       piece_ = onward ? std::min(2 * piece_, kMost) : kLeast;
       const std::uint64_t length = std::min<std::uint64_t>(std::max(piece_, least), source_.size() - offset);

@@ -163,7 +163,7 @@ class Archive final : Storages {
     draft_.add_left_behind("code", files + " of TorchScript");
   }
 
-  // Members that belong to nobody here, such as those that torch.jit.save calls extra files.
+  // Members that are neither tensors nor known metadata, such as the extra files of torch.jit.save.
   void name_other_members() {
     for (const core::ZipMember& each : zip_.members) {
       if (each.is_folder()) continue;

@@ -23,7 +23,7 @@ enum class WalkEnd : std::uint8_t {
   memory,  // values take more than Limits::memory
 };
 
-// What a walk over a pickle may still do. Each spend_ is false once there is not enough, and `end` says of what.
+// Remaining budget of a walk over a pickle. A call returns false at a limit; `end` says which.
 class Budget {
  public:
   Budget(const wire::Pickle&, const Limits&);
@@ -54,7 +54,7 @@ class Values {
   Values(const wire::Pickle& pickle, const wire::PickleInput& input, Budget& budget)
       : pickle_(pickle), input_(input), budget_(budget) {}
 
-  // A number, a text or the like, or a list of such in lists. nullopt: it is something else.
+  // A number, text or other scalar, or nested lists of them. nullopt: anything else.
   std::optional<Value> plain(Ref ref, unsigned depth = 0);
   // The same with dictionaries, too.
   std::optional<Value> whole(Ref ref, unsigned depth = 0);
