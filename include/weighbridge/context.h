@@ -50,9 +50,9 @@ std::shared_ptr<Executor> thread_executor(unsigned threads = 0);
 struct Context {
   Limits limits{};                       ///< budgets
   std::shared_ptr<Executor> executor{};  ///< null: inline
-  /// Called from time to time, from any thread but never from two at once, with the bytes done of the job's `total` (0:
-  /// not known yet; a job also calls it so between two counts). If it returns false, the job stops within 16 MiB of
-  /// reading, throws Cancelled and leaves everything as it was.
+  /// Progress hook: bytes done, and the job's total (0 while it is unknown, and between two counts). Called from any
+  /// thread, one call at a time. If it returns false, the job stops within 16 MiB of reading, throws Cancelled and
+  /// leaves everything as it was.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress{};
 };
 

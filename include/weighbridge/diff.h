@@ -36,7 +36,7 @@ struct DiffOptions {
   std::vector<Renaming> rename{};
   /// The same by patterns, as ViewOptions::patterns.
   std::vector<std::string> patterns{};
-  Match match = Match::guess;  ///< how far to look for tensors whose names only one model has
+  Match match = Match::guess;  ///< how to pair tensors whose names do not match
   /// Whether to look for permuted rows (a Llama's q and k in the order of another container), transposed square
   /// matrices, and tensors that the other model stores once (tied).
   bool permuted = false;
@@ -167,7 +167,7 @@ struct DifferenceMap {
   bool operator==(const DifferenceMap&) const = default;
 };
 
-/// The names that TensorDiff has for two tensors that diff() compared.
+/// A pair of tensors that diff() compared, by the names in TensorDiff.
 struct Couple {
   std::string_view a;  ///< TensorDiff::name_a
   std::string_view b;  ///< TensorDiff::name_b

@@ -68,7 +68,7 @@ struct Edited {
     copied,    ///< a new file with a new header; the kernel copies the payload, or shares it if the filesystem can
     converted  ///< a new file from the format's writer, which reads and writes every tensor
   };
-  /// What was done first with an earlier edit that was killed.
+  /// How an earlier edit that was killed was resolved, before this one.
   enum class Left : std::uint8_t { nothing, finished, undone };
 
   std::string format{};          ///< of the file
@@ -80,8 +80,8 @@ struct Edited {
   std::uint64_t size_after = 0;  ///< bytes after; of the new file, if there is one
   std::uint64_t shared = 0;      ///< once written: bytes of a new file that share the old file's blocks on the disk
   std::uint64_t names = 1;       ///< hard links of the file: in place, all change; otherwise the others keep the old
-  bool alone = false;            ///< in place: whether the system confirmed that no other process had it open
-  Left left = Left::nothing;     ///< what was recovered first
+  bool alone = false;            ///< in place: the OS confirmed that no other process had the file open
+  Left left = Left::nothing;     ///< how an interrupted earlier edit was resolved
   std::string undo{};            ///< in place, once written: the file from which undo_edit() restores
   std::vector<RecoveryStep> steps{};  ///< of settle_edit(): what it does, or did, in the folder of the file
 };

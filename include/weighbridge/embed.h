@@ -23,8 +23,8 @@
 ///   Embedder::notes() names settings that it does not know.
 /// - **Prompts.** embed() puts a text before each text: the prompt of the options, else the default one of the model.
 /// - **Same bits.** The vector of a text is the same alone, in any batch, in any order and with any number of threads.
-///   In f32, bf16 and int8 it is the same on every processor. In f16, processors with AVX512-FP16 give the same bits as
-///   each other, and so do all others; the two groups differ by as much as each differs from the exact vector.
+///   In f32, bf16 and int8 it is the same on every processor. In f16, all processors with AVX512-FP16 give one result
+///   and all others give another; the two agree within rounding error.
 /// - **Threads.** Every const member may run concurrently; calls of embed() take turns, and each uses all the threads
 ///   of EmbedOptions. There is no Context: a job can be stopped between calls, so choose the number of texts per call.
 /// - **Memory.** Independent of the number of texts. If the model was opened with Access::mapped, the table of word

@@ -319,7 +319,7 @@ class Model {
   /// tokenizer files are not counted. 0 for a model from a Builder.
   std::uint64_t file_size() const noexcept;
   Shared<Checksum> checksums() const noexcept;  ///< in the container's order; empty if it stores none
-  /// In which of checksum_forms() (open.h) they were computed; empty if the container's checksums have one form.
+  /// The checksum variant in use, one of checksum_forms() (open.h); empty if the container has only one.
   std::string_view checksum_form() const noexcept;
   std::string_view dtype_label() const& noexcept;  ///< the container's label for its dtypes ("mixed"), or empty
   bool checked() const noexcept;                   ///< false if opened with Checks::structure and checks remain
