@@ -136,9 +136,9 @@ class CborReader {
   // True if there is another key with its value. At the end of the map, leaves it and returns false.
   bool next_entry();
 
-  // For callers that read the usual spelling of an item themselves, in one step: the bytes from the next item on (empty
-  // if none is due, or if the item may not nest `levels` deep), and then take() of the item's bytes, which the caller
-  // has checked to be a whole item.
+  // Fast path for callers that parse an item's usual spelling themselves: rest() is the bytes from the next item on
+  // (empty if none is due, or if the item may not nest `levels` deep). A caller that parsed a whole item from it then
+  // calls take(length).
   std::string_view rest(std::size_t levels) const noexcept;
   bool take(std::size_t length);
 

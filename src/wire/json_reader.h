@@ -110,8 +110,8 @@ class JsonReader {
   bool read_bool(bool& out);
   bool read_null();
 
-  // For callers that read the usual spelling of a value themselves, in one step: the text from the next value on (empty
-  // if none is due or left), and then take() of the value's bytes, which the caller has checked to be a whole value.
+  // Fast path for callers that parse a value's usual spelling themselves: rest() is the text from the next value on
+  // (empty if none is due or left). A caller that parsed a whole value from it then calls take(length).
   std::string_view rest() {
     return ready_for_value() ? std::string_view(cur_, static_cast<std::size_t>(end_ - cur_)) : std::string_view{};
   }
