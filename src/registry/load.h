@@ -21,16 +21,16 @@ struct Loaded {
   Model model{};                         // what could be read
 };
 
-// Which files are read: all of the model that the given one begins or lists, or only this one, without remarks on the
-// others.
+// Which files to read: all files of the model to which the given one belongs, or only that file, without warnings about
+// the others.
 enum class Files : bool { all, one };
 
 // Reports to `findings`. Throws core::Stop where `findings` does, Error{io} and Error{misuse}.
 Loaded load(const std::shared_ptr<const Place>&, const Context&, const OpenOptions&, core::Findings&,
             Files = Files::all);
-// Reads the structure of one file by itself, in this format.
+// Reads the structure of one file as this format.
 Model load_file(const core::Format&, const std::shared_ptr<const Source>&, const Context&, core::Findings&);
-// Runs the rules that read payload on the share of the result of load(). Returns Verdict::shares.
+// Checks the payload rules of one share of load()'s result. Returns Verdict::shares.
 std::uint32_t check_content(const Loaded&, const Share&, const Context&, core::Findings&);
 
 // Lays out what a conversion would write, including the files inside a folder that have another format.
