@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes some bytes of a file in place, so that a kill or a power failure leaves the old or the new bytes.
-// Owns the journal beside the file, its undoing, and the proof that nobody else has the file open; callers decide which
-// bytes.
+// Changes some bytes of a file in place, so that a kill or a power failure leaves the old or the new bytes. Owns the
+// journal beside the file, undoing it, and the lease that shows no other process has the file open. Callers decide
+// which bytes to write.
 //
 // ".<name>.weighbridge-edit.journal" holds the old and the new bytes, and is on the disk before the file changes. While
-// it exists, a change was begun and not ended: the next PatchedFile ends it or undoes it. Once the change is on the
-// disk, the journal is renamed to ".<name>.weighbridge-edit.undo", from which undo() takes the old bytes. Either is
-// used only if it is this user's own (io/state_key.h), or trusted.
+// it exists, a change is incomplete: the next PatchedFile completes or undoes it. Once the change is on the disk, the
+// journal is renamed to ".<name>.weighbridge-edit.undo", from which undo() takes the old bytes. Either is used only if
+// it is this user's own (io/state_key.h), or trusted.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Patch {
   std::string bytes{};
 };
 
-// Which journals are used: those with this user's mark, or any that fits the file.
+// Which journals to use: only those with this user's mark, or any that fits the file.
 enum class Trust : std::uint8_t { own, any };
 
 class PatchedFile {
@@ -46,11 +46,11 @@ class PatchedFile {
   PatchedFile(const PatchedFile&) = delete;
   PatchedFile& operator=(const PatchedFile&) = delete;
 
-  // What a killed run had left of a change.
+  // How the incomplete change of a killed run was resolved.
   Edited::Left left() const noexcept { return left_; }
   // Names of the file (hard links), all of which show a change.
   std::uint64_t names() const noexcept { return names_; }
-  // Whether the system confirmed that no other process has it open. Otherwise only our own lock keeps others away.
+  // Whether the OS confirmed that no other process has the file open. Otherwise only our own lock keeps other runs out.
   bool alone() const noexcept { return alone_; }
   std::uint64_t size() const noexcept { return size_; }
   // Reads through the same open file, because opening it again would wait for the lease. Valid until the next change.
