@@ -29,6 +29,7 @@ namespace {
 using core::quoted;
 
 constexpr std::string_view kPrefix = "base_model.model.", kTokens = "token_embd.weight";
+// Tensors that a message names: enough to recognize another model by.
 constexpr std::size_t kMostNamed = 3;
 
 [[noreturn]] void refuse(const Lora& lora, std::string_view what, std::string message) {

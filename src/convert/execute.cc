@@ -29,6 +29,7 @@
 namespace weighbridge {
 namespace {
 
+// Items that a message names; the plan has all of them.
 constexpr std::size_t kMostNamed = 10;
 
 std::string list(const std::vector<Item>& items) {

@@ -42,7 +42,7 @@ constexpr std::string_view kQweight = ".qweight", kQzeros = ".qzeros", kScales =
 constexpr std::string_view kFormatKey = "gptq.checkpoint_format", kGroupsKey = "gptq.g_idx";
 constexpr std::string_view kV1 = "gptq", kV2 = "gptq_v2";
 constexpr std::string_view kConfig = "hf.quantization_config", kConfigFile = "quantize_config.json";
-constexpr std::uint64_t kMostConfig = 1 << 20;
+constexpr std::uint64_t kMostConfig = 1 << 20;  // bytes of quantize_config.json; far more than real ones have
 constexpr std::uint32_t kWordBits = 32;
 constexpr std::size_t kBatch = 16384;  // elements computed at a time
 

@@ -30,6 +30,7 @@ using core::subject, slm_format::Role;
 // Tensors that llama.cpp's BERT graph does not use, and that embeddings do not need.
 constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"};
 
+// Rows of embeddings that need no tokens: models pad their vocabularies, and so many tokens without text cost little.
 constexpr std::uint64_t kFewRows = 65536;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -338,6 +339,7 @@ class Naming {
     adopt(tensor, in_block(*layer, row->gguf, tail));
   }
 
+  // Elements of a head, far more than real ones have: bounds the table of factors.
   static constexpr std::uint64_t kMostHead = 65536;
   const Model& model_;
   core::Draft draft_;

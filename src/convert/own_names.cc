@@ -268,6 +268,7 @@ class Respelled {
     add_paired_rows(draft_, respelt->name, tensor, head);
   }
 
+  // Elements of a head, far more than real ones have: bounds the table of factors.
   static constexpr std::uint64_t kMostHead = 65536;
   const Model& model_;
   std::uint64_t layers_ = 0;  // of a GGUF

@@ -9,6 +9,8 @@
 namespace weighbridge::core {
 namespace {
 
+// The edit distance takes the product of both lengths, so longer names are cut or passed over. A name is similar within
+// a third of its length, at most kReach edits. Shorter names than kShortest are inside of nearly every name.
 constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3, kMostNear = 3;
 
 // Edit distance of two names, at most `most` + 1, with one row of the usual table.

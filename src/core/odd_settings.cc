@@ -12,7 +12,7 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::size_t kMostTold = 2000;  // bytes of a message
+constexpr std::size_t kMostTold = 2000;  // bytes of a message, so that it fits a screen
 
 }  // namespace
 

@@ -13,6 +13,8 @@
 namespace weighbridge::core {
 namespace {
 
+// A match takes the product of the steps and the length of the name. Groups are parsed by recursion. Repeats are
+// expanded into steps.
 constexpr std::size_t kMostPatternSteps = 1000, kDeepestGroup = 50, kUnset = SIZE_MAX;
 constexpr std::uint32_t kMostRepeats = 1000;
 

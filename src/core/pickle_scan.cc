@@ -14,12 +14,12 @@ namespace {
 
 using wire::Pickle, wire::PickleKind;
 
-// A file with more pickles in a row than this is reported.
+// A file with more pickles in a row than this is reported: joblib and PyTorch write a few, and each takes a reader.
 constexpr unsigned kMostInRow = 10'000;
 constexpr unsigned kLegacyPickles = 5;
-// Strings in pickles in strings.
+// How deep strings in pickles in strings are read; a deeper one is reported as unread. Each level is a recursion.
 constexpr unsigned kDeepest = 8;
-// Findings of strings that were not looked into.
+// Findings about unread strings of one file; more of them would say nothing new.
 constexpr unsigned kMostUnread = 100;
 
 constexpr std::string_view kPickleNames[] = {".pkl", ".pickle", ".joblib", ".dat", ".data", ".p",

@@ -15,7 +15,7 @@ namespace {
 using Type = SentenceModule::Type;
 
 constexpr std::string_view kTypes[] = {"Dense", "LayerNorm", "Normalize", "WeightedLayerPooling"};
-constexpr std::size_t kMostModules = 64;
+constexpr std::size_t kMostModules = 64;  // far more than real models have; each takes a pass over a vector
 
 bool read_text(wire::JsonReader& in, std::string& out) {
   wire::JsonString text;

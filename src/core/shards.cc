@@ -122,6 +122,7 @@ std::optional<Incomplete> one_of_several(const Place& place, const Limits& limit
     if (auto lacks = lacks_by_index(place, limits, file, index)) return lacks;
   const auto name = parse_shard_name(file, extension);
   if (!name || name->count < 2 || name->number < 1 || name->number > name->count) return std::nullopt;
+  // A name can state any count; so many names take less than a megabyte.
   constexpr std::uint64_t kMostNamed = 10'000;
   Incomplete out;
   for (std::uint64_t number = 1; number <= name->count && name->count <= kMostNamed; ++number)

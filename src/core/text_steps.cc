@@ -14,8 +14,8 @@ namespace {
 
 using wire::JsonKind, wire::JsonReader;
 
-constexpr unsigned kMostNested = 8;        // sequences within sequences
-constexpr std::size_t kMostSteps = 64;     // of a tokenizer
+constexpr unsigned kMostNested = 8;        // sequences within sequences, read by recursion; far deeper than real ones
+constexpr std::size_t kMostSteps = 64;     // of a tokenizer, each a pass over the text; far more than real ones have
 constexpr std::size_t kLongestText = 256;  // bytes of a text that a step finds or inserts
 
 struct Entry {

@@ -30,7 +30,7 @@ struct Ids {
 constexpr Ids kIds[] = {
     {"control", &TokenizerRules::control}, {"found", &TokenizerRules::found}, {"ends", &TokenizerRules::ends}};
 constexpr std::string_view kWords = "words";
-constexpr std::uint32_t kDepth = 40;  // a normalizer has steps within steps
+constexpr std::uint32_t kDepth = 40;  // more than the steps within steps that text_steps.cc reads
 
 constexpr std::string_view kNormalizer = "normalizer", kPreTokenizer = "pre_tokenizer", kWordLimit = "word_limit",
                            kPrefix = "prefix", kFrame = "frame", kAdded = "added";

@@ -19,6 +19,8 @@
 namespace weighbridge::core {
 namespace {
 
+// Ordinary models share parts a few times at most (tied embeddings). Small files may do more: 256 MiB take about a
+// second.
 constexpr std::uint64_t kTimes = 16, kAtLeast = std::uint64_t{256} << 20;
 
 std::uint64_t add_to(std::uint64_t a, std::uint64_t b) noexcept { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }

@@ -99,7 +99,7 @@ class Walk {
 
   // The names of the first entries.
   std::vector<std::string> names() {
-    constexpr std::uint64_t kMost = std::uint64_t{64} << 10;
+    constexpr std::uint64_t kMost = std::uint64_t{64} << 10;  // some hundred names, enough to recognize a format
     std::vector<std::string> out;
     const auto end = find_end();
     if (!end) return out;

@@ -20,6 +20,7 @@ namespace weighbridge::io {
 // process.
 class FolderLock {
  public:
+  // Publishing is short: another process that holds the lock for so long probably hangs.
   static constexpr std::chrono::milliseconds kPatience{10'000};
 
   // Waits for the lock: for another thread of this process as long as its work takes, for another process no longer

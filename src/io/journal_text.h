@@ -38,6 +38,7 @@ inline constexpr std::size_t kHashedBytes = 4096;
 std::string block_hash(std::span<const std::byte> first);
 
 struct JournalText {
+  // More files than any output has. A journal may come with an unpacked archive, so its size is bounded too.
   static constexpr std::size_t kMostEntries = std::size_t{1} << 17, kMostBytes = std::size_t{32} << 20;
 
   std::vector<JournalEntry> entries;  // empty if the journal was never completed, in which case nothing was renamed

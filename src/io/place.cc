@@ -187,7 +187,7 @@ class FolderPlace final : public Place {
   }
 
  private:
-  static constexpr std::size_t kMostLinks = 1000;
+  static constexpr std::size_t kMostLinks = 1000;  // that are named; further ones say nothing new
 
   bool leads_out(const fs::path& link) const {
     std::error_code error;

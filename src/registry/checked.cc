@@ -14,6 +14,7 @@
 namespace weighbridge::registry {
 namespace {
 
+// Bytes at the end of a file that are compared with zero, few enough for every verify.
 constexpr std::uint64_t kMostRead = std::uint64_t{1} << 20;
 // No program reserves or writes less at once; fewer zeros are often a bias that was never trained.
 constexpr std::uint64_t kLeastZeros = 4096;

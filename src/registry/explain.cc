@@ -30,7 +30,7 @@ using core::bytes_text;
 
 constexpr std::uint64_t kElementRange = 64;                  // bytes of the longest range whose elements are named
 constexpr std::uint64_t kMostRows = 64;                      // of a part among others whose elements are looked for
-constexpr std::uint64_t kMostGap = std::uint64_t{16} << 20;  // bytes of a gap that are compared with zero
+constexpr std::uint64_t kMostGap = std::uint64_t{16} << 20;  // bytes of a gap to compare with zero: milliseconds
 constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;
 
 std::string index_text(std::uint64_t element, Shape shape) {

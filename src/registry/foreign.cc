@@ -59,7 +59,7 @@ bool is_html(std::string_view head) {
 
 // What servers send in place of a file, as its whole text.
 bool is_error_text(std::string_view head, std::uint64_t size) {
-  constexpr std::uint64_t kLongest = 1024;
+  constexpr std::uint64_t kLongest = 1024;  // such texts are a line
   constexpr std::string_view kBeginnings[] = {"entry not found",
                                               "repository not found",
                                               "revision not found",

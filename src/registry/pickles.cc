@@ -26,7 +26,7 @@
 namespace weighbridge::registry {
 namespace {
 
-// A folder with more is reported.
+// A folder with more files, or deeper ones, is reported: every file in it is opened.
 constexpr std::size_t kMostFiles = 100'000, kDeepest = 64;
 
 std::string head_of(const Source& source, std::size_t most) {

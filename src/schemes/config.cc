@@ -10,8 +10,8 @@
 namespace weighbridge::schemes {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{4} << 20;  // bytes of a config that are read
-constexpr int kDeepest = 6;                          // objects within objects
+constexpr std::size_t kMost = std::size_t{4} << 20;  // bytes of a config that are read; far more than real ones have
+constexpr int kDeepest = 6;                          // objects within objects, read by recursion; deeper than real ones
 
 constexpr std::array<std::string_view, 3> kConfigs{"quantization_config", "compression_config", "quantization"};
 // Configs of a part of a model with a vision tower and the like.

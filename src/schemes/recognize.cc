@@ -13,7 +13,7 @@
 namespace weighbridge::schemes {
 namespace {
 
-constexpr std::size_t kMostCompanions = 24;
+constexpr std::size_t kMostCompanions = 24;          // tensors that complete one; no form in table.cc has as many
 constexpr std::uint32_t kNear = 64;                  // neighbors that are looked at for a scale of another name
 constexpr std::uint64_t kMostActivations = 1 << 20;  // numbers of a scale of activations
 constexpr std::size_t kLongestMethod = 64;           // bytes of a name that a file gives

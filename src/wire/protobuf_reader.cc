@@ -10,7 +10,7 @@
 namespace weighbridge::wire {
 namespace {
 
-constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 29) - 1;
+constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 29) - 1;  // the largest field number of Protocol Buffers
 constexpr unsigned kGroupStart = 3, kGroupEnd = 4;
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes and encodes the metadata section.
+//
+//   u32 entries, u32 bytes of all entries | for each entry u16 length of the key, u16 length of the value, key, value
 #include "formats/embd/metadata.h"
 
 #include <algorithm>

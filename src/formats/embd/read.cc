@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // EMBD to Model: the one walker behind open and verify. It reads the header, the footer and the offsets of the
-// sections. metadata.cc, vocabulary.cc and index.cc read the sections.
+// sections. metadata.h, vocabulary.h and index.h read the sections.
+//
+//   64 bytes of header | metadata, vocabulary, tensor index and tensor data, where the header says | 16 bytes of footer
+//   tensor index: descriptors, 32 bytes each | their names. layout.h has the fields of all records.
 #include <algorithm>
 #include <cstring>
 #include <string>

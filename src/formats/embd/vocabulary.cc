@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes and encodes the vocabulary section.
+//
+//   12 bytes of header | for each token u16 length, bytes | at special_tokens, five u32 ids
 #include "formats/embd/vocabulary.h"
 
 #include <algorithm>

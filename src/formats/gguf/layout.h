@@ -19,11 +19,12 @@ inline constexpr std::string_view kMagic = "GGUF";
 inline constexpr std::uint64_t kHeaderSize = 24;
 inline constexpr std::uint32_t kOldestVersion = 2, kVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
-inline constexpr std::uint64_t kMostAlignment = std::uint64_t{1} << 20;  // that is written; read is any u32 (U5)
-inline constexpr std::uint32_t kMaxRank = 4;                             // GGML_MAX_DIMS
-inline constexpr std::uint64_t kMaxName = 63;                            // GGML_MAX_NAME less its 0
-inline constexpr std::uint64_t kMaxLength =
-    1U << 30;  // of a text, and elements of an array: GGUF_MAX_STRING_LENGTH, ..._ARRAY_ELEMENTS
+// Written; more padding would outgrow the data. Read is any u32 (U5).
+inline constexpr std::uint64_t kMostAlignment = std::uint64_t{1} << 20;
+inline constexpr std::uint32_t kMaxRank = 4;   // GGML_MAX_DIMS
+inline constexpr std::uint64_t kMaxName = 63;  // GGML_MAX_NAME less its 0
+// Bytes of a text, and elements of an array: GGUF_MAX_STRING_LENGTH and GGUF_MAX_ARRAY_ELEMENTS.
+inline constexpr std::uint64_t kMaxLength = 1U << 30;
 // No value and no tensor info is shorter, so the size of the file bounds their counts.
 inline constexpr std::uint64_t kShortestValue = 13, kShortestInfo = 24;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GGUF to Model: the one walker behind open and verify. Nothing states where the header ends, so it is read in growing
 // pieces, each byte once, and kept. Then the tensor infos are checked, and at the end how their data lies in the file.
+// layout.h draws the layout.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -26,7 +27,7 @@ using core::bytes_text, core::excerpt;
 
 // Memory that one metadata value takes besides its bytes: entry, value, reference count. Limits::memory applies.
 constexpr std::uint64_t kKeptEntryCost = 256;
-constexpr std::size_t kShown = 200;  // bytes of a text, for explain()
+constexpr std::size_t kShown = 200;  // bytes of a text, for explain(): about two lines
 
 // The start of a file in memory, as far as it was needed.
 class Head {
@@ -56,6 +57,8 @@ class Head {
   }
 
  private:
+  // The first read has most headers without a vocabulary. Reserved is what a large vocabulary takes; pages that are not
+  // used cost nothing.
   static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kReserved = std::uint64_t{32} << 20;
   static constexpr std::size_t kSmall = std::size_t{1} << 20;
   const Source& source_;

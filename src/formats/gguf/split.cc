@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split models: files of one model that are numbered in their names and in their metadata (reading U13).
+// Every file is a GGUF by itself (layout.h); split.no, split.count and split.tensors.count in its metadata number it.
 #include <cstdint>
 #include <optional>
 #include <string>

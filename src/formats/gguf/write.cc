@@ -32,8 +32,8 @@ namespace {
 using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
-constexpr std::uint64_t kMaxReserve = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMost = UINT64_MAX / 4;                 // the bound on sums of sizes
+constexpr std::uint64_t kMaxReserve = std::uint64_t{64} << 20;  // every reader has to read it
 
 // The row of kElementTypes for what a tensor becomes.
 const ElementType* element_type(DType dtype) noexcept {
@@ -387,7 +387,7 @@ class Planner {
                            .dtype = one.block ? DType::f32 : dtype});
   }
 
-  static constexpr std::size_t kMostFiles = 65535;
+  static constexpr std::size_t kMostFiles = 65535;  // split.no and split.count are u16
   const Model& model_;
   const Options& options_;
   const ElementType* const quantized_;  // what Options::quantize asks for

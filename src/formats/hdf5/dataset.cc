@@ -11,7 +11,7 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 63;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 63;  // of a dataset or a chunk; hsize_t products must not wrap
 
 class DatasetReader {
  public:

@@ -12,7 +12,8 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-// The bytes of structures that may be read, in all: each block twice or so in an ordinary file.
+// The bytes of structures that may be read, in all: this many times the file. An ordinary file has each block read
+// about twice.
 constexpr std::uint64_t kTimes = 16, kAtLeast = std::uint64_t{16} << 20;
 constexpr std::uint64_t kWindow = 4096;  // bytes that are read at once
 

@@ -69,7 +69,7 @@ enum class Class : std::uint8_t {
 
 // IV.A.2.l: filters.
 inline constexpr std::uint16_t kDeflate = 1, kShuffle = 2, kFletcher32 = 3;
-inline constexpr std::size_t kMaxFilters = 32;
+inline constexpr std::size_t kMaxFilters = 32;  // H5Z_MAX_NFILTERS
 
 // VII: record types of version 2 B-trees.
 enum class Record : std::uint8_t { huge = 1, link_name = 5, attribute_name = 8, chunk = 10, filtered_chunk = 11 };

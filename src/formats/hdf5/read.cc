@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An HDF5 file to Model: the walk from the root group, in the order of the links. A dataset becomes a tensor whose name
 // is its path, its attributes those of the tensor; attributes of groups become the model's, with the path in the key.
+//
+//   superblock -> object header of the root group -> messages: links to other object headers,
+//   dataspace, datatype, data layout
+//
+// superblock.cc, object_header.cc, group.cc, heap.cc, tree.cc and chunks.cc each read one structure, anywhere in the
+// file; layout.h has their numbers.
 #include <algorithm>
 #include <map>
 #include <set>

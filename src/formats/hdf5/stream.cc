@@ -16,6 +16,8 @@
 namespace weighbridge::hdf5 {
 namespace {
 
+// A tile is made dense in memory at once. A chunk that spans several tiles is decoded for each, at most kMostPasses
+// times.
 constexpr std::uint64_t kTile = std::uint64_t{1} << 20, kMostPasses = 16;
 
 std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return base::checked_mul(a, b).value_or(UINT64_MAX); }

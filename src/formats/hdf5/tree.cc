@@ -77,8 +77,8 @@ class Tree2 {
   }
 
  private:
-  static constexpr std::uint64_t kOverhead = 10;  // signature, version, type and checksum of a node
-  static constexpr std::uint16_t kMostDepth = 64;
+  static constexpr std::uint64_t kOverhead = 10;   // signature, version, type and checksum of a node
+  static constexpr std::uint16_t kMostDepth = 64;  // each level at least doubles the records
 
   // How wide the counts of a node's children are, from how many records a subtree can have at most.
   void size_levels(std::uint16_t depth, const Cursor& in) {

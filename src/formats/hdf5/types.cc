@@ -5,7 +5,7 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-constexpr unsigned kMostNesting = 16;
+constexpr unsigned kMostNesting = 16;  // of compound and array types, read by recursion; far deeper than real ones
 
 // The parameters of a floating-point type, as IEEE 754 and bf16 have them.
 struct Float {

@@ -272,7 +272,7 @@ class Maker {
     if (member != nullptr && member->kind == JsonKind::object) add_frame(member->raw, 0);
   }
   void add_frame(std::string_view raw, unsigned depth) {
-    constexpr unsigned kMostNested = 4;
+    constexpr unsigned kMostNested = 4;  // read by recursion; far deeper than real ones
     const auto step = object_in(reading_, file_.file, raw);
     const std::string type = step ? step->text("type").value_or("") : "";
     const Member* const list = step ? step->find(type == "Sequence" ? "processors" : "single") : nullptr;

@@ -42,8 +42,9 @@ struct TakenOver {
 // caller writes new ones. Leaves out hidden files, programs, other weights, links out of the folder, and what exceeds
 // the limits below.
 TakenOver take_over(const Model&, bool tokenizer, bool settings);
-inline constexpr std::uint64_t kMostCopied = std::uint64_t{256} << 20;  // bytes of all copies together
-inline constexpr std::size_t kMostCopies = 200;
+// Bytes of all copies together: more than tokenizers take, and less than most weights.
+inline constexpr std::uint64_t kMostCopied = std::uint64_t{256} << 20;
+inline constexpr std::size_t kMostCopies = 200;  // a folder of a model has a few dozen files
 
 // By the ends of their names.
 bool is_program(std::string_view name);

@@ -35,7 +35,7 @@ class PipelineReader {
   }
 
  private:
-  static constexpr unsigned kMostNested = 4;
+  static constexpr unsigned kMostNested = 4;  // read by recursion; far deeper than real ones
 
   void beyond(std::string what) { out_.beyond.push_back(std::move(what)); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Hugging Face folder to Model: the one walker behind open and verify. It reads config.json, then the tokenizer and
 // the settings, then the weights, and combines them.
+// layout.h has the names of the files; folder_files.h, settings.h and vocabulary.h say which keys of them are read.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>

@@ -19,7 +19,7 @@ constexpr SettingRow kRows[] = {
 #include "formats/huggingface/tokenizer_settings.def"
 #undef WB_SETTING
 };
-constexpr std::size_t kMostShown = 80;
+constexpr std::size_t kMostShown = 80;  // characters of a value, so that a message is a line
 constexpr std::size_t kMostOdd = 1000;  // of a kind: a hostile file must not fill the metadata
 
 bool is_accepted(std::string_view accepted, const std::string& json) {

@@ -70,6 +70,7 @@ inline constexpr float kRopeTheta = 10000.0F, kNormEpsilon = 1e-5F;
 
 // The tokenizer file: i32 max_token_length, then for each token f32 score, i32 length and the bytes.
 inline constexpr std::uint64_t kTokenizerHeaderSize = 4, kTokenRecordSize = 8;
+// Longer than any token of real vocabularies. M14 tries every split of a token.
 inline constexpr std::int32_t kMostTokenLength = 256;
 // Ids that run.c's encode() hard-codes.
 inline constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2, kFirstByte = 3, kAfterBytes = kFirstByte + 256;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grammar of an array's header: a Python dictionary of two texts, a bool and a tuple of numbers. A value that is
 // none of these can only be the list of a structured type, whose brackets are matched and whose content is skipped.
+// layout.h has the bytes before the dictionary.
 #include "formats/numpy/header.h"
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 namespace weighbridge::numpy {
 namespace {
 
-constexpr std::uint64_t kMostBytes = static_cast<std::uint64_t>(INT64_MAX);
+constexpr std::uint64_t kMostBytes = static_cast<std::uint64_t>(INT64_MAX);  // NumPy counts with npy_intp
 constexpr std::string_view kDescrKey = "descr", kOrderKey = "fortran_order", kShapeKey = "shape";
-constexpr std::size_t kLongestDim = 21;  // characters
-constexpr std::size_t kDepth = 64;       // of the brackets in a structured type
+constexpr std::size_t kLongestDim = 21;  // characters: GROWTH_AXIS_MAX_DIGITS of numpy/lib/format.py
+constexpr std::size_t kDepth = 64;       // of the brackets in a structured type; far deeper than real ones
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 

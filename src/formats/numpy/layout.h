@@ -17,7 +17,7 @@ inline constexpr std::size_t kPreamble1 = 10, kPreamble2 = 12;
 // numpy.load() takes no longer header by default.
 inline constexpr std::uint64_t kMaxHeader = 10'000;
 inline constexpr std::size_t kAlignment = 64;  // of the elements, in what NumPy writes
-inline constexpr std::size_t kMaxRank = 64;
+inline constexpr std::size_t kMaxRank = 64;    // of NumPy 2, and of the object model
 // The name of the tensor in an .npy file, which has none.
 inline constexpr std::string_view kArray = "array";
 // The end of a member's name in an .npz file, which is not a part of the array's name.

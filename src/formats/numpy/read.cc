@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // npy and npz to Model. Both add arrays with one function; an npz finds them in the members of its archive.
+//
+//   .npy: "\x93NUMPY" | u8 major | u8 minor | u16 or u32 length of the header | header | elements
+//   header: a Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, then spaces (header.h)
+//   .npz: a zip archive (core/zip.h) whose members NAME.npy are such arrays
 #include <algorithm>
 #include <string>
 #include <string_view>

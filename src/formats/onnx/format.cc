@@ -62,7 +62,7 @@ bool fits(const MessageFact& message, const wire::ProtobufField& field) {
 
 // The first field is a version, and all others are those of a model: its graph or an operator set among them.
 bool is_model(const core::Glance& glance) {
-  constexpr std::uint64_t kMostVersion = 1000;
+  constexpr std::uint64_t kMostVersion = 1000;  // far above today's IR version: a larger number is not one
   bool sound = true, version = false, shows = false;
   const bool whole = each_field(glance, [&](const wire::ProtobufField& field) {
     if (field.at == 0) version = field.number == model::kIrVersion && field.value >= 1 && field.value <= kMostVersion;

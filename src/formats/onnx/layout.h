@@ -14,9 +14,9 @@ namespace weighbridge::onnx {
 
 inline constexpr std::int64_t kNewestIr = 14;
 inline constexpr std::string_view kExtension = "onnx", kTensorExtension = "pb";
-// What readers built on protobuf take.
+// Readers built on protobuf count the bytes of a message with an int.
 inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 31) - 1;
-inline constexpr std::size_t kMaxRank = 64;
+inline constexpr std::size_t kMaxRank = 64;  // a limit of the object model, not of the format
 // Offsets in external files should be multiples of it (onnx.proto, external_data).
 inline constexpr std::uint64_t kPage = 4096;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Protocol Buffers: a sequence of fields, each a varint (number << 3 | wire type) and a varint, 4 or 8 bytes, or a
+// varint length and that many bytes (wire/protobuf_reader.h).
 #include "formats/onnx/message.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // ONNX to Model: the one walker behind open and verify. It goes through the messages that can hold tensors, in the
 // order of the file, and skips the elements. A message whose name comes after what it names is walked twice, never its
 // inner ones, so that the time is linear at any depth.
+// A file is one message of Protocol Buffers, ModelProto or TensorProto: layout.h has their fields.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -21,7 +21,7 @@ namespace {
 using core::bytes_text, wire::Pickle;
 using Ref = Pickle::Ref;
 
-constexpr std::size_t kMostDims = 64;
+constexpr std::size_t kMostDims = 64;  // a limit of the object model, not of the format
 
 // One more than the number of the last element; nullopt above 2^64 - 1. No dimension is 0.
 std::optional<std::uint64_t> span_of(const Strided& data) {
@@ -119,7 +119,7 @@ namespace {
 
 // Whether what would make the object does harm.
 bool is_dangerous(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
-  constexpr int kMostCalls = 16;  // of what a call returns
+  constexpr int kMostCalls = 16;  // calls of what a call returns; more are far from anything that a program writes
   for (int i = 0; i < kMostCalls && pickle.kind(ref) == wire::PickleKind::object; ++i) ref = pickle.callee(ref);
   return pickle.kind(ref) == wire::PickleKind::global &&
          (pickle.computed(ref) || core::is_dangerous_global(pickle.module(ref), pickle.name(ref)));
@@ -334,7 +334,7 @@ void Adder::add_array(std::string_view name, const PickledArray& array, const co
 void Adder::add_decoded_array(std::string_view name, const PickledArray& array, std::uint64_t size,
                               const core::At& where) {
   const Pickle& pickle = content_->pickle;
-  // Arrays may share their bytes, and each has a copy.
+  // Arrays may share their bytes, and each has a copy: allow a megabyte, and the input four times.
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kMost = 4;
   if (size > kLeast + kMost * content_->input.size - std::min(decoded_, kLeast + kMost * content_->input.size))
     return findings_.report(core::rules::kLimitWork, where);

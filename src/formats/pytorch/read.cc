@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint to Model: the archive of PyTorch 1.6 and later, the pickles in a row of the versions before, and a
 // pickle alone.
+//
+//   1.6 and later: a zip archive (core/zip.h), FOLDER/data.pkl and a member FOLDER/data/KEY for each storage
+//   before: five pickles (magic number, protocol, system, object, keys) | for each storage u64 elements, bytes
+//   a pickle: a sequence of opcodes (wire/pickle_opcodes.h)
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -131,7 +135,7 @@ class Archive final : Storages {
   }
   // The whole of a short member.
   std::optional<std::string> small(std::string_view name) const {
-    constexpr std::size_t kLongest = 64;
+    constexpr std::size_t kLongest = 64;  // bytes: version, byteorder and the like have a few
     const core::ZipMember* const found = member(name);
     if (found == nullptr || !readable(*found) || found->size > kLongest) return std::nullopt;
     std::string fault;

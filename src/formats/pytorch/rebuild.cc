@@ -14,7 +14,8 @@ namespace {
 using wire::Pickle, wire::PickleKind;
 using Ref = Pickle::Ref;
 
-// Wrappers around a tensor (parameters, classes) nest at most this deep.
+// Wrappers around a tensor (parameters, classes) nest at most this deep: they are read by recursion, and real ones
+// have a few.
 constexpr unsigned kDeepest = 16;
 
 std::optional<std::uint64_t> whole(const Pickle& pickle, Ref ref) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded safetensors: opening an index or its folder, and the remark about a shard that is opened alone.
+//
+//   {"metadata": {"total_size": N}, "weight_map": {"TENSOR": "model-00001-of-00002.safetensors"}}
 #include <string>
 #include <utility>
 #include <vector>

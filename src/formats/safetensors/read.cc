@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // safetensors to Model: the one walker behind open and verify. It goes through the header once and adds the valid
 // tensors. At the end it checks whether all ranges, including those of broken tensors, tile the buffer.
+//
+//   u64 length of the header, little-endian | header | data
+//   header: JSON, then spaces: {"NAME": {"dtype": "F32", "shape": [2], "data_offsets": [begin, end]}, ...}
+//   data_offsets: from the beginning of the data
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -15,6 +15,7 @@ inline constexpr std::string_view kMagic = "SLM1";
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kModelType = 1;   // "Header": the one supported value
 inline constexpr std::uint32_t kTiedOutput = 1;  // flags, bit 0; no other bit is defined (M4)
+// "Header": 256 bytes and 4 special tokens.
 inline constexpr std::uint32_t kMinVocab = 260, kMinSpecialTokens = 4;
 inline constexpr std::uint64_t kHeaderSize = 108;
 inline constexpr std::uint64_t kAlignment = 64;  // of directory, data and payloads
@@ -113,7 +114,7 @@ inline constexpr std::string_view stored_name(std::uint32_t dtype) noexcept {
   return is_stored(dtype) ? kStoredNames[dtype - 1] : std::string_view("unknown");
 }
 
-inline constexpr std::uint32_t kMaxRank = 4;
+inline constexpr std::uint32_t kMaxRank = 4;  // Entry::dims has four
 
 // "Tensor Directory Entry". Bytes 60..63 are written 0 and ignored (M5).
 struct Entry {

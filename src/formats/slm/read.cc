@@ -2,6 +2,9 @@
 // .slm to Model: the one walker behind open and verify. It reads header, tokenizer section and directory once into
 // owned memory, checks them in that order and adds the valid tensors. The pass over the whole file (content.cc)
 // follows. The rules about several tensors are here: hashes, required names and shapes, overlaps.
+//
+//   108 bytes of header | tokenizer section | directory: entries of 64 bytes | payloads, at multiples of 64
+//   layout.h has the fields of header and entries. The checksum at 100 covers the whole file, itself as zero.
 #include <algorithm>
 #include <numeric>
 #include <string>

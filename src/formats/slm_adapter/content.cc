@@ -19,7 +19,7 @@
 namespace weighbridge::slm_adapter {
 namespace {
 
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;  // stays in the cache between its checks
 
 class Pass {
  public:

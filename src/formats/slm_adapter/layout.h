@@ -15,7 +15,7 @@ enum class Kind : std::uint8_t { dense, sparse, low_rank };
 inline constexpr std::string_view kMagics[] = {"ADP1", "ASP1", "ALR1"};
 inline constexpr std::string_view magic(Kind kind) noexcept { return kMagics[static_cast<std::size_t>(kind)]; }
 
-inline constexpr std::uint32_t kVersion = 1, kMaxRank = 4;
+inline constexpr std::uint32_t kVersion = 1, kMaxRank = 4;  // as .slm
 inline constexpr std::uint64_t kHeaderSize = 128, kEntrySize = 72, kAlignment = 64;
 inline constexpr std::uint64_t kHeadChecksumAt = 88, kPayloadChecksumAt = 80, kReservedAt = 96;
 

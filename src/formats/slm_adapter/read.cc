@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An adapter package to Model: the one walker behind open and verify. Header and directory are read at once because one
 // checksum covers both. content.cc checks the payloads.
+//
+//   128 bytes of header | directory: entries of 72 bytes | payloads, one or two for each entry, at multiples of 64
+//   layout.h has the fields.
 #include <algorithm>
 #include <array>
 #include <string>

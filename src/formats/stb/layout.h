@@ -79,7 +79,7 @@ inline constexpr std::uint32_t kMagicWord = 0x30425453;  // the same four bytes,
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::uint64_t kAlignment = 64;
 inline constexpr std::uint64_t kMaxTensors = 256;  // ids are one byte and may not repeat (readings S5, G2)
-inline constexpr std::uint8_t kMaxDirectRank = 3, kMaxRank = 8;
+inline constexpr std::uint8_t kMaxDirectRank = 3, kMaxRank = 8;  // Descriptor::dims has three; section 4
 
 // Section 4.1: the index in the array is the number in the file.
 inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::i8, DType::i32};

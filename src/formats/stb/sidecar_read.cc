@@ -22,7 +22,7 @@ namespace {
 using core::excerpt;
 
 constexpr std::uint64_t kSchema = 1;
-constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;
+constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;  // ids of files are bytes
 // The number of tensors that 256 files with 256 ids each can have. More shapes than that would be unused.
 constexpr std::uint64_t kMaxTensorsOfAll = kMaxIds * kMaxTensors;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads magic number, size and index.
+// read.cc draws the layout.
 #include "formats/ztensor0/index.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class LayoutPass {
 
   // One read covers neighboring holes, including small components between them.
   void check_padding(const Source& source) {
-    constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;
+    constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;  // a page costs as much as a call
     std::vector<std::byte> bytes;
     for (std::size_t first = 0; first < holes_.size();) {
       const std::uint64_t begin = holes_[first].offset;

@@ -2,6 +2,9 @@
 // zTensor 2 to Model: the one walker behind open and verify. The manifest is checked to be deterministic CBOR first;
 // then one pass hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read
 // to its end, the model is empty.
+//
+//   "\x89ZT2\r\n\x1a\n" | blobs, at multiples of 4096 | manifest: a CBOR map | 40 bytes of footer
+//   layout.h has the fields of the footer and the keys of the manifest. A data shard has no manifest (7.2).
 #include <algorithm>
 #include <array>
 #include <string>
