@@ -59,7 +59,7 @@ inline void expect_report(const Report& report, const SizeOf& size_of) {
     expect_files_fault(finding);
     expect(!finding.rule.empty() && !finding.message.empty(), "a finding without rule or sentence");
     expect(!finding.offset || *finding.offset <= size_of(finding.file),
-           "a finding behind the end of the file: " + finding.message);
+           "a finding after the end of the file: " + finding.message);
   }
 }
 inline void expect_report(const Report& report, std::uint64_t size) {

@@ -30,7 +30,7 @@ inline bool is_of_sidecar(const Finding& finding) { return !finding.file.empty()
 inline void expect_modules_fault(const Finding& finding, std::uint64_t size) {
   expect_files_fault(finding);
   expect(!finding.rule.empty() && !finding.message.empty(), "a finding without rule or sentence");
-  expect(!finding.offset || *finding.offset <= size, "a finding behind the end of the file: " + finding.message);
+  expect(!finding.offset || *finding.offset <= size, "a finding after the end of the file: " + finding.message);
 }
 
 // Corrects parities and versions, because otherwise hardly any module would reach its first step.

@@ -132,7 +132,7 @@ class Walk {
     findings_.report(
         rules::kFileSize, {.offset = kFileSizeAt, .hint = base::size_hint(stated)}, bytes_text(stated),
         bytes_text(size),
-        stated > size ? core::missing_text(stated - size) : bytes_text(size - stated) + " stand behind the end");
+        stated > size ? core::missing_text(stated - size) : bytes_text(size - stated) + " follow the stated end");
     return stated < size;
   }
 
