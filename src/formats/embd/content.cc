@@ -16,7 +16,7 @@ namespace weighbridge::embd {
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
   const std::string_view kept = core::retained_header(model);
-  // The reader keeps header and footer in front of the index, unless they were too broken to use.
+  // The reader retains header and footer before the index, unless they were too broken to use.
   if (kept.size() < kHeaderSize + kFooterSize) return;
   const Header header = base::load_record<Header>(kept.data());
   const Footer footer = base::load_record<Footer>(kept.data() + kHeaderSize);
@@ -24,7 +24,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   const Source& source = *held;
   const std::uint64_t end = source.size() - kFooterSize;
   if ((header.flags & kChecksumEnabled) == 0 ||
-      !base::fits(header.tensor_data_offset, header.tensor_data_size, end))  // which opening reported
+      !base::fits(header.tensor_data_offset, header.tensor_data_size, end))  // opening reported it
     return;
   core::Progress progress(context, end);
   const Sums sums = sum(

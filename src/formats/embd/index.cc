@@ -177,7 +177,7 @@ class IndexWalk {
   }
 
   void check_expected(const Expected& expected) {
-    // Names are compared by their bytes, so a hash collision cannot confuse two of them.
+    // Compares names by their bytes, so that a hash collision cannot confuse two names.
     const auto i = draft_.find(expected.name);
     if (!i) {
       if (expected.required)
@@ -186,7 +186,7 @@ class IndexWalk {
       return;
     }
     const Shape shape = draft_.shape(*i);
-    if (shape.empty()) return;  // the rank is broken, which has been reported
+    if (shape.empty()) return;  // the rank is invalid, which has been reported
     const DType dtype = draft_.dtype(*i);
     const std::uint64_t at = at_of_[*i];
     if (!std::ranges::equal(shape, expected.shape))

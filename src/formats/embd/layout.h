@@ -105,7 +105,7 @@ constexpr std::uint32_t fnv1a32(std::string_view name) noexcept {
 static_assert(fnv1a32("") == 0x811C9DC5 && fnv1a32("a") == 0xE40C292C);
 static_assert(fnv1a32("costarring") == fnv1a32("liquid"));  // names may collide
 
-// Attributes (u32, u16) that a model has only if the file's values differ from the ones that the writer would choose.
+// Attributes (u32, u16) that exist only if the file's values differ from what the writer would choose.
 inline constexpr std::string_view kFlagsAttribute = "embd.flags", kMinorAttribute = "embd.version_minor";
 
 }  // namespace weighbridge::embd

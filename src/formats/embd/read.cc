@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EMBD to Model: the one walker behind open and verify. It reads the header, the footer and the offsets of the
-// sections. metadata.h, vocabulary.h and index.h read the sections.
+// EMBD to Model: the one walker for open and verify. Reads the header, the footer and the offsets of the sections.
+// metadata.h, vocabulary.h and index.h read the sections.
 //
 //   64 bytes of header | metadata, vocabulary, tensor index and tensor data, where the header says | 16 bytes of footer
 //   tensor index: descriptors, 32 bytes each | their names. layout.h has the fields of all records.
@@ -199,7 +199,7 @@ class FileWalk {
   void check_bounds(Section& section) {
     section.good = section.offset >= kHeaderSize && base::fits(section.offset, section.size, end_);
     if (section.good) {
-      // The index is checked twice: first without the names after its descriptors.
+      // Checks the index twice: first without the names after its descriptors, whose length is not known yet.
       findings_.span(Span::Kind::structure, section.offset, section.offset + section.size,
                      &section == &index_ && section.size == header_.tensor_index_count * kDescriptorSize
                          ? "tensor descriptors"
@@ -211,7 +211,7 @@ class FileWalk {
                      std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);
   }
 
-  // Sums everything that is read before payload. Each section is already known to lie within the file.
+  // The bytes of everything that is read before payload. Each section lies within the file.
   bool check_limits() {
     std::uint64_t size = kHeaderSize + kFooterSize;
     for (const Section* section : {&metadata_, &vocabulary_, &index_})
@@ -248,7 +248,7 @@ class FileWalk {
     return true;
   }
 
-  // Checks overlaps and gaps of the sections in file order. A gap means nothing if the place of some section is wrong.
+  // Checks overlaps and gaps of the sections in file order. Reports no gaps if the place of some section is wrong.
   void check_order() {
     std::vector<const Section*> sections;
     bool complete = true;
@@ -283,7 +283,7 @@ class FileWalk {
     auto metadata = read_metadata(read_text(metadata_.offset, metadata_.size), metadata_.offset, limits_, findings_);
     if (!metadata) return std::nullopt;
     const auto numbers = check_required(*metadata, metadata_.offset, findings_);
-    // If the metadata has keys of these names, they win and the header's values are left out.
+    // If the metadata has keys with these names, they take precedence over the header's values.
     const bool has_flags = metadata->find(kFlagsAttribute) < metadata->entries.size();
     const bool has_minor = metadata->find(kMinorAttribute) < metadata->entries.size();
     draft_.set_attributes(std::move(metadata->entries));

@@ -23,13 +23,13 @@ inline constexpr std::array<std::string_view, 5> kSpecialTokens{"[PAD]", "[UNK]"
 std::optional<Tokenizer> read_vocabulary(std::string_view section, std::uint64_t offset, const Limits&,
                                          core::Findings&);
 
-// How the section would hold a tokenizer, or why it cannot.
+// How the section would store a tokenizer, or why it cannot.
 struct VocabularyPlan {
   std::string obstacle;                    // why the section cannot hold the tokenizer; empty if it can
   std::vector<std::uint32_t> order;        // the token of each id
   std::array<std::uint32_t, 5> special{};  // ids, in the order of kSpecial
-  std::vector<std::size_t> found;          // indices into kSpecial: not named by the tokenizer, but present as tokens
-  std::vector<std::string_view> dropped;   // special tokens that the format cannot hold
+  std::vector<std::size_t> found;  // indices into kSpecial: tokens that exist, but that the tokenizer does not name
+  std::vector<std::string_view> dropped;  // special tokens that the format cannot hold
 };
 VocabularyPlan plan_vocabulary(const Tokenizer&);
 

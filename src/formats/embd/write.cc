@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to EMBD: the one layout that plan and writer share. Index and data keep the source's tensor order, and sections
-// follow one another without gaps. The checksums over payload are patched in once all of it is written.
+// Model to EMBD: the one layout for plan and writer. Index and data keep the source's order of tensors, and sections
+// follow one another without gaps. The checksums over payload are filled in once all payload is written.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,8 +19,8 @@ namespace {
 
 using core::indexed, core::subject;
 
-// The plan reads one tensor, position_ids, because its elements decide whether dropping it is a loss (reading E14). No
-// real model has more positions than this.
+// The plan reads one tensor, position_ids, because its elements decide whether dropping it is a loss (reading E14).
+// Real models have fewer positions.
 constexpr std::uint64_t kMostPositions = 4096;
 
 // Whether the elements are 0, 1, 2, ... [reads]
@@ -77,7 +77,7 @@ class Planner {
     vocabulary_ = std::move(plan);
   }
 
-  // Records everything that EMBD cannot express about one tensor.
+  // Lists everything about one tensor that EMBD cannot express.
   void judge(const Tensor& tensor) {
     judge_text(tensor);
     if (!core::judge_known(ledger_, tensor, "EMBD states every shape")) return;

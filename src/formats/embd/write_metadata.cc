@@ -110,7 +110,7 @@ class MetadataPlanner {
                     "a divisor of hidden_size, " + std::to_string(numbers_.hidden_size));
   }
 
-  // Whether the attribute is one that the reader of EMBD adds for a header value that the writer would not choose.
+  // Whether the reader of EMBD adds this attribute, for a header value that the writer would not choose.
   bool is_header_fact(std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return false;
     const auto number = value.as_u64();
@@ -125,7 +125,7 @@ class MetadataPlanner {
     return false;
   }
 
-  // The text for a value; nullopt, after recording a loss, if it has none.
+  // The text for a value; nullopt, and a loss, if it has none.
   std::optional<std::string> text_of(std::string_view key, const Value& value) {
     const std::string subject = indexed("attributes", key);
     std::string text = value.to_text();

@@ -18,8 +18,8 @@ bool is_part(std::string_view file) noexcept;
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 
-// Split models (split.cc): whether this is a file of one, the model of all its files, and the remark about one of them
-// under another name.
+// Split models (split.cc): whether this is one of their files, reading the model from all files, and the warning about
+// a file whose name does not say so.
 bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
 void remark(const Place&, const Context&, core::Findings&, core::Draft&);

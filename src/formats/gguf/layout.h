@@ -29,10 +29,10 @@ inline constexpr std::uint64_t kMaxLength = 1U << 30;
 inline constexpr std::uint64_t kShortestValue = 13, kShortestInfo = 24;
 
 inline constexpr std::string_view kAlignment = "general.alignment";
-// This project's own: spaces that leave room for later edits. No attribute of the model. With an alignment of 32 or
-// more, the key is short enough to fill any room that zeros before the data cannot.
+// This project's own key: spaces that leave room for later edits. It is not an attribute of the model. With an
+// alignment of 32 or more, the key is short enough to fill any room that zeros before the data cannot fill.
 inline constexpr std::string_view kPadding = "wb.padding";
-// The file of a folder that has one, and those of a split model: "model-00001-of-00003.gguf".
+// The file names in a folder: of a single file, and of a split model, "model-00001-of-00003.gguf".
 inline constexpr std::string_view kStem = "model", kWholeName = "model.gguf";
 inline constexpr std::string_view kSuffix = ".gguf", kSplitPrefix = "split.";
 inline constexpr std::string_view kSplitNumber = "split.no", kSplitCount = "split.count",
@@ -41,7 +41,7 @@ inline constexpr std::string_view kSplitNumber = "split.no", kSplitCount = "spli
 // Types of metadata values.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 inline constexpr std::uint32_t kValueTypes = 13;
-// Of a number or boolean, by its type; unknown for the two others.
+// The dtype of a number or boolean; unknown for text and array.
 inline constexpr DType kValueDTypes[kValueTypes] = {
     DType::u8,      DType::i8,      DType::u16,     DType::i16, DType::u32, DType::i32, DType::f32,
     DType::boolean, DType::unknown, DType::unknown, DType::u64, DType::i64, DType::f64};

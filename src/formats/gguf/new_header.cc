@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A header for tensors that stay where they are: version, order and tensor infos are those of the file, names and
-// metadata those of the edited model. Zeros fill up to the alignment, and the key kPadding fills any further room.
+// A new header for tensors that are not moved: version, order and tensor infos come from the file, names and metadata
+// from the edited model. Zeros fill up to the alignment, and the key kPadding fills any further room.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -77,7 +77,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
                                           std::span<const std::uint32_t> kept) {
   const std::string_view header = core::retained_header(original);
   if (header.size() < kHeaderSize || (base::load_le<std::uint32_t>(header.data() + kMagic.size()) & 0xFFFF) == 0)
-    return std::nullopt;  // big-endian: new files are not
+    return std::nullopt;  // a big-endian file; we write only little-endian
   const auto parts = std::make_shared<Parts>();
   if (kept.size() != original.size() && !leaves_no_hole(original, edited, kept))
     return core::NewHeader{.refusal = "llama.cpp refuses a hole between tensors, so only the last ones can go"};
@@ -92,11 +92,11 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   parts->values = metadata.count();
   if (const Value* const stated = original.attribute(kAlignment))
     parts->alignment = stated->as_u64().value_or(kDefaultAlignment);
-  if (parts->alignment > kMostAlignment) return std::nullopt;  // the header would take as many bytes
+  if (parts->alignment > kMostAlignment) return std::nullopt;  // the header would have to be padded to it
   const auto room = base::align_up(header.size(), parts->alignment);
   const std::less_equal<const char*> before;
   for (std::uint32_t i = 0; i < edited.size(); ++i) {
-    // The walker's names are in the header, each with the rest of its info after it.
+    // The walker's names point into the header, and the rest of each info follows its name.
     const std::string_view name = original.name(kept[i]);
     const char* const end = name.data() + name.size();
     if (!before(header.data(), name.data()) || !before(end + 4, header.data() + header.size())) return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF to Model: the one walker behind open and verify. Nothing states where the header ends, so it is read in growing
-// pieces, each byte once, and kept. Then the tensor infos are checked, and at the end how their data lies in the file.
-// layout.h draws the layout.
+// GGUF to Model: the one walker for open and verify. Nothing states where the header ends, so it is read in growing
+// pieces, each byte once, and retained. Then it checks the tensor infos, and at the end how their data lies in the
+// file. layout.h draws the layout.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -29,20 +29,20 @@ using core::bytes_text, core::excerpt;
 constexpr std::uint64_t kKeptEntryCost = 256;
 constexpr std::size_t kShown = 200;  // bytes of a text, for explain(): about two lines
 
-// The start of a file in memory, as far as it was needed.
+// The beginning of a file in memory, as far as it was needed so far.
 class Head {
  public:
   Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {
-    // Growing would copy what was read, and what is reserved takes no memory until it is used.
+    // Growing would copy what was read; reserved memory costs nothing until it is used.
     text_.reserve(base::to_size(std::min<std::uint64_t>(end_, kReserved)));
     base::use_large_pages(std::as_writable_bytes(std::span(text_.data(), text_.capacity())));
   }
 
-  // Whether bytes [at, at + length) are there; reads them if they are not yet.
+  // Whether the file has the bytes [at, at + length); reads them unless they are in memory.
   bool has(std::uint64_t at, std::uint64_t length) {
     if (!base::fits(at, length, end_)) return false;
     if (at + length <= text_.size()) return true;
-    // A quarter more than there is, so that few bytes after the header are read and few calls are made.
+    // Grow by a quarter, so that few calls are made and few bytes after the header are read.
     const std::uint64_t more = std::max<std::uint64_t>({at + length - text_.size(), text_.size() / 4, kPiece});
     const std::size_t before = text_.size();
     text_.resize(base::to_size(std::min(before + more, end_)));
@@ -66,13 +66,13 @@ class Head {
   std::string text_;
 };
 
-// A tensor info, by places in the header. Those of broken tensors are kept for their ranges.
+// A tensor info, as offsets in the header. Infos of broken tensors are kept for their ranges.
 struct Info {
   std::uint64_t name_at = 0, name_length = 0, type_at = 0, offset_at = 0;
   std::uint64_t shape[kMaxRank] = {};  // slowest first
   std::uint32_t rank = 0, type = 0;
   std::uint64_t offset = 0;             // in the data
-  std::optional<std::uint64_t> size{};  // unknown: of a type that this build does not know, or broken
+  std::optional<std::uint64_t> size{};  // nullopt: this build does not know the type, or the info is broken
   bool broken = false;
 };
 
@@ -108,7 +108,7 @@ class Walk {
     at_ += sizeof(T);
     return out;
   }
-  // Whether `length` more bytes of the header are there. If not, that has been reported.
+  // Whether the header has `length` more bytes; reports it if not.
   bool need(std::uint64_t length) {
     if (head_.has(at_, length)) return true;
     if (base::fits(at_, length, size_))
@@ -119,7 +119,7 @@ class Walk {
                        "at least " + bytes_text(length) + " more at " + std::to_string(at_), bytes_text(size_ - at_));
     return false;
   }
-  // A text's place: its length is next. False if it is not all there, which has been reported.
+  // Finds a text, whose length is next. False, and reported, if it is truncated.
   bool take_text(std::uint64_t& begin, std::uint64_t& length) {
     if (!need(8)) return false;
     const std::uint64_t stated_at = at_;
@@ -242,7 +242,7 @@ class Walk {
       findings_.report(rules::kAlignmentValue, {.offset = type_at + 4}, "a power of two", stated);
   }
 
-  // False if the rest of the header cannot be found, which has been reported.
+  // False, and reported, if the rest of the header cannot be found.
   bool read_value(ValueType type, Value& out) {
     if (type == ValueType::text) {
       std::uint64_t begin = 0, length = 0;
@@ -431,7 +431,7 @@ class Walk {
     info.size = bytes;
   }
 
-  // How the ranges lie: within the file, apart, one after the other.
+  // Checks how the ranges lie: within the file, without overlap, one after the other.
   void check_places() {
     const std::uint64_t data = size_ - std::min(size_, data_start_);
     std::vector<std::uint32_t> order(infos_.size());
@@ -446,7 +446,7 @@ class Walk {
       info.size = end - info.offset;
     }
     if (truncated(order, data)) return;
-    const Info* last = nullptr;  // the one that ends last so far
+    const Info* last = nullptr;  // the info whose range ends last so far
     for (const std::uint32_t i : order) {
       Info& info = infos_[i];
       if (!info.size) continue;
@@ -465,7 +465,7 @@ class Walk {
     check_contiguous(data, last);
   }
 
-  // One finding, and not one for each tensor, if all ranges follow each other past the end of the file.
+  // If consecutive ranges continue past the end of the file, it was truncated: one finding, not one per tensor.
   bool truncated(const std::vector<std::uint32_t>& order, std::uint64_t data) {
     std::uint64_t end = 0;
     for (const std::uint32_t i : order) {
@@ -517,7 +517,8 @@ class Walk {
     const std::string_view name = name_of(info);
     const ElementType* const type = find_element_type(info.type);
     const BlockTypeInfo* const block = type && !type->block.empty() ? find_block_type(type->block) : nullptr;
-    // Without bytes of data the file may end before the data would begin, and every range lies inside the file.
+    // If there are no bytes of data, the file may end before the data would begin; then every range counts as inside
+    // the file.
     const Extent extent{.source = 0, .offset = std::min(data_start_ + info.offset, size_), .length = *info.size};
     const Shape shape = shape_of(info);
     if (type && type->dtype != DType::unknown) {

@@ -31,9 +31,9 @@ std::optional<core::ShardName> part_name(std::string_view file) noexcept {
   return name && name->count > 1 && name->number >= 1 && name->number <= name->count ? name : std::nullopt;
 }
 
-// The file of the one model in a folder, or the first that is there of its files.
+// The file of the only model in a folder, or the first existing one of its files.
 std::string first_of(const Place& place) {
-  std::vector<std::string> all, others;  // others: of models whose first file is not there
+  std::vector<std::string> all, others;  // others: files of models whose first file is missing
   for (std::string& file : place.list()) {
     const auto name = part_name(file);
     if (file == kWholeName || (name && name->number == 1))
@@ -99,14 +99,14 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
     parts.report_strays(name ? name->stem : kStem, kSuffix);
   }
   for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
-  // Within one file, its reader has reported them.
+  // Duplicates within one file were reported by its reader.
   draft.drop_same_names([&](std::uint32_t, std::uint32_t later) {
     opening.findings.report(rules::kDuplicateName, {.tensor = draft.name(later)}, {}, {}, "in two files");
   });
   draft.add_sources(std::move(reading.sources));
 }
 
-// A part whose name does not say so: nobody knows where the others are.
+// A part whose name does not say so: the names of the other files are unknown.
 void remark(const Place&, const Context&, core::Findings& findings, core::Draft& draft) {
   const auto number = [&](std::string_view key) -> std::optional<std::uint64_t> {
     const Value* const value = draft.attribute(key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to GGUF: the one layout that plan and writer share. Version 3, little-endian; tensors and metadata in the order
-// of the model, each tensor padded to the alignment. What GGUF cannot express is a blocker or a loss.
+// Model to GGUF: the one layout for plan and writer. Version 3, little-endian; tensors and metadata in the order of the
+// model, each tensor padded to the alignment. What GGUF cannot express is a blocker or a loss.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -35,7 +35,7 @@ using Form = core::Payload::Form;
 constexpr std::uint64_t kMost = UINT64_MAX / 4;                 // the bound on sums of sizes
 constexpr std::uint64_t kMaxReserve = std::uint64_t{64} << 20;  // every reader has to read it
 
-// The row of kElementTypes for what a tensor becomes.
+// The row of kElementTypes for a tensor's type in the output.
 const ElementType* element_type(DType dtype) noexcept {
   for (const ElementType& row : kElementTypes)
     if (row.dtype == dtype && dtype != DType::unknown) return &row;
@@ -46,7 +46,7 @@ const ElementType* element_type(const BlockTypeInfo& block) noexcept {
     if (row.block == block.id) return &row;
   return nullptr;
 }
-// What Options::quantize asks for.
+// The type that Options::quantize names: a block type that can be encoded, or a smaller dtype.
 const ElementType* element_type(std::string_view word) noexcept {
   for (const ElementType& row : kElementTypes) {
     if (row.name != word) continue;
@@ -64,7 +64,7 @@ void refuse_options(const Options& options) {
     base::misuse("cast", "a cast and a quantization exclude each other");
 }
 
-// The tensor's values as blocks.
+// Encodes the tensor's values as blocks.
 class Blocks {
  public:
   Blocks(const Tensor& tensor, const BlockTypeInfo& type)
@@ -88,7 +88,7 @@ class Blocks {
     }
   }
 
-  // All of them in order, for elements that only come in order.
+  // All bytes in order, for elements that can only be streamed.
   void stream(const Context& context, const std::function<void(std::span<const std::byte>)>& sink) const {
     std::vector<float> tile;
     std::vector<std::byte> blocks;
@@ -192,7 +192,7 @@ class Planner {
     if (!stated || !std::has_single_bit(*stated) || *stated > std::uint64_t{1} << 31)
       return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
                           "dropped: it is not a power of two");
-    // Each tensor is padded to it, so a large one makes a large file of a small model.
+    // Each tensor is padded to it, so a large alignment makes a large file of a small model.
     if (*stated > kMostAlignment)
       return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
                           "dropped: tensors are aligned to at most " + std::to_string(kMostAlignment) + " bytes");
@@ -283,7 +283,7 @@ class Planner {
       core::judge_cast(ledger_, one.from, dtype);
   }
 
-  // Divided as llama.cpp's splitter does it: tensors keep their order, and one that does not fit begins the next file.
+  // Divides tensors like llama.cpp's splitter: they keep their order, and one that does not fit begins the next file.
   void lay_out_files() {
     core::OutFolder& folder = *out_.folder;
     folder.format = "gguf";

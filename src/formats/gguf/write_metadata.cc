@@ -46,7 +46,7 @@ void append_number(std::string& to, const Value& value) {
   to.append(bytes, info(dtype).bits / 8);
 }
 
-// A list whose elements have one type of GGUF: as an array. nullopt for others, and for an empty list.
+// The array for a list whose elements all have the same GGUF type; nullopt for other lists and for an empty one.
 std::optional<std::string> array_of(std::span<const Value> list) {
   if (list.empty()) return std::nullopt;
   const auto kind = [](const Value& value) -> std::optional<ValueType> {

@@ -13,10 +13,10 @@ namespace weighbridge::gguf {
 // Key-value pairs, encoded one after the other.
 class MetadataOut {
  public:
-  // The pair with a value's own type where GGUF has it, else as text. Records what changes; adds nothing if the value
-  // cannot be written.
+  // Adds the pair in the value's own type if GGUF has it, else as text. Lists changes and losses; adds nothing if the
+  // value cannot be written.
   void add(std::string_view key, const Value& value, core::Ledger& ledger);
-  // Without judging; the value has a type of GGUF.
+  // Adds a value whose type GGUF has, and lists nothing.
   void add(std::string_view key, const Value& value);
 
   std::uint64_t count() const noexcept { return count_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Hugging Face folder to Model: the one walker behind open and verify. It reads config.json, then the tokenizer and
+// A Hugging Face folder to Model: the one walker for open and verify. It reads config.json, then the tokenizer and
 // the settings, then the weights, and combines them.
 // layout.h has the names of the files; folder_files.h, settings.h and vocabulary.h say which keys of them are read.
 #include <algorithm>

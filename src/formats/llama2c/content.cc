@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kExponent = 0x7f800000U;
 
-// The index of the first value that is not finite, or the number of values. Blocks are checked without branches so that
-// the compiler vectorizes the loop.
+// The index of the first value that is not finite, or the number of values. Checks blocks without branches, so that the
+// compiler vectorizes the loop.
 std::size_t first_bad(std::span<const std::byte> bytes) noexcept {
   constexpr std::size_t kBlock = 64;
   const std::size_t count = bytes.size() / 4;

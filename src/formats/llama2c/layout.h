@@ -17,7 +17,7 @@ struct Header {
 };
 inline constexpr std::uint64_t kHeaderSize = 28;
 
-// The one list of the header's fields, in file order. The bounds are far above any real model's and keep the file's
+// The one list of the header's fields, in file order. The bounds are far above those of real models and keep the file's
 // length below 2^62. For vocab_size, `most` bounds the magnitude.
 struct Field {
   std::string_view name;
@@ -62,7 +62,7 @@ inline constexpr Run kRuns[] = {
     {"w3", true},
     {"norm", false},
 };
-// Tables that run.c skips, because it recomputes the rotation.
+// Tables of the rotation, which run.c skips and recomputes.
 inline constexpr std::string_view kRopeTables[] = {"freq_cis_real", "freq_cis_imag"};
 
 // Constants of run.c, which the checkpoint does not state.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A llama2.c checkpoint to Model: the one walker behind open and verify. Seven integers determine where every tensor
-// lies; tokenizer_file.cc reads the tokenizer file.
+// A llama2.c checkpoint to Model: the one walker for open and verify. Seven integers determine where every tensor lies;
+// tokenizer_file.cc reads the tokenizer file.
 //
 //   seven i32 (layout.h) | the tensors of layout.h, without gaps or names, f32, row-major
 #include <algorithm>

@@ -109,7 +109,7 @@ class Reader {
     const auto text = [&](std::uint32_t id) { return out_.tokens[id]; };
     std::vector<std::uint32_t> by_text = pieces;
     std::ranges::stable_sort(by_text, {}, text);
-    // The last of equal pieces, which is the one that a reader of the records uses.
+    // The last of equal pieces, which is the one that run.c finds.
     const auto find = [&](std::string_view part) -> std::optional<std::uint32_t> {
       const auto behind = std::ranges::upper_bound(by_text, part, {}, text);
       if (behind == by_text.begin() || text(*(behind - 1)) != part) return std::nullopt;

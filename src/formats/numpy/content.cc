@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules: bools are 0 or 1; the pickle of an object array names nothing that does harm; and in an npz, each
-// member that can be read decodes and has its CRC-32.
+// The content rules: bools are 0 or 1; the pickle of an object array names nothing harmful; and each readable member of
+// an npz decodes and has the stated CRC-32.
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -17,12 +17,12 @@
 namespace weighbridge::numpy {
 namespace {
 
-// Looks into the pickle of an array of objects, which begins where its elements do. `bytes` are those before them, and
-// scan(start) reads the pickles. `in_place`: the array lies at `where` as it is.
+// Checks the pickle of an array of objects, which begins where the elements would. `bytes` are the bytes before it, and
+// scan(start) reads the pickles. `in_place`: the array is stored uncompressed at `where`.
 template <class Scan>
 void check_objects(std::string_view bytes, const ArrayRules& rules, core::At where, bool in_place,
                    std::vector<Finding>& out, Scan scan) {
-  Fault ignored;  // a header that is refused was reported when the file was opened
+  Fault ignored;  // opening the file reported an invalid header
   const auto header = read_header(bytes, rules, ignored);
   if (!header || !header->objects) return;
   const std::size_t before = out.size();
@@ -31,7 +31,7 @@ void check_objects(std::string_view bytes, const ArrayRules& rules, core::At whe
   if (in_place) *where.offset += error.offset;
   if (header->unsupported == &rules.kObject)
     return out.push_back(core::Findings::make(rules.kPickle, where, {}, {}, error.sentence));
-  // Perhaps only a field has the name of the type of objects.
+  // Only a field may be called like the type of objects, so this may not be a pickle.
   const auto first = out.begin() + static_cast<std::ptrdiff_t>(before);
   out.erase(std::remove_if(first, out.end(), [](const Finding& each) { return each.severity != Severity::error; }),
             out.end());
@@ -56,7 +56,7 @@ class Pass {
       members_.push_back(&member);
       total += member.stored;
     }
-    // The longest first, so that one of them does not start when all others are done.
+    // Longest first, so that a long one does not start when all others are done.
     std::ranges::stable_sort(members_, std::ranges::greater{}, &core::ZipMember::stored);
     core::Progress progress(context_, total);
     core::executor_of(context_).for_each(members_.size(),
@@ -70,7 +70,7 @@ class Pass {
   }
 
  private:
-  // numpy.load runs no pickle that is a member of its own, but PyTorch takes any archive that has one.
+  // numpy.load ignores a member that is a pickle, but torch.load accepts any archive with one.
   void look_for_pickle(const core::ZipMember& member) {
     const std::string_view name = array_name(member.name);
     if (name.size() < member.name.size() || model_.find(name)) return;
@@ -88,7 +88,7 @@ class Pass {
     std::string fault;
     const std::string bytes =
         up_to_elements([&](std::size_t n) { return core::zip_front(*source_, member, n, context_, fault); });
-    if (!fault.empty()) return;  // its bytes do not decode, which is another rule
+    if (!fault.empty()) return;  // another rule reports that its bytes do not decode
     const core::PickleRules rules = pickle_rules(kNpzRules);
     core::PickleScan scan(context_, rules, out_);
     check_objects(bytes, kNpzRules, {.offset = member.offset, .tensor = name}, member.encoding == Encoding::raw, out_,
@@ -98,9 +98,9 @@ class Pass {
   void check(const core::ZipMember& member, core::Progress& progress) {
     const std::string_view name = array_name(member.name);
     const auto tensor = model_.find(name);
-    if (!tensor && name.size() < member.name.size()) return;  // it was refused when the file was opened
+    if (!tensor && name.size() < member.name.size()) return;  // opening the file reported it
     const bool bools = tensor && tensor->dtype() == DType::boolean && tensor->part_count() == 1;
-    // The elements among the member's bytes.
+    // The range of the elements in the member's bytes.
     std::uint64_t begin = 0, end = 0;
     if (bools) {
       const Part part = tensor->main();
@@ -138,7 +138,7 @@ class Pass {
     out_.push_back(std::move(finding));
   }
 
-  static constexpr std::size_t kFirst = 8;  // bytes by which a pickle is known
+  static constexpr std::size_t kFirst = 8;  // bytes that show whether it is a pickle
 
   const std::shared_ptr<const Source> source_;
   const Model& model_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors of npy and npz. An npz is a zip archive like others, so its extension or its first member tells.
+// The descriptors of npy and npz. An npz is a zip archive like any other, so it is recognized by its extension or first
+// member.
 #include "formats/numpy/format.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of an array's header: a Python dictionary of two texts, a bool and a tuple of numbers. A value that is
-// none of these can only be the list of a structured type, whose brackets are matched and whose content is skipped.
-// layout.h has the bytes before the dictionary.
+// The grammar of an array's header: a Python dictionary of two texts, a bool and a tuple of numbers. Any other value
+// must be the list of a structured type; its brackets are matched and its content is skipped. layout.h has the bytes
+// before the dictionary.
 #include "formats/numpy/header.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class Dictionary {
     while (place_ < text_.size() && std::string_view(" \t\r\n\f").find(text_[place_]) != std::string_view::npos)
       ++place_;
   }
-  // A text without escapes, which NumPy needs for the names of fields only.
+  // A text without escapes: NumPy needs escapes only in names of fields.
   bool read_text(std::string_view& out) {
     if (place_ == text_.size() || (text_[place_] != '\'' && text_[place_] != '"')) return false;
     const std::size_t end =
@@ -114,7 +114,7 @@ class Dictionary {
   bool read_shape() {
     const std::size_t at = place_;
     if (!take('(')) return fail(rules_.kShape, at, "(", place_ < text_.size() ? shown(text_[place_]) : "nothing");
-    bool comma = true;  // one may precede the next number
+    bool comma = true;  // a comma may precede the next number
     skip_space();
     while (!take(')')) {
       std::uint64_t dim = 0;
@@ -161,7 +161,7 @@ class Dictionary {
     return true;
   }
   bool skip_brackets() {
-    std::string open;  // closing brackets that must come
+    std::string open;  // the closing brackets still to come
     do {
       if (place_ == text_.size()) return unexpected("]");
       const char c = text_[place_];
@@ -319,7 +319,7 @@ std::string write_header(std::string_view type, Shape shape) {
   std::string dictionary = "{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i) dictionary += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   dictionary += shape.size() == 1 ? ",), }" : "), }";
-  // As NumPy does, room for the first dimension to grow in place.
+  // Like NumPy, leave room for the first dimension to grow in place.
   if (!shape.empty()) dictionary.append(kLongestDim - std::to_string(shape[0]).size(), ' ');
   dictionary.append(kAlignment - 1 - (kPreamble1 + dictionary.size()) % kAlignment, ' ');
   dictionary += '\n';

@@ -23,8 +23,8 @@ struct Header {
   std::vector<std::uint64_t> shape{};
   std::string type{};                 // of the elements, as the file has it
   const Rule* unsupported = nullptr;  // why the elements cannot be read
-  // Whether the elements are a pickle. Of a structured type they may be one: a text in it names the type of objects, or
-  // a field is called so.
+  // Whether the elements are a pickle. With a structured type they may be one: a text in it names the type of objects,
+  // or is the name of a field.
   bool objects = false;
   // Where the keys and their values are, from the first byte of the array.
   struct Entry {
@@ -42,9 +42,9 @@ struct Fault {
   core::Said expected{}, found{};
 };
 
-// Bytes before the elements, as far as the first kPreamble2 bytes tell; nullopt: they are not those of an array.
+// The number of bytes before the elements, computed from the first kPreamble2 bytes; nullopt: this is not an array.
 std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexcept;
-// Those bytes. front(n) gives the first n of the array, or all if there are fewer.
+// Those bytes. front(n) returns the first n bytes of the array, or all if there are fewer.
 template <class Front> std::string up_to_elements(Front front) {
   constexpr std::size_t kFirst = 256;  // nearly every header is shorter
   std::string bytes = front(kFirst);
@@ -52,16 +52,16 @@ template <class Front> std::string up_to_elements(Front front) {
   if (wanted && *wanted > bytes.size() && bytes.size() == kFirst) bytes = front(static_cast<std::size_t>(*wanted));
   return bytes;
 }
-// Reads the header. `bytes` begins with the array and has all that bytes_before_elements() asks for, unless the array
-// ends earlier.
+// Reads the header. `bytes` begins with the array and has at least bytes_before_elements() bytes, unless the array ends
+// earlier.
 std::optional<Header> read_header(std::string_view bytes, const ArrayRules&, Fault&);
 
-// The bytes of the elements; nullopt if they are 2^63 or more, with zero dimensions left out, as NumPy counts.
+// The bytes of the elements; nullopt if they are 2^63 or more. Like NumPy, ignores zero dimensions in that check.
 std::optional<std::uint64_t> size_of(DType, Shape) noexcept;
 // The strides of an array in Fortran order, in elements; empty if they are those of a row-major array.
 std::vector<std::int64_t> fortran_strides(Shape);
 
-// How NumPy writes elements of this type; null for those smaller than a byte.
+// How NumPy spells this type; null for types smaller than a byte.
 const TypeName* type_of(DType) noexcept;
 // Magic, version 1.0, length and dictionary, padded so that the elements begin at a multiple of 64.
 std::string write_header(std::string_view type, Shape);

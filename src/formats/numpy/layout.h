@@ -24,7 +24,7 @@ inline constexpr std::string_view kArray = "array";
 inline constexpr std::string_view kSuffix = ".npy";
 
 // A type of elements as NumPy writes it, little-endian. ml_dtypes saves types that NumPy lacks as void items of the
-// same size, which say nothing about what they are. (It saves float8_e5m2 as "<f1", which numpy.load() refuses.)
+// same size, so files do not say which type they have. (It saves float8_e5m2 as "<f1", which numpy.load() refuses.)
 struct TypeName {
   std::string_view text;
   DType dtype;

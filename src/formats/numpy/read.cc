@@ -41,7 +41,7 @@ class Walk {
   Walk(const Context& context, const ArrayRules& rules, core::Findings& findings, core::Draft& draft)
       : context_(context), rules_(rules), findings_(findings), draft_(draft) {}
 
-  // `bytes` are the first ones of the array, up to its elements.
+  // `bytes` are the bytes of the array before its elements.
   void add(const Place& place, std::string_view bytes) {
     Fault fault;
     auto header = read_header(bytes, rules_, fault);
@@ -74,10 +74,10 @@ class Walk {
     return out;
   }
 
-  // Whether the elements are there.
+  // Whether the file has all elements.
   bool fits(const Place& place, const Header& header, std::uint64_t there) {
     const std::uint64_t needed = *size_of(header.dtype, header.shape);
-    // An array that is the file itself states how long the file is.
+    // If the array is the whole file, it determines the file's length.
     const auto placed = [&](std::uint64_t in_array) {
       core::At out = at(place, in_array);
       if (!place.named) out.hint = base::size_hint(header.data_at + needed);
@@ -149,7 +149,7 @@ class Archive {
     std::ranges::sort(names);
     for (core::ZipMember& member : zip->members) {
       if (member.broken || member.is_folder()) continue;
-      // numpy.load finds a member by either name, and takes the other one.
+      // numpy.load accepts both names for a member, and could find the wrong one.
       const std::string_view name = array_name(member.name);
       if (name.size() < member.name.size() && std::ranges::binary_search(names, name))
         findings_.report(npz::kAmbiguousName, {.offset = member.entry_at, .tensor = name}, {},
@@ -177,7 +177,7 @@ class Archive {
     std::string fault;
     const std::string bytes =
         up_to_elements([&](std::size_t n) { return core::zip_front(source_, member, n, context_, fault); });
-    // A member is an array by its name, or by its content, as for numpy.load.
+    // A member is an array by its name or its content, as in numpy.load.
     if (!named && !bytes.starts_with(kMagic)) {
       findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::quoted(core::excerpt(member.name)));
       draft_.add_left_behind(core::indexed("files", member.name), "a member that is not an array");

@@ -100,7 +100,7 @@ class Planner {
       block(
           "as a member's name it would be absolute, lead out of the folder of an unpacked archive, or hold a "
           "backslash or a zero byte");
-    // numpy.load() gives the member x.npy for the name "x.npy", although that is the array "x".
+    // For the name "x.npy", numpy.load() returns the member x.npy, although that is the array "x".
     else if (name.ends_with(kSuffix) && model_.find(name.substr(0, name.size() - kSuffix.size())))
       block("NumPy would give the array " + core::quoted(core::excerpt(name.substr(0, name.size() - kSuffix.size()))) +
             " for it");
@@ -198,7 +198,7 @@ class Planner {
     out_.size = foreseen.end + out_.tail(foreseen.stored).size();
   }
 
-  // A member once its elements are stored.
+  // Completes a member once its elements are stored.
   static core::ZipOut complete(const Members& members, std::size_t i, const core::Stored& stored) {
     core::ZipOut member = members.all[i];
     const std::string& header = members.headers[i];

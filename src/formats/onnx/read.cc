@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX to Model: the one walker behind open and verify. It goes through the messages that can hold tensors, in the
+// ONNX to Model: the one walker for open and verify. It goes through the messages that can hold tensors, in the
 // order of the file, and skips the elements. A message whose name comes after what it names is walked twice, never its
 // inner ones, so that the time is linear at any depth.
 // A file is one message of Protocol Buffers, ModelProto or TensorProto: layout.h has their fields.

@@ -17,7 +17,7 @@
 
 namespace weighbridge::safetensors {
 
-// Compares with a length known at compile time: a load or two, where string_view's comparison is a call.
+// Compares with a length known at compile time: one or two loads, while comparing string_views is a call.
 template <std::size_t N> bool is(std::string_view text, const char (&literal)[N]) noexcept {
   return text.size() == N - 1 && std::memcmp(text.data(), literal, N - 1) == 0;
 }
@@ -46,9 +46,9 @@ struct Entry {
     unsupported.reset();
   }
 
-  // Reads an entry that is spelled as the published package spells it: these three keys in this order, without white
-  // space. `text` begins at offset `at` of the file. Returns the entry's length; 0 if it is spelled in any other way,
-  // valid or not, and then the entry must be cleared.
+  // Fast path: reads an entry in the spelling of the published package: these three keys in this order, without white
+  // space. `text` begins at offset `at` of the file. Returns the entry's length; 0 for any other spelling, valid or
+  // not, after which the entry must be cleared.
   std::size_t read_usual(std::string_view text, std::uint64_t at) noexcept {
     const char *next = text.data(), *const end = next + text.size();
     const auto offset = [&] { return at + static_cast<std::uint64_t>(next - text.data()); };

@@ -12,8 +12,8 @@ namespace rules {
 
 extern const core::Format kFormat;
 
-// Whether a file begins like a header, with a length that safetensors allows and a brace; or is an index; or whether a
-// folder has model.safetensors or an index.
+// Whether a file begins with a length that safetensors allows and a brace, or is an index; or whether a folder has
+// model.safetensors or an index.
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Whether the model lies in several files: shards with an index, or a folder.

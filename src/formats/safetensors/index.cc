@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded safetensors: opening an index or its folder, and the remark about a shard that is opened alone.
+// Sharded safetensors: opening an index or its folder, and the warning about a shard that is opened by itself.
 //
 //   {"metadata": {"total_size": N}, "weight_map": {"TENSOR": "model-00001-of-00002.safetensors"}}
 #include <string>
@@ -38,7 +38,7 @@ std::string main_file(const Place& place, core::Findings& findings) {
   if (indexes.size() > 1)
     base::misuse_of(place.name(), "not-a-file",
                     "this is a directory with several models: open '" + indexes[0] + "' or another index in it");
-  // The model in one file and its shards may differ; other programs read one or the other.
+  // The single file and the shards may hold different models, and programs differ in which they read.
   if (!indexes.empty() && place.open(kWholeName)) findings.report(rules::kTwoWeights, {});
   return indexes.empty() ? std::string(kWholeName) : indexes[0];
 }

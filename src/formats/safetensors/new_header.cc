@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A header for tensors that stay where they are: entries keep the file's order, dtypes, offsets and unknown keys, and
+// A new header for tensors that are not moved: entries keep the file's order, dtypes, offsets and unknown keys, and
 // spaces fill the room (T5).
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors to Model: the one walker behind open and verify. It goes through the header once and adds the valid
-// tensors. At the end it checks whether all ranges, including those of broken tensors, tile the buffer.
+// safetensors to Model: the one walker for open and verify. Goes through the header once and adds the valid tensors. At
+// the end checks whether all ranges, including those of broken tensors, tile the buffer.
 //
 //   u64 length of the header, little-endian | header | data
 //   header: JSON, then spaces: {"NAME": {"dtype": "F32", "shape": [2], "data_offsets": [begin, end]}, ...}
@@ -214,7 +214,7 @@ class Walk {
       place.offsets_at = static_cast<std::uint32_t>(entry_.offsets_at - kLengthSize);
       if (sound) {
         place.tensor = add(name);
-        // While the names are at hand: most writers sort them. Those with escapes are sorted afterwards.
+        // Compare now, while the names are at hand: most writers sort them. Names with escapes are sorted later.
         ascending_ = ascending_ && !key.escaped && (place.tensor == 0 || last_name_ < name);
         last_name_ = key.raw;
       }
@@ -387,7 +387,7 @@ class Walk {
   // T6: the ranges follow one another from 0 to the end of the buffer. If some range could not be read, holes are not
   // reported.
   void check_tiling() {
-    if (complete_ && tiled_ && tiles_end_ == buffer_) return;  // without another look at the places
+    if (complete_ && tiled_ && tiles_end_ == buffer_) return;  // no need to look at the ranges again
     const auto before = [](const Place& a, const Place& b) {
       return std::tie(a.begin, a.end, a.name_at) < std::tie(b.begin, b.end, b.name_at);
     };
@@ -506,7 +506,7 @@ class Walk {
   std::vector<Place> places_;
   bool ascending_ = true;            // the names of the tensors, without duplicates
   std::string_view last_name_;       // of the draft's last tensor, as the header spells it
-  bool usual_ = false;               // the limit of depth allows the usual entry
+  bool usual_ = false;               // Limits::depth allows the usual entry
   bool complete_ = true;             // every range could be read
   bool tiled_ = true;                // each range begins where the one before it in the header ends
   std::uint64_t tiles_end_ = 0;      // the end of the last one

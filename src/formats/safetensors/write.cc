@@ -131,7 +131,7 @@ class Planner {
       ledger_.block(LossKind::shape, subject(tensor), std::to_string(*bits) + " bits", "safetensors needs whole bytes");
   }
 
-  // Tensors that share their bytes each get a copy.
+  // Tensors that share bytes each get a copy.
   void name_aliases() {
     std::vector<std::uint32_t> all(model_.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -154,9 +154,9 @@ class Planner {
     return *packed_size(target_dtype(tensor), *base::element_count(tensor.shape()));
   }
 
-  // The tensors of each shard, divided as huggingface_hub does it (split_state_dict_into_shards_factory): tensors keep
-  // the model's order, and one that does not fit begins the next shard. A tensor larger than the limit is a shard by
-  // itself, numbered before the one that is being filled.
+  // The tensors of each shard, divided as in huggingface_hub (split_state_dict_into_shards_factory): tensors keep the
+  // model's order, and one that does not fit begins the next shard. A tensor above the limit is a shard of its own,
+  // numbered before the shard that is being filled.
   std::vector<std::vector<std::uint32_t>> shards() const {
     const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
     std::vector<std::uint32_t> begun(model_.size());  // the shard of each tensor, in the order in which shards begin

@@ -22,7 +22,7 @@ namespace {
 // it stays in the cache while it is read, checked and summed.
 constexpr std::uint64_t kSharedPiece = std::uint64_t{1} << 20, kOwnPiece = std::uint64_t{1} << 17;
 
-// Adds the range of a stored part if a rule applies to its values. Codes may have any value.
+// Adds the range of a stored part if a rule applies to its values. Codes may be any byte.
 void add_range(std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent, std::vector<ValueRange>& out) {
   if (dtype != DType::f32) return;
   const bool scales = layout != Layout::dense;

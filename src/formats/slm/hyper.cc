@@ -64,7 +64,7 @@ class Deriver {
     return 0;
   }
 
-  // From slm.flags, or from an attribute that says whether the output is tied.
+  // Taken from slm.flags, or from an attribute that says whether the output is tied.
   std::uint32_t flags() {
     const auto found = find_stated(model_, "flags");
     const auto tied = found ? found->value->as_bool() : std::nullopt;
@@ -124,7 +124,8 @@ class Deriver {
     const Value* const value = found->value;
     if (const auto number = value->as_f64()) {
       const float rounded = base::to_float(*number);
-      // Text comes from a container without numbers, and its decimal denotes the f32, so rounding it is not a loss.
+      // A text comes from a container without numbers. Its decimal stands for an f32, so rounding it to one is not a
+      // loss.
       if (value->kind() != Value::Kind::text && static_cast<double>(rounded) != *number)
         out_.losses.push_back({LossKind::precision, indexed("attributes", found->key), value->to_text() + " (f64)",
                                Value::real(rounded, DType::f32).to_text() + " (f32)"});
@@ -134,7 +135,7 @@ class Deriver {
     return 0;
   }
 
-  // From the attribute, else from a dimension of a tensor of rank 2.
+  // Taken from the attribute, else from a dimension of a tensor of rank 2.
   std::uint32_t tensor_tells(std::string_view field, Role role, std::size_t dimension) {
     if (const auto value = u32(field)) return *value;
     const auto found = find_role(model_, role, 0);
@@ -197,7 +198,7 @@ class Deriver {
   const Options& options_;
   core::WriteLayout& out_;
   const std::size_t before_;
-  std::vector<std::string> used_;  // attributes that the header takes
+  std::vector<std::string> used_;  // attributes that the header holds
   Header h_;
   std::uint64_t kv_rows_ = 0;
   std::uint32_t repeated_from_ = 0;

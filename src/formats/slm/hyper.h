@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derives the header of an .slm to write from the model's "slm." attributes and from its tensors (vocabulary, width,
-// feed-forward width, layers). A value that neither provides is a blocker that names it. neutral.cc looks for the same
-// values under the keys of Hugging Face.
+// feed-forward width, layers). A value that neither provides becomes a blocker, by name.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -33,7 +33,7 @@ constexpr Spelling kSpellings[] = {
     {"rms_norm_epsilon", "rms_norm_eps"},
 };
 
-// A key that makes a different model unless its value is one of these.
+// A key that changes the model unless its value is one of these.
 struct Demand {
   std::string_view key;
   std::array<std::string_view, 3> values;
@@ -53,7 +53,7 @@ constexpr std::string_view kNeedless[] = {
     "architectures",     "torch_dtype",    "dtype",         "transformers_version", "use_cache",
     "initializer_range", "pretraining_tp", "_name_or_path", "attention_dropout",    "use_sliding_window",
 };
-// Ids that the tokenizer section holds.
+// Keys of ids that the tokenizer section holds.
 struct SpecialId {
   std::string_view key, name;
 };

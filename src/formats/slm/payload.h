@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Payload that must be computed: codes and scales of quantized tensors (M7), repeated or padded key and value heads
-// (M8), rows reordered for the rotation (M9). Streams the tensor's dense form in constant memory, except that a head
-// that is changed is held whole. Also owns the last step of writing a file, which checks its values and writes its
-// checksum.
+// (M8), rows reordered for the rotation (M9). Streams the tensor's dense form in constant memory, except that a changed
+// head is held whole.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .slm to Model: the one walker behind open and verify. It reads header, tokenizer section and directory once into
+// .slm to Model: the one walker for open and verify. It reads header, tokenizer section and directory once into
 // owned memory, checks them in that order and adds the valid tensors. The pass over the whole file (content.cc)
 // follows. The rules about several tensors are here: hashes, required names and shapes, overlaps.
 //

@@ -17,8 +17,8 @@ constexpr bool bad(ValueRule rule, std::uint32_t bits) noexcept {
   return rule == ValueRule::finite ? (bits & kInfinity) == kInfinity : bits - 1 >= kInfinity - 1;
 }
 
-// The index of the first bad value, or `count` if all are good. Whole blocks are checked without branches so that the
-// compiler vectorizes the loop.
+// The index of the first bad value, or `count`. Checks whole blocks without branches, so that the compiler vectorizes
+// the loop.
 template <ValueRule rule> std::uint64_t first_bad(const std::byte* values, std::uint64_t count) noexcept {
   constexpr std::uint64_t kBlock = 64;
   std::uint64_t i = 0;
@@ -78,7 +78,7 @@ void ValueScan::walk(Lane& lane, std::uint64_t offset, std::span<const std::byte
       blame(lane, lane.at);
       lane.at += 4;
     } else if (lane.at < lane.open_end && end - lane.at < 4) {
-      return;  // the rest, perhaps part of a value, comes with the next piece
+      return;  // the rest, perhaps part of a value, is repeated at the start of the next piece
     }
   }
 }

@@ -93,7 +93,7 @@ class Planner {
     tokenizer_ = std::move(encoded.section);
   }
 
-  // What the source's tokenizer does besides vocabulary and merges.
+  // Lists what the source's tokenizer does besides vocabulary and merges.
   std::string rules_beyond_merges() const {
     const Value* const rules = model_.attribute(core::kTokenizerRules);
     if (rules == nullptr) return {};
@@ -300,7 +300,7 @@ class Planner {
       for (std::uint32_t r = 0; r < kLayerRoles; ++r) need(static_cast<Role>(kModelRoles + r), layer, needed);
   }
 
-  // Tensors that share their bytes each get a copy.
+  // Tensors that share bytes each get a copy.
   void name_aliases() {
     std::vector<std::uint32_t> tensors;
     for (const Out& one : outs_) tensors.push_back(one.from.index());

@@ -36,7 +36,7 @@ class Pass {
     progress_.finish();
   }
 
-  // The checksum concerns the whole file, so it comes first; the rest is sorted by offset and rule.
+  // The checksum covers the whole file, so it comes first; the rest is sorted by offset and rule.
   void report(core::Findings& findings) {
     for (Finding& finding : whole_) findings.report(std::move(finding));
     core::report_sorted(std::move(found_), findings);

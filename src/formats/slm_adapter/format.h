@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter packages for SLM models: ADP1, ASP1 and ALR1. This folder reads and writes their bytes; runtime/llama applies
+// Adapter packages for SLM models: ADP1, ASP1 and ALR1. This folder reads and writes packages; runtime/llama applies
 // them to a model.
 #pragma once
 #include <string>

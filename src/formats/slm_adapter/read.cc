@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter package to Model: the one walker behind open and verify. Header and directory are read at once because one
+// An adapter package to Model: the one walker for open and verify. Header and directory are read at once because one
 // checksum covers both. content.cc checks the payloads.
 //
 //   128 bytes of header | directory: entries of 72 bytes | payloads, one or two for each entry, at multiples of 64

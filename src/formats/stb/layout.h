@@ -43,7 +43,7 @@ struct Descriptor {
   }
 };
 
-// Bytes that the fields take in the file, without a compiler's padding.
+// The bytes of the fields in the file, without the compiler's padding.
 template <class T> constexpr std::uint64_t stored_size() {
   T t{};
   std::uint64_t size = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// STB to Model: the one walker behind open and verify. It reads the header, the sidecar, then each descriptor, and
-// checks names and overlaps at the end, when all tensors are known. sidecar_read.cc checks the sidecar by itself.
+// STB to Model: the one walker for open and verify. Reads the header, the sidecar, then each descriptor, and checks
+// names and overlaps at the end, when all tensors are known. sidecar_read.cc checks the sidecar itself.
 //
 //   32 bytes of header | descriptors, 32 bytes each | ... | data_offset: payloads, at multiples of 64
 //   layout.h has the fields of both.
@@ -24,8 +24,8 @@ namespace {
 
 using core::bytes_text, core::shape_text;
 
-// The logical axes from the outermost in storage to the innermost (reading S8). Empty for rank 0, and for a rank for
-// which the storage order is not defined.
+// The logical axes from the outermost in storage to the innermost (reading S8). Empty for rank 0, and for ranks whose
+// storage order is undefined.
 std::vector<std::size_t> storage_axes(Storage storage, std::size_t rank) {
   std::vector<std::size_t> axes;
   for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -125,7 +125,7 @@ class Walk {
     if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", value);
   }
 
-  // False if the file is truncated: that is one finding, not one for each tensor that is missing.
+  // False if the file is truncated: one finding, not one per missing tensor.
   bool check_file_size() {
     const std::uint64_t size = source_.size(), stated = header_.file_size;
     if (stated == size) return true;
@@ -179,7 +179,7 @@ class Walk {
     const auto place = source_.place();
     const auto source = draft_.sidecar ? draft_.sidecar : place ? place->open(sidecar_name(source_.name())) : nullptr;
     if (!source) return;
-    draft_.add_source(source);  // the sidecar is an input too, so no output may replace it
+    draft_.add_source(source);  // the sidecar is an input too: no output may replace it
     core::Findings in_sidecar = findings_.in(*source);
     sidecar_ = stb::read_sidecar(*source, limits_, in_sidecar);
     if (!sidecar_) return;

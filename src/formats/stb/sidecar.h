@@ -20,7 +20,7 @@ inline constexpr std::string_view kSidecarExtension = ".khm.json";
 // `at` is the offset of the entry in the sidecar's text; 0 in a sidecar that was not read.
 struct BinFile {
   std::uint8_t id = 0;
-  std::string path;  // relative to the sidecar's folder and textually inside it; who opens it must refuse links
+  std::string path;  // relative to the sidecar's folder and textually inside it; code that opens it must refuse links
   bool mmap_required = false;
   std::optional<std::uint64_t> size{};
   std::uint64_t at = 0;

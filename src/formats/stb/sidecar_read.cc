@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAME.khm.json to Sidecar: one pass over hostile JSON, then the checks between entries. Has the rules stb/sidecar-...
-// that need no other file.
+// NAME.khm.json to Sidecar: one pass over possibly hostile JSON, then the checks between entries. Checks the rules
+// stb/sidecar-... that need no other file.
 #include <algorithm>
 #include <bitset>
 #include <functional>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxId = 255, kMaxIds = kMaxId + 1;  // ids of files are
 // The number of tensors that 256 files with 256 ids each can have. More shapes than that would be unused.
 constexpr std::uint64_t kMaxTensorsOfAll = kMaxIds * kMaxTensors;
 
-// Thrown to stop at text that is not JSON, or when a report keeps no more errors.
+// Thrown to stop at text that is not JSON, or when the report is full.
 struct Abandon {};
 
 class Parser {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a tensor's map into a tensor of the model, or into findings. Has the rules of sections 3.2, 4 and 5, and of
-// reading Z1. Also owns the entry that is judged.
+// Checks a tensor's map, and makes a tensor or findings of it. Has the rules of sections 3.2, 4 and 5, and of reading
+// Z1.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -51,7 +51,7 @@ class Judge : private core::CborJudge {
   // At the start of its map.
   bool reject(const Rule&, Entry&, std::string_view detail = {}, core::Said expected = {}, core::Said found = {});
   void check_texts(Entry&);
-  // The number of logical bytes; if it is not known, of stored bytes. check_size() also reports sizes that do not
+  // The number of logical bytes; of stored bytes if the former is unknown. check_size() also reports sizes that do not
   // match.
   struct Size {
     std::uint64_t bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor 0.1 to Model: the one walker behind open and verify. It reads the index in one pass, with keys in any order,
+// zTensor 0.1 to Model: the one walker for open and verify. It reads the index in one pass, with keys in any order,
 // and hands each tensor's map to the Judge. Maps that break a rule are left out. If the index cannot be read to its
 // end, the model is empty.
 #include <string>
@@ -46,7 +46,7 @@ class Walk : private core::CborWalk {
       count_tensor();
       read_entry();
       judge_->judge(entry_);
-      // An entry can be one byte and break six rules. Stop when the report keeps no more findings (reading G13).
+      // An entry can be one byte and break six rules, so stop when the report is full (reading G13).
       if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
       note_name(entry_.name, entry_.texts.empty());
     }
@@ -113,7 +113,7 @@ class Walk : private core::CborWalk {
       keep_attribute(key, key_at);
   }
 
-  // Marks a field as seen. If it was seen before, reports it, skips its value and returns false.
+  // Marks a field as seen. If it occurred before, reports it, skips its value and returns false.
   bool fresh(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(key_at);

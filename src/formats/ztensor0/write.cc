@@ -57,7 +57,7 @@ class Planner {
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
   }
 
-  // Whether the tensor is from a zTensor 0.1 file and is copied unchanged: unsupported ones and sparse ones are.
+  // Whether the tensor is from a zTensor 0.1 file and is copied unchanged, as unsupported and sparse ones are.
   bool opaque(const Tensor& tensor) const { return from_zt0_ && (tensor.unsupported() || is_blob(tensor)); }
   // Whether it is a sparse tensor in one blob.
   static bool is_blob(const Tensor& tensor) {
@@ -80,7 +80,7 @@ class Planner {
     return options_.encoding.empty() || options_.encoding == name(part.encoding());
   }
 
-  // Records everything that zTensor 0.1 cannot express about one tensor.
+  // Lists everything about one tensor that zTensor 0.1 cannot express.
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
       ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");

@@ -20,8 +20,8 @@ struct Component : core::CborPart {
 };
 using Entry = core::CborObject<Component>;
 
-// An object that is spelled as the published packages and this writer spell nearly all of them: a dense one whose one
-// part, "data", has dtype, offset and length, with the keys in this order and no others.
+// An object in the spelling that the published packages and our writer use for nearly all objects: dense, with one
+// part, "data", that has dtype, offset and length, and the keys in this order and no others.
 struct UsualObject {
   static constexpr std::size_t kLevels = 3;  // the object, its components, the component
 
@@ -33,7 +33,7 @@ struct UsualObject {
 
   Shape shape() const noexcept { return {dims.data(), rank}; }
 
-  // Returns the object's length; 0 if something else is there, valid or not.
+  // Returns the object's length; 0 for anything else, valid or not.
   std::size_t read(std::string_view bytes) noexcept {
     const char *next = bytes.data(), *const end = next + bytes.size();
     const auto left = [&] { return static_cast<std::size_t>(end - next); };

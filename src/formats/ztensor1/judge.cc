@@ -29,7 +29,7 @@ void set_count(Component& c, std::uint64_t size) noexcept {
 }  // namespace
 
 void Judge::judge(Entry& e) {
-  if (e.broken) return;  // after a field that could not be read, further errors would mislead
+  if (e.broken) return;  // some field could not be read, so further errors would mislead
   doubt_.reset();
   check_fields(e);
   for (Component& c : e.parts) check_component(e, c);
@@ -124,7 +124,7 @@ bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements
   return true;
 }
 
-// The number of elements is not stated: it is the number that the bytes hold.
+// No field states the number of elements: it is as many as the bytes hold.
 bool Judge::loose(Entry& e, Component& c) {
   const std::uint64_t unit = element_size(c);
   if (is(c.encoding, kRaw)) {
@@ -177,7 +177,7 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
 }
 
 // Version 1.1 does not state the size of compressed sparse parts, and real frames often do not either. Then only
-// decoding can tell the number of values.
+// decoding shows the number of values.
 std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
   core::Probed probed = probe_.size_of(c.offset, c.length);
   if (!probed.size) {

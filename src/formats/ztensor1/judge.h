@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of sections II.2, II.3
-// and III.
+// Checks an object of the manifest, and makes a tensor or findings of it. Has the rules of sections II.2, II.3 and III.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +22,7 @@ class Judge : private core::CborJudge {
 
   // Adds the object to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
-  // Adds an object that judge() would add without a finding. False if this is not one, and then nothing is done.
+  // Fast path: adds an object that judge() would add without a finding. Does nothing and returns false for any other.
   bool add_usual(std::string_view name, const UsualObject&);
 
  private:
@@ -47,8 +46,8 @@ class Judge : private core::CborJudge {
   std::optional<Layout> scaled(Entry&);
   // Whether the component holds the object's elements as whole blocks of this type.
   bool whole_blocks(Entry&, const BlockTypeInfo&, Component& data);
-  // The number of elements by the length or uncompressed_length; nullopt if only decoding can tell, or if the object is
-  // broken.
+  // The number of elements, from the length or uncompressed_length; nullopt if only decoding shows it, or if the object
+  // is broken.
   std::optional<std::uint64_t> stated_count(Entry&, const Component&);
   std::optional<std::uint64_t> probed_count(Entry&, const Component&);
 

@@ -28,7 +28,7 @@ codecs::BlockForm form_of(const Entry& e, const BlockTypeInfo& type, std::initia
   return core::block_form(type, e.shape(), e.attributes, std::span(dtypes).first(parts.size()));
 }
 
-// The number of elements of the component with this role. The form must not have a problem.
+// The number of elements of the component with this role. The form must be valid.
 std::uint64_t count_of(const codecs::BlockForm& form, std::size_t role) noexcept {
   return codecs::block_part_size(form, role) / (info(form.dtypes[role]).bits / 8);
 }

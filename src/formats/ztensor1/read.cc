@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor 1.x to Model: the one walker behind open and verify. It reads the manifest in one pass, with keys in any
+// zTensor 1.x to Model: the one walker for open and verify. It reads the manifest in one pass, with keys in any
 // order, and hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read to
 // its end, the model is empty.
 #include <span>
@@ -131,7 +131,7 @@ class Walk : private core::CborWalk {
     findings_.report(rule, where);
   }
 
-  // A map of CBOR as it is stored.
+  // A CBOR map, verbatim.
   static Value foreign(std::string_view map) {
     const auto bytes = std::as_bytes(std::span(map));
     return Value::foreign("cbor", {bytes.begin(), bytes.end()});
@@ -217,7 +217,7 @@ class Walk : private core::CborWalk {
     need_sound();
   }
 
-  // Reads and adds the next object in one step if it is a usual one without faults.
+  // Fast path: reads and adds the next object if it has the usual spelling and no faults.
   bool take_usual() {
     UsualObject usual;
     const std::size_t length = usual.read(in_.rest(UsualObject::kLevels));
@@ -251,7 +251,7 @@ class Walk : private core::CborWalk {
     if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(rules::kObjectDuplicate, *twice);
   }
 
-  // Marks a field as seen. If it was seen before, reports it and returns false.
+  // Marks a field as seen. If it occurred before, reports it and returns false.
   bool fresh(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(rules::kObjectDuplicate, key_at);

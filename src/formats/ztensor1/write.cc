@@ -64,7 +64,7 @@ void Planner::change(LossKind kind, std::string what, std::string from, std::str
   out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
 }
 
-// Only dense tensors are cast: a sparse or quantized one would become dense, which the caller did not ask for.
+// Casts only dense tensors: a sparse or quantized one would become dense, which the caller did not request.
 DType Planner::cast_of(const Tensor& tensor) const {
   const DType to = core::target_dtype(tensor, options_);
   return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
@@ -141,7 +141,7 @@ void Planner::judge_metadata(const Tensor& tensor) {
   }
 }
 
-// The integer type of indices is no content.
+// The integer type of indices is not part of the content.
 void Planner::widen(core::Payload& p, OutComponent& c) {
   change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
   p.form = Form::made;
@@ -173,7 +173,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
     p.encoding = c.part.encoding();
     p.stored_size = c.part.extent()->length;
     c.keep_extra = true;
-    // Models built in memory may hold parts of zTensor 0.1, whose digests have spellings that this format refuses.
+    // Models built in memory may hold parts of zTensor 0.1, whose digests may have a spelling that this format refuses.
     c.keep_digest = options_.digest.empty() && core::parse_digest(c.part.digest()).problem.empty();
   } else {
     core::encode_payload(p, may_compress(tensor, c.part) ? options_ : Options{});
@@ -184,7 +184,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   return plan;
 }
 
-// Records the changes of encoding, and the losses of a part that is re-encoded.
+// Lists the changes of encoding, and the losses of a part that is re-encoded.
 void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   const Part& part = plan.component.part;
   const core::Payload& p = plan.payload;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".zt";
 
-// What is known of the shards; complete once all are written.
+// What is known about the shards so far; complete once all are written.
 struct Written {
   Manifest root;                     // whose parts number the payloads of all shards
   std::vector<core::Stored> stored;  // by that number
@@ -38,7 +38,7 @@ std::string digest_of(const core::WrittenFile& file, core::PartDigest kind) {
   return digester.finish();
 }
 
-// Tensors that share bytes, as the number of the first of them.
+// For each tensor, the number of the first tensor with which it shares bytes.
 class Groups {
  public:
   explicit Groups(std::size_t tensors) : first_(tensors) { std::iota(first_.begin(), first_.end(), 0U); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content digest of 6.4: the manifest's objects without what says where their bytes are.
+// The content digest of 6.4: the manifest's objects without the places of their bytes.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kTag = "zt.content/1";
 using Kept = std::vector<std::pair<std::string_view, std::string_view>>;  // keys and items, in the order of the file
 
-// The entries of the next map whose keys are among these, in the order of the manifest, which is that of their bytes.
+// The entries of the next map whose keys are among these, in the manifest's order, which is by the bytes of the keys.
 Kept entries(wire::CborReader& in, std::initializer_list<std::string_view> keys) {
   Kept out;
   in.enter_map();

@@ -19,7 +19,7 @@ void Judge::judge(Entry& e) {
   if (e.broken) return;
   const Layout layout = judge_layout(e);
   if (e.broken) return;
-  // A caller may ask for the dense form.
+  // Callers may request the dense form.
   const DType dense = is_quantized(layout) ? DType::f32 : e.parts.front().logical;
   if (!doubt_ && layout != Layout::dense && layout != Layout::structural && dense != DType::unknown &&
       !packed_size(dense, *base::element_count(e.shape())))
@@ -216,7 +216,7 @@ void Judge::coo(Entry& e) {
 
 void Judge::add(Entry& e, Layout layout) {
   if (!takes_roles(rules::kTooManyRoles, e, kMaxRoles)) return;
-  // Only now: a shard is opened if a sound object has a part in it.
+  // Do it only now, so that shards are opened only for valid objects.
   const Shard* missing = nullptr;
   for (const PartEntry& p : e.parts) {
     if (!p.has_shard) continue;

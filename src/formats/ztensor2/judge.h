@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns an object of the manifest into a tensor of the model, or into findings. Has the rules of 3.3 to 3.5, 4 and 5,
-// and those of the registered layout profiles. profiles.h has what their attributes mean to the model. Also owns the
-// entry that is judged.
+// Checks an object of the manifest, and makes a tensor or findings of it. Has the rules of 3.3 to 3.5, 4 and 5, and
+// those of the registered layout profiles. profiles.h maps their attributes to the model's.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -47,7 +46,8 @@ class Judge : private core::CborJudge {
   void check_encoding(Entry&, PartEntry&);
   void check_blob(Entry&, PartEntry&);
 
-  // The rules of a layout. Each returns the layout of the tensor; the object is broken or in doubt if it is not that.
+  // The rules of a layout. Each returns the layout of the tensor; if an object breaks them, it is marked as broken or
+  // unsupported.
   Layout judge_layout(Entry&);
   void dense(Entry&);
   void csr(Entry&);

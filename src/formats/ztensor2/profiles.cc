@@ -20,7 +20,7 @@ void drop(std::vector<Value::Entry>& attributes, std::span<const std::string_vie
   std::erase_if(attributes, [&](const Value::Entry& e) { return std::ranges::find(keys, e.first) != keys.end(); });
 }
 
-// The attributes of the manifest, in place of the model's: first these, then what a user added.
+// The manifest's attributes instead of the model's: first these, then those that a user added.
 std::vector<Value::Entry> with(std::vector<Value::Entry> first, Attributes rest,
                                std::initializer_list<std::string_view> without) {
   for (const Value::Entry& e : rest)
@@ -50,7 +50,7 @@ bool takes_key(std::span<const Value::Entry> attributes, std::string_view key) n
 std::optional<AsObject> group_to_object(const Tensor& tensor) {
   const codecs::BlockForm form = core::block_form(tensor);
   const DType word = form.packing.word;
-  // The profile's codes are signed where each is a word of a signed type; 1.x has no signed codes.
+  // Codes of the profile are signed if each is a word of a signed type; 1.x has no signed codes.
   const bool plain = is_unsigned_word(word) || form.packing.codes_per_word > 1;
   if (!codecs::block_problem(form).empty() || !plain || form.rows % form.packing.codes_per_word != 0)
     return std::nullopt;

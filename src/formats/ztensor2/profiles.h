@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantized profiles are in the model, and back: block types with the attributes that other containers have for
-// them. A tensor that comes from zTensor 1.x, SLM or GGUF is the same tensor after zTensor 2.
+// Maps quantized profiles to block types of the model, with the attributes that other containers use for them, and
+// back. A tensor from zTensor 1.x, SLM or GGUF is the same tensor after a trip through zTensor 2.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,14 +18,14 @@ struct QuantGroup {
   std::string_view scale_form, zero_form, zero_packing;
 };
 
-// What the parts say about it.
+// Facts that the parts show.
 struct QuantParts {
   DType data = DType::unknown, scales = DType::unknown, zeros = DType::unknown;
 };
 
-// How a quantized object is a tensor of the model.
+// A quantized object as a tensor of the model.
 struct AsBlocks {
-  const BlockTypeInfo* type = nullptr;  // null: no block type has such elements
+  const BlockTypeInfo* type = nullptr;  // null: no block type for these elements
   std::vector<Value::Entry> attributes;
 };
 

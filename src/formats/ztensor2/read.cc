@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zTensor 2 to Model: the one walker behind open and verify. The manifest is checked to be deterministic CBOR first;
+// zTensor 2 to Model: the one walker for open and verify. The manifest is checked to be deterministic CBOR first;
 // then one pass hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read
 // to its end, the model is empty.
 //

@@ -31,17 +31,17 @@ class Shards {
       : root_(root), findings_(findings), draft_(draft) {}
 
   void add(const Shard& shard) { table_.push_back(shard); }
-  // In the order of the table, which is that of deterministic CBOR. nullopt: there is no such name.
+  // The index in the table, whose order is that of deterministic CBOR. nullopt: there is no such name.
   std::optional<std::uint32_t> find(std::string_view name) const noexcept;
   const Shard& operator[](std::uint32_t i) const noexcept { return table_[i]; }
 
-  // The shard with its file, which is opened the first time; reports what is wrong with it, once. Throws Error{io}.
+  // The shard with its file, which the first call opens; reports once what is wrong with it. Throws Error{io}.
   const Shard& open(std::uint32_t i);
-  // Opens those that no part is in, so that they are checked too. It is no error if one of them is missing.
+  // Opens the shards without parts, so that they are checked too. A missing one is not an error.
   void open_unused();
 
  private:
-  // Null if it cannot be opened, for the reason `why`, which begins with its name.
+  // Null if it cannot be opened; `why` is then the reason, beginning with its name.
   std::shared_ptr<const Source> find_file(const Shard&, std::string& why) const;
   // Reports what is wrong with the shard's file.
   void check(Shard&, std::shared_ptr<const Source>);

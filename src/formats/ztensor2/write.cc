@@ -50,7 +50,7 @@ void refuse_options(const Options& options) {
     base::misuse("digest", "a canonical file of zTensor 2 has digests xxh3");
 }
 
-// The indices of a sparse tensor in the type that the profile takes.
+// The indices of a sparse tensor in the type that the profile requires.
 DType index_dtype(const Tensor& tensor) {
   DType out = DType::unknown;
   for (const Part& part : tensor.parts()) {
@@ -62,8 +62,8 @@ DType index_dtype(const Tensor& tensor) {
   return out;
 }
 
-// Whether the entries are in the order, and without the repetitions, that the profiles demand. Other containers allow
-// more, and only reading the indices can tell.
+// Whether the entries are sorted and without duplicates, as the profiles require. Other containers do not require it,
+// so the indices have to be read.
 void require_sound_indices(const Tensor& tensor, const Context& context) {
   const auto feed = [&](std::string_view role, auto use) {
     tensor.part(role).value().stream(context, [&](std::span<const std::byte> piece) {
@@ -120,7 +120,7 @@ class Planner {
     const core::Foreseen foreseen = core::foresee_payloads(out_, out_.head.size());
     const std::string tail = manifest_->tail(foreseen.stored);
     out_.size = std::max<std::uint64_t>(foreseen.end, out_.head.size()) + tail.size();
-    // Where parts are compressed, their bounds may end further before a multiple of 64 KiB than they do.
+    // Upper bounds of compressed parts may need less padding to a multiple of 64 KiB than the actual sizes do.
     if (!out_.size_exact) out_.size += kPlacement;
     if (tail.size() > kMaxManifest)
       ledger_.block(LossKind::shape, "the manifest", std::to_string(tail.size()) + " bytes", "at most 1 GiB");
@@ -202,7 +202,7 @@ class Planner {
     return out;
   }
 
-  // The layouts of the text have exactly their parts; zTensor 1.x warns of further ones.
+  // Layouts of the specification have exactly these parts; zTensor 1.x only warns about further ones.
   static bool is_written(const Tensor& tensor, const Part& part) {
     switch (tensor.layout()) {
       case Layout::dense: return part == tensor.main();
@@ -404,7 +404,7 @@ class Planner {
       const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
       if (twin != core::kNone) {
         const core::Payload& a = out_.payloads[twin];
-        // Parts of one blob have the same bytes, whatever their types are.
+        // Parts of one blob have the same bytes, even if their types differ.
         const bool copied = from_zt2_ && (a.form == Form::stored || a.form == Form::logical);
         const bool same = a.form == p.form && a.encoding == p.encoding && a.logical_size == p.logical_size &&
                           (copied || (a.form == Form::logical && a.dtype == p.dtype &&
@@ -430,8 +430,8 @@ class Planner {
     return share(payload);
   }
 
-  // 6.3, rule 3: the payload with the same bytes, if there is one. SHA-256 stands for the bytes; only payloads of equal
-  // sizes are read. Else remembers this one, which becomes the next payload.
+  // 6.3, rule 3: finds the payload with the same bytes, comparing SHA-256; only payloads of equal sizes are read. If
+  // there is none, remembers this one, which becomes the next payload.
   std::optional<std::uint32_t> equal_content(const core::Payload& p) {
     const auto next = static_cast<std::uint32_t>(out_.payloads.size());
     std::vector<Content>& same_size = contents_[p.logical_size];
