@@ -162,7 +162,7 @@ void read_attributes(File& file, const ObjectHeader& header, const std::function
   const std::uint64_t heap_at = in.address(), tree = in.address();
   if (heap_at == kUndefined || tree == kUndefined) return;
   FractalHeap heap(file, heap_at);
-  // The records are in the order of hashes.
+  // The records are sorted by hash, not by name.
   std::vector<std::pair<std::uint32_t, Attribute>> dense;
   walk_tree2(file, tree, Record::attribute_name, file.rules.kAttribute, [&](Cursor record) {
     const Cursor id = record.sub(heap.id_size());

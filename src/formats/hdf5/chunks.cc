@@ -69,7 +69,7 @@ class ChunkReader {
     out_.chunks.push_back(chunk);
   }
 
-  // Whether these stored bytes can be a chunk.
+  // Whether so many stored bytes can be a chunk.
   void check_size(const Chunk& chunk) const {
     std::uint64_t size = out_.bytes;
     bool deflated = false;
@@ -119,8 +119,8 @@ class ChunkReader {
     });
   }
 
-  // An entry of the other indexes: the address; of a filtered chunk its size and filter mask too. `size` is that of the
-  // entry without coordinates.
+  // An entry of the other indexes: the address, and for a filtered chunk also its size and filter mask. `size` is the
+  // size of the entry without coordinates.
   struct Entry {
     std::uint64_t address = 0, stored = 0;
     std::uint32_t skipped = 0;
@@ -147,7 +147,7 @@ class ChunkReader {
     });
   }
 
-  // The grid that arrays count in: of the largest extents, with an unlimited dimension first.
+  // The grid in which arrays number chunks: that of the largest extents, with an unlimited dimension first.
   void set_array_grid() {
     array_.clear();
     order_.clear();
@@ -244,7 +244,8 @@ class ChunkReader {
     read_pages(at + prefix + bitmap + 4, {rows.take(bitmap), 0}, 0, count, page, size);
   }
 
-  // Which pages were written: a bit for each, the highest of a byte first, from bit `first` on. No bytes: no pages.
+  // Which pages were written: one bit each, the highest bit of a byte first, from bit `first` on. No bytes: there are
+  // no pages.
   struct Bitmap {
     std::string_view bytes{};
     std::uint64_t first = 0;

@@ -30,7 +30,7 @@ struct Chunked {
   std::uint64_t element = 0;                            // bytes
   std::uint64_t bytes = 0;                              // of a whole chunk
   std::vector<Filter> filters{};
-  bool partial_unfiltered = false;  // chunks that extend beyond the shape are stored as they are
+  bool partial_unfiltered = false;  // chunks that extend beyond the shape are stored without filters
   std::string fill{};               // an element; empty: zeros
   std::vector<Chunk> chunks{};      // ascending by index
   const Rule* deflate = nullptr;    // of the format
@@ -38,7 +38,7 @@ struct Chunked {
 
   std::uint64_t row() const noexcept;        // bytes of one index of the first dimension
   std::uint64_t chunk_row() const noexcept;  // the same of a chunk
-  // Bytes of memory that streaming needs within `memory`, or what it would need if that is more.
+  // Bytes of memory that streaming needs if it may use `memory`; more than `memory` if it cannot do with that.
   std::uint64_t needed(std::uint64_t memory) const noexcept;
   // Bytes that streaming decodes and delivers.
   std::uint64_t work(std::uint64_t memory) const noexcept;
@@ -52,7 +52,7 @@ struct ChunkIndex {
   std::uint32_t single_skipped = 0;
 };
 
-// The filters of a dataset. `unknown` names the first that cannot be undone. Throws Broken.
+// The filters of a dataset. Sets `unknown` to the first one that cannot be undone. Throws Broken.
 std::vector<Filter> read_filters(Cursor, std::string& unknown);
 // Fills in `chunks`. `most` has the largest extents of the dataset. Throws Broken.
 void read_chunks(File&, const ChunkIndex&, std::span<const std::uint64_t> most, Chunked&);

@@ -14,7 +14,7 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-// Streams what is computed, several tensors at once.
+// Streams computed tensors, several at once.
 void check_computed(const Model& model, const Context& context, std::vector<Finding>& out) {
   std::vector<Part> parts;
   std::vector<std::string_view> names;

@@ -64,7 +64,7 @@ class DatasetReader {
     out_.size = empty ? 0 : size;
   }
 
-  // IV.A.2.e and f. A fill value that is not defined is zeros, as HDF5 makes it.
+  // IV.A.2.e and f. An undefined fill value means zeros, as in libhdf5.
   void read_fill() {
     const HeaderMessage* found = header_.find(Message::fill_value);
     const bool old = found == nullptr;
@@ -124,7 +124,7 @@ class DatasetReader {
     }
   }
 
-  // Versions 1 and 2: the extents are here too, and the size of contiguous storage is not.
+  // Versions 1 and 2 repeat the extents here, and lack the size of contiguous storage.
   void read_layout_old(Cursor in) {
     const std::uint8_t rank = in.u8(), kind = in.u8();
     in.skip(5);

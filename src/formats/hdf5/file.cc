@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kTimes = 16, kAtLeast = std::uint64_t{16} << 20;
 constexpr std::uint64_t kWindow = 4096;  // bytes that are read at once
 
-// What a block with this signature is.
+// The name of a block with this signature, for messages.
 std::string_view name_of(std::string_view signature) noexcept {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {kLocalHeap, "local heap"},
@@ -99,7 +99,7 @@ std::string File::read(std::uint64_t address, std::uint64_t length, std::string_
     fill(out, length);
     return out;
   }
-  // Structures are small, read piece by piece, and close to each other.
+  // Structures are small and close to each other, and are read piece by piece: read ahead.
   if (at < window_at_ || !base::fits(at - window_at_, length, window_.size())) {
     fill(window_, std::min(kWindow, end_ - at));
     window_at_ = at;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one gate for bytes of an HDF5 file's structures: addresses are checked, blocks verified, and the bytes read in
-// all are bounded, so that structures that refer to each other many times cannot make a small file costly. Owns File,
-// Cursor, and Broken, by which a parser gives up. The superblock, from which everything else is found, sets its base
-// and widths.
+// The one gate for the structures of an HDF5 file. Checks addresses, verifies blocks, and bounds the total of bytes
+// read, so that structures that refer to each other many times cannot make a small file costly. Owns File, Cursor, and
+// Broken, the exception of parsers.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,8 +20,8 @@
 
 namespace weighbridge::hdf5 {
 
-// What is wrong with an object, thrown by its parsers. The walk catches it where an object begins, reports it and goes
-// on with the next one.
+// What is wrong with an object; its parsers throw it. The walk catches it for each object, reports it and continues
+// with the next one.
 struct Broken {
   const Rule& rule;
   std::uint64_t offset = 0;  // in the source
@@ -30,7 +29,7 @@ struct Broken {
   bool whole = false;  // a limit of the whole file: the walk ends
 };
 
-// Numbers of a block in memory. Throws Broken if they are not all there.
+// Reads numbers from a block in memory. Throws Broken at its end.
 class File;
 class Cursor {
  public:
@@ -60,7 +59,7 @@ class Cursor {
     return Cursor(*file_, take(n), at, *rule_);
   }
   const Rule& rule() const noexcept { return *rule_; }
-  // The same by another rule.
+  // The same cursor, reporting by another rule.
   Cursor by(const Rule& rule) const {
     Cursor out = *this;
     out.rule_ = &rule;
@@ -81,7 +80,7 @@ class File {
   // The HDF5 file is [begin, end) of the source: all of it, or a member of an archive.
   File(const Source& source, const Limits& limits, const Rules& rules, std::uint64_t begin, std::uint64_t end);
 
-  // Of the superblock, set once it is known.
+  // Facts of the superblock, set once it has been read.
   std::uint8_t offset_size = 8, length_size = 8;
   std::uint64_t base = 0;  // in the source: addresses count from here
 
@@ -93,12 +92,13 @@ class File {
   std::uint64_t end() const noexcept { return end_; }
   void set_end(std::uint64_t end) noexcept { end_ = end; }
 
-  // Where an address is in the source; throws Broken unless `length` bytes are there.
+  // The offset of an address in the source. Throws Broken unless `length` bytes exist there.
   std::uint64_t place(std::uint64_t address, std::uint64_t length) const;
   bool holds(std::uint64_t address, std::uint64_t length) const noexcept {
     return base::fits(address, length, end_ - base);
   }
-  // Bytes of structures. Counts them, and throws Broken if they are too many. `what` names the structure if it is one.
+  // Reads bytes of structures. Counts them, and throws Broken if the total is too large. `what` names the structure, if
+  // it is one.
   std::string read(std::uint64_t address, std::uint64_t length, std::string_view what = {});
   // A block with a signature; with `checksum`, its last four bytes are one. Throws Broken.
   std::string block(std::uint64_t address, std::uint64_t length, std::string_view signature, bool checksum);
@@ -124,10 +124,10 @@ class File {
   std::uint64_t window_at_ = 0;
 };
 
-// Blocks that were visited in one walk of linked blocks.
+// The blocks visited so far in one walk over linked blocks.
 class Visited {
  public:
-  // Throws Broken if it was there before.
+  // Throws Broken if the block was visited before.
   void add(const File& file, std::uint64_t address) {
     if (!all_.insert(address).second) throw Broken{file.rules.kCycle, file.base + address};
   }
@@ -142,7 +142,7 @@ std::uint32_t lookup3(std::string_view bytes) noexcept;
 std::uint32_t fletcher32(std::string_view bytes) noexcept;
 std::uint32_t adler32(std::string_view bytes) noexcept;
 
-// The bytes that HDF5 takes for numbers up to `limit`.
+// How many bytes HDF5 uses for numbers up to `limit`.
 unsigned encoded_size(std::uint64_t limit) noexcept;
 
 // The superblock, from which all of a file is found. Specification II.

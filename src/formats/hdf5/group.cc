@@ -55,7 +55,7 @@ class LinkReader {
   }
 
   void add_entry(Cursor in, const LocalHeap& heap) {
-    constexpr std::uint32_t kSoft = 2;  // what the cache holds
+    constexpr std::uint32_t kSoft = 2;  // the entry's cached type: a soft link
     Link link;
     link.at = in.offset();
     link.name = heap.text(in.length());

@@ -8,7 +8,7 @@
 
 namespace weighbridge::hdf5 {
 
-// II.A: the superblock begins at 0, 512, 1024, 2048 and so on; what is before it belongs to the user.
+// II.A: the superblock begins at 0, 512, 1024, 2048 and so on; the bytes before it belong to the user.
 inline constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
 inline constexpr std::uint64_t kFirstUserblock = 512;
 inline constexpr std::size_t kSuperblockHead = 24;  // of version 0 and 1 up to the addresses

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object headers: the messages that make an object a group, a dataset or a datatype. Specification IV.A. Also owns what
-// a header lists: the links of a group, the attributes of an object.
+// Object headers, whose messages make an object a group, a dataset or a datatype. Specification IV.A.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -33,8 +32,8 @@ struct ObjectHeader {
 // Throws Broken.
 ObjectHeader read_object_header(File&, std::uint64_t address);
 
-// The content of a message. If it is shared, that of the committed datatype that it refers to, whose header `keep`
-// then has. Throws Broken.
+// The content of a message. For a shared message, the content of the committed datatype to which it refers; `keep` then
+// holds that header. Throws Broken.
 Cursor content_of(File&, const HeaderMessage&, const Rule&, ObjectHeader& keep);
 // The same for a message inside another one, which has no flags of its own: `shared` says whether it is shared.
 Cursor content_of(File&, Message, Cursor bytes, bool shared, ObjectHeader& keep);

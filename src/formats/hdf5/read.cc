@@ -28,9 +28,10 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-// What a file may claim without storing it, in all: deflate can make 1,032 times its bytes of zeros.
+// The total size of elements that a file may claim without storing them: deflate expands zeros 1,032 times, so as much
+// is allowed for fill values.
 constexpr std::uint64_t kClaimTimes = 1032, kClaimAtLeast = std::uint64_t{256} << 20;
-// Whatever depth the caller's limit allows, so that the walk does not exhaust the stack.
+// Caps the caller's limit, so that the walk does not exhaust the stack.
 constexpr std::uint32_t kMostDepth = 500;
 constexpr std::string_view kModelConfig = "model_config", kComment = "hdf5.comment";
 
@@ -153,7 +154,7 @@ class Walk {
     }
   }
 
-  // An object whose header has what this program does not know.
+  // An object whose header has messages that this program does not know.
   void add_unreadable(const Broken& fault, const Link& link, std::string_view name) {
     count_tensor(link);
     const std::uint32_t tensor = draft_.add_tensor_without_shape(name, Layout::dense, DType::unknown);

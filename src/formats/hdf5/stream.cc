@@ -38,7 +38,7 @@ class Decoder {
   Decoder(const Source& source, const Chunked& of, const Context& context)
       : source_(source), of_(of), context_(context) {}
 
-  // A chunk as it was before the filters; valid until the next call.
+  // Undoes the filters of a chunk. The result is valid until the next call.
   const std::string& decode(const Chunk& chunk, bool partial) {
     if (last_ && *last_ == chunk.index) return bytes_;
     last_.reset();
@@ -166,7 +166,7 @@ class Stream {
   }
 
   void fill_from_chunks(std::uint64_t first, std::uint64_t rows) {
-    std::uint64_t across = 1;  // chunks with one index in the first dimension
+    std::uint64_t across = 1;  // chunks that share an index in the first dimension
     for (std::size_t i = 1; i < of_.grid.size(); ++i) across *= of_.grid[i];
     const std::uint64_t begin = first / of_.chunk[0] * across, end = ((first + rows - 1) / of_.chunk[0] + 1) * across;
     for (auto at = std::ranges::lower_bound(of_.chunks, begin, {}, &Chunk::index);
@@ -174,7 +174,7 @@ class Stream {
       copy(*at, first, rows);
   }
 
-  // The rows [first, first + rows) of the dataset from a chunk.
+  // Copies the rows [first, first + rows) of the dataset that a chunk contains.
   void copy(const Chunk& chunk, std::uint64_t first, std::uint64_t rows) {
     const std::size_t rank = of_.shape.size();
     std::vector<std::uint64_t> begin(rank), count(rank);  // of the chunk in the dataset, and of what lies in the shape
@@ -232,7 +232,7 @@ std::uint64_t Chunked::needed(std::uint64_t memory) const noexcept {
     std::uint64_t stored = 0;
     for (const Chunk& each : chunks) stored = std::max(stored, each.stored);
     out = std::max({out, bytes, stored});
-    // Too many passes over a row of chunks would be needed.
+    // With less memory, a row of chunks would need too many passes.
     if (chunks.size() > 1 && times(chunk[0], line) / kMostPasses > most) out = times(chunk[0], line) / kMostPasses;
   }
   return times(out, 4);

@@ -84,7 +84,7 @@ class SuperblockReader {
       in.fail("2, 4 or 8 bytes", std::to_string(file_.offset_size) + " and " + std::to_string(file_.length_size));
   }
 
-  // The end counts from where the writer took the file to begin: if other bytes were put in front of the file, it has
+  // The end counts from the beginning of the file as it was written: if bytes were prepended to the file since, it has
   // moved.
   void take_end(std::uint64_t stated_base, std::uint64_t stated_end) {
     const std::uint64_t there = file_.end() - file_.base;

@@ -80,7 +80,7 @@ class Tree2 {
   static constexpr std::uint64_t kOverhead = 10;   // signature, version, type and checksum of a node
   static constexpr std::uint16_t kMostDepth = 64;  // each level at least doubles the records
 
-  // How wide the counts of a node's children are, from how many records a subtree can have at most.
+  // Computes the width of the child counts in a node, from the largest number of records in a subtree.
   void size_levels(std::uint16_t depth, const Cursor& in) {
     std::uint64_t most = (node_size_ - kOverhead) / record_size_, total = most;
     count_size_ = encoded_size(most);
@@ -95,12 +95,12 @@ class Tree2 {
     }
   }
 
-  // libhdf5 looks at these totals in some calls, and at the nodes in others.
+  // libhdf5 relies on these totals in some calls, and on the nodes in others.
   [[noreturn]] void disagree(std::uint64_t address, std::uint64_t total, std::uint64_t there) const {
     throw Broken{rule_, file_.place(address, 0), core::Said(total, " records in a B-tree"), there};
   }
 
-  // Returns how many records there are in the node and below it.
+  // Returns the number of records in the node and below it.
   std::uint64_t walk(std::uint64_t address, std::uint16_t depth, std::uint64_t records) {
     visited_.add(file_, address);
     std::uint64_t there = records;

@@ -37,7 +37,7 @@ DType complex_of(DType part) {
   return part == DType::f32 ? DType::complex64 : part == DType::f64 ? DType::complex128 : DType::unknown;
 }
 
-// What follows the names of members in versions 1 and 2: zeros up to a multiple of eight.
+// Skips the zeros after a member's name, up to a multiple of eight, in versions 1 and 2.
 std::string_view member_name(Cursor& in, std::uint8_t version) {
   Cursor ahead = in;
   std::uint64_t length = 0;
@@ -49,7 +49,7 @@ std::string_view member_name(Cursor& in, std::uint8_t version) {
 
 Datatype read(Cursor& in, unsigned depth);
 
-// A compound of a real and an imaginary part, as h5py writes complex numbers, is one.
+// A compound of a real and an imaginary part is a complex number, as h5py writes them.
 void read_compound(Cursor& in, std::uint8_t version, std::uint32_t count, Datatype& out, unsigned depth) {
   bool complex = count == 2;
   DType part = DType::unknown;
@@ -74,7 +74,7 @@ void read_compound(Cursor& in, std::uint8_t version, std::uint32_t count, Dataty
   if (complex && out.size == 2 * std::uint64_t{info(part).bits / 8}) out.dtype = complex_of(part), out.order = order;
 }
 
-// An enumeration of FALSE and TRUE, as h5py writes booleans, is one.
+// An enumeration of FALSE and TRUE is a boolean, as h5py writes them.
 void read_enumeration(Cursor& in, std::uint8_t version, std::uint32_t count, Datatype& out, unsigned depth) {
   const Datatype of = read(in, depth + 1);
   std::vector<std::string_view> names;

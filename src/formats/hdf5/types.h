@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datatypes and dataspaces: what the elements of a dataset or an attribute are, and how many. Specification IV.A.2.b
-// and IV.A.2.d.
+// Datatypes and dataspaces: the type and number of elements in a dataset or an attribute. Specification IV.A.2.b and
+// IV.A.2.d.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -13,12 +13,12 @@
 
 namespace weighbridge::hdf5 {
 
-// The file is [begin, end) of the source, which is the draft's first. What is broken has been reported; if that is the
-// whole file, the draft is empty. Returns the version of the superblock if there is one that can be read.
+// The file is [begin, end) of the source, which is the draft's first. Reports errors; if they concern the whole file,
+// the draft stays empty. Returns the version of the superblock, if it can be read.
 std::optional<std::uint8_t> walk(const Source&, std::uint64_t begin, std::uint64_t end, const Rules&, const Context&,
                                  core::Findings&, core::Draft&);
 
-// Whether a model's configuration, which is JSON, has a layer with code of its own.
+// Whether a model's configuration (JSON) has a layer that contains code.
 bool has_lambda(std::string_view json, std::uint32_t depth);
 
 inline constexpr core::ZipRules kZipRules{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors are added in the order of the file; those whose name was there before are dropped at the end.
+// Adds tensors in the order of the file; drops those with a repeated name at the end.
 #include "formats/onnx/adder.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
                 core::shape_text(std::vector<std::uint64_t>{count}) + " or " +
                     core::shape_text(std::vector<std::uint64_t>{count, rank}) + " of INT64",
                 core::shape_text(where->shape) + " of " + std::string(name_of_type(indices)));
-  // Each number of linear indices becomes `rank` coordinates.
+  // Each linear index becomes `rank` coordinates.
   const auto numbers = base::checked_mul(count, rank);
   if (!numbers || *numbers > UINT64_MAX / 16) return fail(rules::kSizeOverflow, shape.dims_at);
   if (!counted()) return;
@@ -64,7 +64,7 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
   const std::uint32_t t = draft_.add_tensor(name, Layout::sparse_coo, entries->dtype, shape.dims);
   add_part(core::kValues, *entries, entries->shape);
   const std::vector<std::uint64_t> coords{rank, count};
-  // One dimension: the coordinates are the indices as they are.
+  // One dimension: the indices are the coordinates.
   if (rank == 1)
     add_part(core::kCoords, *where, coords);
   else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds the tensors that the walk over a model finds to a draft: dense ones, and sparse ones with their coordinates.
-// Owns the checks that a tensor has to pass beside those of its elements, and where each is in the file.
+// Owns the checks of a tensor other than those of its elements, and the place of each tensor in the file.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,12 +24,12 @@ class Adder {
         wanted_(wanted),
         held_(draft.sources()[0]) {}
 
-  // The message that what is added next lies in, until leave().
+  // Enters the message that contains the tensors added next, until leave().
   void enter(const Frame& message) { around_.push_back(message); }
   void leave() { around_.pop_back(); }
 
   void add(const TensorMessage& tensor, std::string name);
-  // What is not a TensorProto.
+  // Adds a tensor that is not a TensorProto.
   void add(const Elements& elements, const std::string& name, Place at);
   void add_sparse(TensorMessage& shape, const TensorMessage& values, const TensorMessage& indices,
                   const std::string& name, std::uint64_t at);

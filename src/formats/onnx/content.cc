@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules that read tensor data: booleans, numbers that must fit their type, unused bits, the indices of sparse
-// tensors, checksums of external files. What they look at is found by another walk over the messages.
+// tensors, checksums of external files. Another walk over the messages finds the tensors to check.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -20,12 +20,12 @@
 namespace weighbridge::onnx {
 namespace {
 
-// The first value whose indices do not come after those of the one before, in the order of a dense tensor.
+// The first value whose indices do not follow those of the previous one in row-major order.
 void check_order(const Tensor& tensor, const Context& context, std::vector<Finding>& out) {
   const auto coords = tensor.part(core::kCoords);
   const auto values = tensor.part(core::kValues);
   const std::uint64_t count = values ? values->count() : 0;
-  // The positions so far, dimension by dimension; their memory is bounded.
+  // The positions so far, computed dimension by dimension in bounded memory.
   if (!coords || count < 2 || count > context.limits.memory / 8) return;
   std::vector<std::uint64_t> linear(base::to_size(count));
   const Shape shape = tensor.shape();
@@ -85,7 +85,7 @@ void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& 
 }  // namespace
 
 void check_content(const Model& model, const Context& context, core::Findings& findings) {
-  // What is wrong with the messages was found when the file was opened.
+  // Opening the file has reported errors in the messages.
   Report report;
   core::Findings ignored(report, core::Findings::Mode::all);
   core::Draft draft;

@@ -14,8 +14,8 @@ namespace {
 
 using core::bytes_text, core::excerpt;
 
-// A relative path with / between names, none of which is "..". A backslash or a drive would be a path on Windows, where
-// the file may be used next.
+// Whether it is a relative path with / between names, none of them "..". Refuses backslashes and drive letters, which
+// would be other paths if the file is later used on Windows.
 bool is_beneath(std::string_view path) noexcept {
   if (path.empty() || path.front() == '/' || path.back() == '/') return false;
   if (path.find_first_of(std::string_view("\\\0:", 3)) != path.npos) return false;
@@ -80,7 +80,8 @@ class Finder {
     return true;
   }
 
-  // Texts have a field of their own. A ModelProto whose name has the wire type of dimensions could pass for texts.
+  // Texts must be in the field for texts, as many as the shape needs. Otherwise a ModelProto whose name has the wire
+  // type of dimensions could pass for a TensorProto of texts.
   std::optional<Elements> strings() {
     const auto count = base::element_count(out_.shape);
     if (!count || *count >> 63 != 0) return fail(rules::kSizeOverflow, tensor_.dims_at);
@@ -101,7 +102,7 @@ class Finder {
     return unsupported(rules::kStrings, "STRING");
   }
 
-  // Its elements are listed as bytes, as far as they are in one place.
+  // Lists its elements as bytes, if they are in one place.
   std::optional<Elements> unsupported(const Rule& rule, std::string type) {
     const auto count = base::element_count(out_.shape);
     if (!count || *count >> 63 != 0) return fail(rules::kSizeOverflow, tensor_.dims_at);
@@ -122,7 +123,7 @@ class Finder {
     std::uint64_t last = tensor_.raw_at;
     for (std::size_t i = 0; i < tensor_.typed.size(); ++i) {
       if (tensor_.typed[i].records == 0) continue;
-      // A packed field without numbers says nothing.
+      // An empty packed field counts as absent.
       if (tensor_.typed[i].count == 0) continue;
       typed = &tensor_.typed[i];
       field = TensorMessage::kTyped[i];
@@ -150,7 +151,8 @@ class Finder {
     }
     const std::uint32_t bits = info(out_.dtype).bits;
     const bool complex = info(out_.dtype).kind == DTypeKind::complex;
-    // 4 or 2 bits: a number holds a byte of elements. Twice the elements cannot wrap: their bytes are below 2^63.
+    // 4 or 2 bits: each number holds one byte of elements. Doubling the count cannot wrap, because the bytes are below
+    // 2^63.
     const std::uint64_t expected = bits == 4 || bits == 2 ? out_.size : out_.count * (complex ? 2 : 1);
     if (typed.count != expected) return fail(rules::kDataCount, typed.at, expected, typed.count), false;
     const unsigned width = width_of(tensor::kMessage.find(field)->kind);
@@ -173,7 +175,7 @@ class Finder {
       return fail(rules::kExternalNumber, at, {}, excerpt(offset ? *where.length : *where.offset)), false;
     ExternalFiles::File& file = files_.open(*where.location);
     if (!file.source) {
-      // Once for each file, not for each tensor in it.
+      // Report it once for each file, not for each tensor in it.
       if (file.fault != nullptr) fail(*std::exchange(file.fault, nullptr), at, {}, {}, file.why);
       return false;
     }
@@ -217,7 +219,7 @@ ExternalFiles::File& ExternalFiles::open(const std::string& location) {
   } catch (const Error& error) {
     const bool outside = error.finding().rule == "io/outside";
     if (!outside && error.kind() != weighbridge::Kind::misuse) throw;
-    // What is there may be a directory or a FIFO.
+    // The path may lead to a directory or a FIFO.
     file.fault = outside ? &rules::kExternalLink : &rules::kExternalMissing;
     if (!outside) file.why += ": " + error.finding().message;
   }

@@ -19,7 +19,7 @@ class ExternalFiles {
   ExternalFiles(const Source& model, core::Draft& draft) : place_(model.place()), draft_(draft) {}
 
   struct File {
-    std::shared_ptr<const Source> source{};  // null: it cannot be opened, for the reason below
+    std::shared_ptr<const Source> source{};  // null: it cannot be opened; the reason is below
     std::uint32_t index = 0;                 // in the draft's sources
     const Rule* fault = nullptr;
     std::string why{};
@@ -46,7 +46,7 @@ struct Elements {
   std::vector<std::uint64_t> shape{};
   std::uint64_t count = 0, size = 0;     // elements; their bytes
   Extent extent{};                       // of the stored bytes, unless `numbers` is set
-  std::optional<NumberField> numbers{};  // that the elements are made from
+  std::optional<NumberField> numbers{};  // from which the elements are computed
   std::optional<Finding> unsupported{};  // why the elements cannot be read
   std::string type_name{};               // if unsupported
   std::optional<StatedChecksum> stated{};

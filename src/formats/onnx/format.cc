@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of ONNX. The format has no magic number: a file is known by the fields at its beginning.
+// The descriptor of ONNX. The format has no magic number: a file is recognized by the fields at its beginning.
 #include "formats/onnx/format.h"
 
 #include <array>
@@ -23,12 +23,12 @@ constexpr auto kHeldDTypes = [] {
   return out;
 }();
 
-// The beginning of a file, as if all of it were there.
+// The beginning of a file, presented as a file of full length.
 class Head final : public wire::ProtobufBytes {
  public:
   explicit Head(const core::Glance& glance) : glance_(glance) {}
   std::uint64_t size() const noexcept override { return glance_.size; }
-  // Whether the bytes of a field's tag and number at `offset` are there.
+  // Whether the beginning has the bytes of a field's tag and number at `offset`.
   bool has(std::uint64_t offset) const noexcept {
     return glance_.head.size() == glance_.size || offset + 2 * wire::kLongestVarint <= glance_.head.size();
   }

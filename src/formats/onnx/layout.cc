@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of onnx.proto that say nothing about tensors. They are checked as readers built on protocol buffers
-// check them, which refuse the whole file for any of them.
+// The messages of onnx.proto without tensors. They are checked because readers built on Protocol Buffers refuse the
+// whole file if one of them is malformed.
 #include "formats/onnx/layout.h"
 
 namespace weighbridge::onnx {

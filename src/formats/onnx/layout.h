@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages and fields of onnx.proto that lead to tensors and metadata, by their names there. Source:
-// onnx/onnx.proto of ONNX 1.23, IR version 14. Those that describe the graph alone are in the tables too, so that an
-// unknown field is one that a later version added.
+// onnx/onnx.proto of ONNX 1.23, IR version 14. Messages that only describe the graph are in the tables too, so an
+// unknown field must be from a later version.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxRank = 64;  // a limit of the object model, not
 // Offsets in external files should be multiples of it (onnx.proto, external_data).
 inline constexpr std::uint64_t kPage = 4096;
 
-// How a field is stored. Numbers that repeat are packed or not, whatever onnx.proto says; readers take both.
+// How a field is stored. Repeated numbers may be packed or not, whatever onnx.proto says; readers accept both.
 enum class Kind : std::uint8_t { varint, fixed32, fixed64, bytes, varints, fixed32s, fixed64s };
 
 struct MessageFact;
@@ -28,7 +28,7 @@ struct FieldFact {
   std::uint32_t number;
   Kind kind;
   bool repeated = false;
-  const MessageFact* inner = nullptr;  // of a message that says nothing about tensors; it is only checked
+  const MessageFact* inner = nullptr;  // a message without tensors, which is only checked
 };
 
 struct MessageFact {

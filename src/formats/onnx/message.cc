@@ -15,8 +15,8 @@ namespace {
 
 using core::bytes_text, wire::ProtobufErrorCode, wire::ProtobufWire;
 
-// Names of nested tensors repeat those of what encloses them. In files that a program wrote they take a fraction of the
-// file; so much more than the file is an attack on memory.
+// Names of nested tensors repeat the names of everything around them. In ordinary files they take a fraction of the
+// file; names many times larger than the file are an attack on memory.
 constexpr std::uint64_t kTimes = 16, kAtLeast = std::uint64_t{1} << 20;
 
 bool is_wire_of(Kind kind, ProtobufWire wire) noexcept {

@@ -18,16 +18,16 @@ namespace weighbridge::onnx {
 
 using wire::ProtobufField, wire::ProtobufMessage;
 
-// What a walk over a file shares.
+// The state that all parts of a walk over a file share.
 class Reading {
  public:
   Reading(const Source& source, const Limits& limits, core::Findings& findings);
 
-  // The text of a field. Counted: what is kept of a file is bounded by Limits::header, and by the file.
+  // The text of a field. Counts its bytes: Limits::header and the size of the file bound what is kept.
   std::string text(Range);
-  // Counts bytes that are kept.
+  // Counts bytes that the draft keeps.
   void keep(std::uint64_t bytes);
-  // Whether the walk can go on. If not, the reason has been reported once report_fault() was called.
+  // Whether the walk can continue. If not, report_fault() reports the reason.
   bool good() const noexcept { return !over_ && proto.ok(); }
   void report_fault();
 
@@ -51,7 +51,7 @@ struct Frame {
   Range body{};
 };
 
-// The known fields of a message, in order. Reports others and leaves them out, in the first pass.
+// The known fields of a message, in order. Skips others, and reports them in the first pass.
 class Fields {
  public:
   Fields(Reading& reading, const ProtobufMessage& message, const MessageFact& fact)
@@ -73,7 +73,7 @@ class Fields {
   Reading& reading_;
   ProtobufMessage message_;
   const MessageFact& fact_;
-  std::uint32_t seen_ = 0;  // of the fields that occur once; all numbers are below 32
+  std::uint32_t seen_ = 0;  // bits of the fields seen, of those that occur once; their numbers are below 32
   bool again_ = false;
 };
 
@@ -86,7 +86,7 @@ struct External {
 
 // A TensorProto.
 struct TensorMessage {
-  std::uint64_t at = 0;  // of the field that is the tensor
+  std::uint64_t at = 0;  // of the field that contains the tensor
   Range message{};
   std::optional<Range> name{}, doc{}, raw{};
   std::vector<std::uint64_t> dims{};  // at most kMaxRank of them
@@ -109,7 +109,7 @@ struct EntryMessage {
   Range key{}, value{};
 };
 EntryMessage read_entry(Reading&, const ProtobufMessage&, std::uint64_t at);
-// The text as a value: bytes, with a warning, if it is not UTF-8.
+// The text as a value; if it is not UTF-8, a value of bytes, and a warning.
 Value text_value(Reading&, Range);
 unsigned width_of(Kind) noexcept;  // of its numbers; 0: varints
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX to Model: the one walker for open and verify. It goes through the messages that can hold tensors, in the
-// order of the file, and skips the elements. A message whose name comes after what it names is walked twice, never its
-// inner ones, so that the time is linear at any depth.
-// A file is one message of Protocol Buffers, ModelProto or TensorProto: layout.h has their fields.
+// ONNX to Model: the one walker for open and verify. Goes through the messages that can hold tensors, in the order of
+// the file, and skips the elements. If the name of a message comes after its content, walks that message twice, but
+// never its inner ones, so the time is linear at any depth. A file is one message of Protocol Buffers, ModelProto or
+// TensorProto: layout.h has their fields.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -49,7 +49,7 @@ class Walk {
   }
 
  private:
-  // The beginning of the file, by which a TensorProto is known.
+  // The beginning of the file, by which a TensorProto is recognized.
   class Front {
    public:
     explicit Front(const Source& source) : bytes_(base::to_size(std::min<std::uint64_t>(source.size(), 4096))) {
@@ -166,7 +166,7 @@ class Walk {
     });
   }
 
-  // Calls visit() with the message among those around.
+  // Calls visit() with the message on the list of enclosing messages.
   template <class Visit> void within(const Frame& message, Visit visit) {
     adder_.enter(message);
     visit();
@@ -225,7 +225,8 @@ class Walk {
     });
   }
 
-  // A node's name for its tensors: its first output, which no other value of the graph has; names of nodes may repeat.
+  // A node's name in its tensors' names: its first output, which is unique in the graph, while names of nodes may
+  // repeat.
   struct Node {
     Range output{}, name{}, type{};
     bool constant = false;
@@ -265,7 +266,7 @@ class Walk {
     return reading_.text(node.output.size() > 0 ? node.output : node.name.size() > 0 ? node.name : node.type);
   }
 
-  // Tensors in an attribute are called PREFIX, the node's name, the separator and the attribute's name.
+  // The name of a tensor in an attribute: PREFIX, the node's name, the separator, the attribute's name.
   void attribute(const ProtobufMessage& message, const Node& node, const std::string& prefix,
                  std::string_view separator) {
     Fields fields(reading_, message, attribute::kMessage);

@@ -26,7 +26,7 @@ std::optional<std::uint64_t> each_packed(wire::ProtobufBytes& bytes, Range conte
       std::uint64_t value = 0;
       const std::byte* next = from;
       if (width == 0) {
-        // The window may end inside a number, but holds the whole of its first one.
+        // The window may end inside a number, but always contains its first number completely.
         next = wire::read_varint(from, end, value);
         if (next == nullptr && value == 0 && from > there.data()) break;
         if (next == nullptr) return at + static_cast<std::uint64_t>(from - there.data());
@@ -65,7 +65,7 @@ class Pieces {
  public:
   Pieces(const NumberField& field, const std::function<bool(std::span<const std::byte>)>& sink)
       : sink_(sink), dtype_(field.dtype), bits_(info(field.dtype).bits) {
-    // One number holds the bytes of several elements of 4 or 2 bits; one holds a component of a complex element.
+    // One number holds one byte with several elements of 4 or 2 bits, or one component of a complex element.
     width_ = field.width != 0 ? field.width : bits_ < 8 ? 1 : bits_ / 8;
     bytes_.reserve(kPiece * width_);
   }
@@ -175,7 +175,7 @@ void Coordinates::stream(const std::function<bool(std::span<const std::byte>)>& 
           turn = turn + 1 == shape.size() ? 0 : turn + 1;
           if (!mine) continue;
         } else if (static_cast<std::int64_t>(value) >= 0 && steps[d] != 0) {
-          // One past the end stays outside in the first dimension, and a negative one in all.
+          // An index past the end stays out of range in the first dimension, and a negative one in all dimensions.
           value /= steps[d];
           if (d > 0 && shape[d] != 0) value %= shape[d];
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of a field of numbers: float_data, int32_data and the like of a TensorProto, floats and ints of an
-// AttributeProto. Streams them as the bytes of a dtype. What is wrong with them was found when the file was opened.
+// AttributeProto. Streams them as the bytes of a dtype. Opening the file has reported errors in them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,20 +27,20 @@ std::optional<std::uint64_t> each_varint(wire::ProtobufBytes&, Range content,
 // The numbers of one field of a message, counted in a walk over it.
 struct Numbers {
   std::uint64_t count = 0;
-  std::uint64_t records = 0;  // fields with that number
+  std::uint64_t records = 0;  // fields with this number
   std::uint64_t at = 0;       // of the first one's tag
   Range first{}, all{};       // the first one's content; from the first tag to the end of the last
   bool packed = false;        // the first one is
 
-  // All of them follow each other in the file.
+  // Whether all of them are adjacent in the file.
   bool contiguous() const noexcept { return records == 1 && packed; }
   // Adds a field. Returns the offset of a malformed number among packed ones.
   std::optional<std::uint64_t> add(const wire::ProtobufField&, unsigned width, wire::ProtobufBytes&);
 };
 
-// Where they are, and what they become.
+// Where the numbers are, and which dtype they become.
 struct NumberField {
-  Range message{};           // that has them
+  Range message{};           // the message that contains them
   std::uint32_t number = 0;  // of the field
   unsigned width = 0;        // 4 or 8 bytes if fixed; 0: varints
   DType dtype = DType::unknown;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a model, for open, for the rules that read tensor data, and for what replaces tensors in a copy.
+// The walk over a model: for open, for the rules that read tensor data, and for the writer that replaces tensors in a
+// copy.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,17 +10,17 @@
 
 namespace weighbridge::onnx {
 
-// Where a tensor of the draft is.
+// Where a tensor of the draft is in the file.
 struct Place {
   Range message{};              // of its TensorProto or AttributeProto, or SparseTensorProto
-  std::uint64_t at = 0;         // of the field that it is
+  std::uint64_t at = 0;         // of the field that contains it
   bool tensor = false;          // a TensorProto, so that its data can be replaced
-  std::vector<Frame> within{};  // the messages around it, outermost first; only if asked for
+  std::vector<Frame> within{};  // the messages around it, outermost first; only on request
 };
 
 struct Walked {
   std::vector<Place> places;  // of the draft's tensors, before duplicates are dropped
-  // What the rules that read tensor data look at.
+  // The facts that the rules about tensor data need.
   struct Typed {
     std::string tensor;
     std::uint64_t at = 0;

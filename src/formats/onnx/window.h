@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a file in memory that moves with a walk over its fields, so that a field is skipped without being read.
+// A window of the file in memory that moves with a walk over its fields, so that skipped fields are not read.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of a model with the elements of other tensors. What is stored as bytes is replaced in place. A field of
-// numbers, and elements in an external file, become raw_data, so that the lengths of the messages around them change;
-// all other bytes stay. So the copy is one file.
+// A copy of a model with the elements of other tensors. Elements stored as bytes are replaced in place. Elements in a
+// field of numbers or an external file become raw_data, which changes the lengths of the messages around them. All
+// other bytes stay, and the copy is one file.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -121,7 +121,7 @@ class Planner {
     return extent && extent->source != 0;
   }
 
-  // Elements in external files come into the copy, which needs a TensorProto that can have raw_data.
+  // Elements in external files move into the copy, as raw_data of a TensorProto.
   void judge_external() {
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < base_.size(); ++i) {
@@ -213,7 +213,7 @@ class Planner {
     put_raw(i, std::move(payload));
   }
 
-  // As raw_data at the end of the TensorProto, in the place of the fields that had the elements or said where they are.
+  // Writes raw_data at the end of the TensorProto, instead of the fields that held the elements or their location.
   void put_raw(std::uint32_t i, core::Payload payload) {
     const Place& place = walked_.places[i];
     const std::uint64_t size = payload.stored_size;
@@ -232,7 +232,7 @@ class Planner {
     out_.payloads.push_back(std::move(payload));
   }
 
-  // The fields of numbers of a TensorProto, and those about an external file, neighbors together.
+  // The ranges of a TensorProto's fields of numbers and of external data; adjacent fields are one range.
   std::vector<Range> data_fields(Range message) const {
     std::vector<Range> out;
     Window window(*source_);
@@ -267,7 +267,7 @@ class Planner {
     grow(within[depth - 1], within, depth - 1, 0);
   }
 
-  // Inner messages have the higher offsets.
+  // Inner messages have higher offsets, so go backwards.
   void change_lengths() {
     Window window(*source_);
     for (auto at = growing_.rbegin(); at != growing_.rend(); ++at) {
@@ -317,7 +317,8 @@ class Planner {
       return;
     }
     const auto source = source_;
-    // Before the first payload is the head, after the last the tail; without payloads, all is the tail.
+    // The bytes before the first payload are the head, those after the last the tail; without payloads, all bytes are
+    // the tail.
     if (!out_.payloads.empty()) out_.head = gaps->front().make(*source);
     out_.lead = [gaps, source](std::size_t i, const core::Stored&) { return (*gaps)[i].make(*source); };
     out_.tail = [gaps, source](std::span<const core::Stored>) { return gaps->back().make(*source); };

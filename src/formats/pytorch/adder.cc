@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places elements in storages.
+// Finds where elements lie in their storages.
 #include "formats/pytorch/adder.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using Ref = Pickle::Ref;
 
 constexpr std::size_t kMostDims = 64;  // a limit of the object model, not of the format
 
-// One more than the number of the last element; nullopt above 2^64 - 1. No dimension is 0.
+// The index of the last element, plus one; nullopt above 2^64 - 1. No dimension is 0.
 std::optional<std::uint64_t> span_of(const Strided& data) {
   if (data.strides.empty()) return base::element_count(data.shape);
   std::uint64_t last = 0;
@@ -117,7 +117,7 @@ void Adder::value(std::string_view name, Value value, Ref ref) {
 
 namespace {
 
-// Whether what would make the object does harm.
+// Whether the function or class that would make the object is harmful.
 bool is_dangerous(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
   constexpr int kMostCalls = 16;  // calls of what a call returns; more are far from anything that a program writes
   for (int i = 0; i < kMostCalls && pickle.kind(ref) == wire::PickleKind::object; ++i) ref = pickle.callee(ref);
@@ -146,7 +146,7 @@ std::uint64_t Adder::offset_of(Ref ref) const {
 void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, core::Said found,
                  std::string_view why) {
   Finding finding = core::Findings::make(rule, where, {}, std::move(found), base::is_utf8(why) ? why : "");
-  if (rule.phase == Rule::Phase::whole) {  // place() has reported it
+  if (rule.phase == Rule::Phase::whole) {  // place() reported it
     finding.severity = Severity::unsupported;
     finding.kind = Kind::unsupported;
   } else {
@@ -165,7 +165,7 @@ void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const
   const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
   if (dtype == DType::unknown && !rebuilt.type_name.empty() && base::is_utf8(rebuilt.type_name))
     draft_.tensor(tensor).type_name(rebuilt.type_name);
-  // Bytes of a known type would pass for values: those of a conjugated or negated view are not.
+  // A conjugated or negated view has no part, because bytes of a known type would be taken for its values.
   const bool shows_bytes = rebuilt.fault->id != rules::kConjugate.id;
   if (shows_bytes && placed && placed->unreadable == nullptr && placed->strides.empty()) {
     add_part("data", *placed);
@@ -210,7 +210,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   }
   Stored* const stored = storages_->find(data.storage);
   if (stored == nullptr) {
-    // The file is only a part of a checkpoint. The tensor is listed, and its elements are elsewhere.
+    // The file is only a part of a checkpoint: list the tensor, whose elements are elsewhere.
     findings_.report_absent(rules::kStorageMissing, where, key());
     if (lacking_++ == 0) first_lacking_ = key();
     out.unreadable = &rules::kStorageMissing;
@@ -303,7 +303,7 @@ void Adder::add_sparse(std::string_view name, const Rebuilt& rebuilt, const core
   for (std::size_t i = 0; i < parts.size(); ++i) add_part(parts[i].first, placed[i]);
 }
 
-// An array of NumPy: its bytes are in the pickle, as they are or as text.
+// A NumPy array, whose bytes are in the pickle, verbatim or as text.
 void Adder::add_array(std::string_view name, const PickledArray& array, const core::At& where) {
   if (array.shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, array.shape.size());
   const auto count = base::element_count(array.shape);
@@ -330,7 +330,7 @@ void Adder::add_array(std::string_view name, const PickledArray& array, const co
   draft_.part(part).strides(std::move(strides));
 }
 
-// The bytes of an array that are not in the file as they are: they are decoded now and kept.
+// Array bytes that are not in the file verbatim are decoded now and kept.
 void Adder::add_decoded_array(std::string_view name, const PickledArray& array, std::uint64_t size,
                               const core::At& where) {
   const Pickle& pickle = content_->pickle;

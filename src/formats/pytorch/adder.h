@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds what the walk over a pickle finds to a draft: tensors, whose storages a container finds, and attributes. Owns
-// where elements lie in a storage. tree.cc walks over the pickle and names what is in it.
+// Adds the tensors and attributes that the walk over a pickle finds to a draft. The container finds storages; this code
+// finds where elements lie in them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -52,7 +52,7 @@ struct Stored {
 class Storages {
  public:
   virtual ~Storages() = default;
-  // Null: there is none of this key, or it is broken, which has been reported.
+  // Null: no storage has this key, or it is broken, which has been reported.
   virtual Stored* find(const StorageId&) = 0;
 };
 
@@ -64,7 +64,7 @@ struct Content {
   std::optional<std::uint64_t> base{};
   std::uint64_t at = 0;
   Order order = Order::little;  // of the storages
-  std::string_view prefix{};    // of all names
+  std::string_view prefix{};    // put before all names
   std::string_view top{};       // the name of a value that has none
 };
 
@@ -74,7 +74,7 @@ class Adder final : public Found {
       : context_(context), findings_(findings), draft_(draft) {}
 
   void add(const Content&, Storages&);
-  // Reports tensors of one name and leaves all but the first out. Call it once, after all pickles.
+  // Reports tensors with the same name and drops all but the first. Call it once, after all pickles.
   void finish();
 
   void tensor(std::string_view name, const Rebuilt&, wire::Pickle::Ref) override;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which form a checkpoint has, and what PyTorch finds in an archive. PyTorch looks members up without regard to ASCII
-// case (mz_zip_reader_locate_file of miniz), and takes a member for a folder, which it does not read, by its attribute.
+// Which form a checkpoint has, and which members PyTorch finds in an archive. PyTorch ignores ASCII case when it looks
+// up members (mz_zip_reader_locate_file of miniz), and does not read members whose attributes say that they are
+// folders.
 #include "formats/pytorch/archive.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class Names {
   }
 
  private:
-  // The name below the folder that PyTorch looks into; empty if it is elsewhere.
+  // The name relative to the folder that PyTorch reads; empty if the member is elsewhere.
   std::string_view below_top(std::string_view name) const {
     for (const std::string_view top : tops_)
       if (!top.empty() && starts_folded(name, top)) return name.substr(top.size());
@@ -75,7 +76,7 @@ class Names {
     }
     return true;
   }
-  // Of the folder that this program looks into.
+  // In the folder that this program reads.
   bool exact_top(std::string_view name) const {
     return tops_[0].empty() || !starts_folded(name, tops_[0]) || name.starts_with(tops_[0]);
   }
@@ -111,7 +112,7 @@ Form form_of(std::string_view head) {
 bool is_pickle(std::string_view head, std::uint64_t size, std::string_view extension) {
   constexpr std::string_view kNames[] = {"pkl",  "pickle", "joblib", "pt",  "pth", "bin",
                                          "ckpt", "p",      "pck",    "dat", "data"};
-  // This many values of a pickle in the first bytes of a longer file are not a coincidence.
+  // So many values of a pickle in the first bytes of a longer file are no coincidence.
   constexpr wire::Pickle::Ref kSure = 16;
   constexpr std::uint64_t kMemory = std::uint64_t{1} << 20;
   const wire::PickleInput input = core::input_of(head);
@@ -132,7 +133,7 @@ std::string_view top_folder(const core::Zip& zip) noexcept {
   for (const core::ZipMember& member : zip.members) {
     const std::string_view folder = folder_of(member.name);
     if (folder.empty() || member.name.substr(folder.size()) != kDataPickle) continue;
-    // PyTorch takes the folder of the first member.
+    // PyTorch reads the folder of the first member.
     if (same_folded(folder, folder_of(zip.members[0].name))) return folder;
     if (out.empty()) out = folder;
   }

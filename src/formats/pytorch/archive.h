@@ -16,8 +16,8 @@ namespace weighbridge::pytorch {
 enum class Form : std::uint8_t { archive, legacy, tar, pickle };
 inline constexpr std::size_t kHead = 512;  // the bytes that show it
 Form form_of(std::string_view head);
-// Whether a file of the form `pickle` is one. Protocols 2 and above begin with their number. Those below are text, so
-// the name of the file must say it, or what the pickle does.
+// Whether a file of the form `pickle` really is one. Protocols 2 and above begin with their number. Older ones are
+// text, so the file's name or the pickle's effects must show it.
 bool is_pickle(std::string_view head, std::uint64_t size, std::string_view extension);
 
 inline constexpr core::ZipRules kZipRules{.end = rules::kEnd,
@@ -33,10 +33,10 @@ inline constexpr core::ZipRules kZipRules{.end = rules::kEnd,
                                           .encrypted = rules::kEncrypted,
                                           .method = rules::kMethod};
 
-// The folder of the archive that PyTorch looks into, with its slash (reading P1); empty: there is no data.pkl.
+// The folder of the archive that PyTorch reads, with its slash (reading P1); empty: there is no data.pkl.
 std::string_view top_folder(const core::Zip&) noexcept;
-// Reports names that PyTorch does not tell apart, and members that it takes for folders. False: PyTorch may read
-// another member than this program.
+// Reports names that PyTorch cannot distinguish, and members that it takes for folders. False: PyTorch may read another
+// member than this program does.
 bool check_members(const core::Zip&, core::Findings&);
 
 }  // namespace weighbridge::pytorch

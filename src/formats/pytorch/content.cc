@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content rules: each member of an archive that can be read decodes and has its CRC-32; bools are 0 or 1; sparse
-// tensors have indices in range; and no pickle names what would do harm.
+// The content rules: each readable member of an archive decodes and has the stated CRC-32; bools are 0 or 1; indices of
+// sparse tensors are in range; and no pickle names anything harmful.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr core::PickleRules kPickleRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kUnreadPickle,
                                          rules::kPickle, is_known};
-// Of an archive of TorchScript, whose own classes are its code.
+// For TorchScript archives, which define their own classes as code.
 constexpr core::PickleRules kScriptRules{rules::kDangerousGlobal, rules::kUnknownGlobal, rules::kUnreadPickle,
                                          rules::kPickle, [](std::string_view module, std::string_view name) noexcept {
                                            return module == "__torch__" || module.starts_with("__torch__.") ||
@@ -31,7 +31,7 @@ constexpr core::PickleRules kScriptRules{rules::kDangerousGlobal, rules::kUnknow
 // How much of a file is checked.
 enum class Coverage : bool { pickles, all };
 
-// Checks the members of an archive, several at once, then looks into those that may be pickles.
+// Checks the members of an archive, several at once, then the pickles among them.
 class Pass {
  public:
   Pass(const Source& source, Coverage content, const Context& context, std::vector<Finding>& out)
@@ -45,7 +45,7 @@ class Pass {
       order_.push_back(i);
       total += zip_.members[i].stored;
     }
-    // The longest first, so that one of them does not start when all others are done.
+    // Longest first, so that a long one does not start when all others are done.
     std::ranges::stable_sort(order_, std::ranges::greater{}, [&](std::uint32_t i) { return zip_.members[i].stored; });
     return total;
   }
@@ -84,7 +84,7 @@ class Pass {
     } else {
       progress.add(member.stored);
     }
-    // Flags and headers may be false, but data that is stored can be read in any case.
+    // Flags and headers may lie, but stored data can be read in any case.
     if (first.empty() && member.offset > 0 && member.encoding == Encoding::raw && member.stored > 0) {
       first.resize(base::to_size(std::min<std::uint64_t>(kFirst, member.stored)));
       source_.read_at(member.offset, std::as_writable_bytes(std::span(first)));
@@ -125,7 +125,7 @@ void check_cut_bools(const Tensor& tensor, const Part& part, const core::Cut& cu
     core::stream_cut(part, cut, context, look);
   } catch (const Error& error) {
     if (error.kind() == Kind::io) throw;
-    // The check of the member says that it cannot be decoded.
+    // The check of the member reports that it cannot be decoded.
   }
 }
 

@@ -36,7 +36,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An archive with the pickle of PyTorch in any folder, or with other pickles, so that what they would do is reported.
+// An archive with PyTorch's pickle in any folder, or with other pickles, whose effects verify then reports.
 bool is_archive(const core::Glance& glance) {
   constexpr std::string_view kEnds[] = {"data.pkl", ".pkl", ".pickle", ".joblib"};
   const auto named_pickle = [&](std::string_view name) {

@@ -12,7 +12,7 @@
 namespace weighbridge::pytorch {
 namespace {
 
-// How the content of an object is found.
+// Classes and functions, with the place where their objects have their content.
 struct ContentRow {
   std::string_view module, name;
   Holds holds;
@@ -75,7 +75,7 @@ constexpr ContentRow kContents[] = {
     {"torch.jit._pickle", "restore_type_tag", Holds::first},
 };
 
-// PyTorch's own harmless names, besides those above. core/pickle_globals.h has those of Python and of other packages.
+// Further harmless names of PyTorch. core/pickle_globals.h has those of Python and of other packages.
 struct Name {
   std::string_view module, name;
 };

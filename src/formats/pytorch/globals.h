@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classes and functions that are harmless in a checkpoint, and how the content of their objects is found. Names are
-// compared and nothing is looked up. core/pickle_globals.h has those that do harm.
+// The classes and functions that are harmless in a checkpoint, and where their objects have their content. Only
+// compares names; nothing is imported. core/pickle_globals.h has the harmful ones.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace weighbridge::pytorch {
 
-// Whether it is harmless, and of a kind that checkpoints have.
+// Whether it is harmless and common in checkpoints.
 bool is_known(std::string_view module, std::string_view name) noexcept;
 
-// How the content of an object is found that a known class or function would make.
+// Where an object made by a known class or function has its content.
 enum class Holds : std::uint8_t {
   nothing,
   items,         // keys and values that were set in it: OrderedDict

@@ -22,7 +22,7 @@ inline constexpr std::string_view kWrittenVersion = "3";
 // The end of the name of an index, which names the shards of a model as those of safetensors are named.
 inline constexpr std::string_view kIndexSuffix = ".bin.index.json";
 
-// The form before 1.6: pickles in a row, the first of which is this number, the second the version of the protocol.
+// The form before 1.6: consecutive pickles, the first with this number, the second with the version of the protocol.
 inline constexpr std::string_view kMagicPickle = core::kTorchMagicPickle;
 inline constexpr std::string_view kMagic{
     "l\xfc\x9c"
@@ -31,16 +31,16 @@ inline constexpr std::string_view kMagic{
 inline constexpr std::string_view kMagicText = "119547037146038801333356";
 inline constexpr std::int64_t kLegacyProtocol = 1001;
 
-// What the __dict__ of a state dict has: the versions of its modules, by PyTorch; the attributes of a model, by this
-// program (reading P10).
+// Entries in the __dict__ of a state dict: the versions of its modules, written by PyTorch, and the attributes of a
+// model, written by this program (reading P10).
 inline constexpr std::string_view kMetadata = "_metadata", kAttributes = "attributes";
-// Lists and dictionaries in one another that become one value.
+// How deep lists and dictionaries nest that become one value.
 inline constexpr unsigned kValueDepth = 8;
 
 // The name of a tensor that is the whole content of a checkpoint, and of the value of a pickle alone.
 inline constexpr std::string_view kTensor = "tensor", kValue = "value";
 
-// A type of elements. `bytes` are those of what PyTorch counts as one element: two f4 are one.
+// A type of elements. `bytes` is the size of what PyTorch counts as one element: two f4 are one.
 struct ElementType {
   std::string_view name;     // in the module torch
   std::string_view storage;  // the class of a storage of it; empty: it has none
@@ -90,7 +90,7 @@ struct TypeAlias {
 inline constexpr TypeAlias kTypeAliases[] = {
     {"float", "float32"}, {"double", "float64"},   {"half", "float16"},       {"short", "int16"},    {"int", "int32"},
     {"long", "int64"},    {"cfloat", "complex64"}, {"cdouble", "complex128"}, {"chalf", "complex32"}};
-// Storages of bytes: the tensor says what they are.
+// Storages of bytes: the tensor states the type.
 inline constexpr ElementType kUntyped{"uint8", "UntypedStorage", DType::u8, 1};
 
 constexpr const ElementType* type_of(std::string_view name) noexcept {

@@ -48,8 +48,8 @@ std::string shown(const Pickle& pickle, Ref r) {
   }
 }
 
-// The pickle, and its opcodes from one that makes a value to the next. It begins at `base` of the file, or counts from
-// there if it is one of several in a row.
+// Reports spans: the pickle, and its opcodes from one that makes a value to the next. Offsets count from `base`, where
+// the pickle, or the first of several, begins in the file.
 void tell(const Pickle& pickle, std::uint64_t base, const core::Findings& findings) {
   if (!findings.asks(base + pickle.begin(), base + pickle.end())) return;
   findings.span(Span::Kind::structure, base + pickle.begin(), base + pickle.end(), "pickle");
@@ -65,7 +65,8 @@ void tell(const Pickle& pickle, std::uint64_t base, const core::Findings& findin
   }
 }
 
-// Reports what is wrong with a pickle that begins at `base` of the file, or somewhere in what is stored at `at`.
+// Reports errors of a pickle that begins at `base` in the file, or without `base` somewhere in the bytes stored at
+// `at`.
 bool is_whole(const Pickle& pickle, std::optional<std::uint64_t> base, std::uint64_t at, const Limits& limits,
               core::Findings& findings) {
   if (base) tell(pickle, *base, findings);
@@ -154,7 +155,7 @@ class Archive final : Storages {
     return false;
   }
 
-  // Code of TorchScript.
+  // Reports code of TorchScript.
   void remark_code() {
     const std::string folder = std::string(top_).append(kCode);
     const auto first = std::ranges::lower_bound(by_name_, std::string_view(folder), {},
@@ -275,7 +276,7 @@ class Legacy final : Storages {
     return out;
   }
 
-  // The size of an element of a storage follows from its ids in the content.
+  // The size of a storage's elements is stated where the content refers to it.
   bool find_storages(const Pickle& content, const Pickle& keys) {
     for (Ref r = 0; r < content.count(); ++r)
       if (const auto id = storage_id(content, r)) named_.push_back({id->key, id->type, {}, false});
@@ -301,7 +302,7 @@ class Legacy final : Storages {
     return false;
   }
 
-  // The storage that begins at `at`, which becomes its end.
+  // Reads the storage that begins at `at`, and moves `at` to its end.
   bool place(std::string_view key, std::uint64_t key_at, std::uint64_t& at) {
     const auto found = std::ranges::lower_bound(named_, key, {}, &Named::key);
     if (found == named_.end() || found->key != key)

@@ -165,7 +165,7 @@ class Reader {
     Rebuilt out;
     const auto found = storage(arguments[0], out);
     if (!found) {
-      // What cannot be read is still listed with its shape.
+      // Tensors that cannot be read are still listed with their shape.
       if (out.fault->severity == Severity::unsupported)
         if (auto shape = whole_numbers(pickle_, arguments[2])) out.shape = *std::move(shape);
       return out;
@@ -184,8 +184,8 @@ class Reader {
     return out;
   }
 
-  // Whether the bits for conjugation or negation are set: PyTorch sets them if their keys are there, whatever the
-  // values. Other metadata than a dict is not what it reads.
+  // Whether the bits for conjugation or negation are set. PyTorch sets them if the keys exist, whatever the values, and
+  // reads only a dict.
   bool turned(Ref metadata) const {
     if (pickle_.kind(metadata) == PickleKind::none) return false;
     if (pickle_.kind(metadata) != PickleKind::dict) return true;
@@ -357,7 +357,7 @@ class Reader {
   }
 
   const Pickle& pickle_;
-  bool sparse_ = false;  // a sparse tensor is being read, whose parts are dense
+  bool sparse_ = false;  // inside a sparse tensor, whose parts must be dense
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensor a pickle would rebuild. Owns the functions of torch._utils and torch._tensor, their arguments, and the
-// ids of storages; knows nothing about where the bytes of a storage are.
+// Finds the tensors that a pickle would rebuild. Knows the functions of torch._utils and torch._tensor, their
+// arguments, and the ids of storages, but not where the bytes of a storage are.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,12 +14,13 @@
 
 namespace weighbridge::pytorch {
 
-// A storage, by the id that a pickle has for it.
+// A storage, as its id in a pickle describes it.
 struct StorageId {
   std::string key{};
   const ElementType* type = nullptr;
   std::uint64_t count = 0;  // of elements of that type
-  // A view of another storage, as the form before 1.6 has them: it begins at this element, and `count` are there.
+  // Set for a view of another storage, which exist in the form before 1.6: it begins at this element and has `count`
+  // elements.
   std::uint64_t first = 0;
 };
 
@@ -48,7 +49,7 @@ struct Rebuilt {
   PickledArray array{};
   std::vector<std::uint64_t> shape{};  // of the tensor, if `data` does not say it
   std::string type_name{};             // of a type that this library does not have
-  // Why there is no such tensor (an error), or why it cannot be read (unsupported).
+  // Why the tensor is invalid (an error), or why it cannot be read (unsupported).
   const Rule* fault = nullptr;
   std::string why{};
 };
@@ -57,7 +58,7 @@ struct Rebuilt {
 std::optional<Rebuilt> rebuild(const wire::Pickle&, wire::Pickle::Ref);
 // nullopt: it is not the id of a storage.
 std::optional<StorageId> storage_id(const wire::Pickle&, wire::Pickle::Ref);
-// The type that a value like torch.float32 names; null if it names none.
+// The type that a value such as torch.float32 names; null if it names none.
 const ElementType* dtype_in(const wire::Pickle&, wire::Pickle::Ref);
 // Whether a value is this global.
 bool is_global(const wire::Pickle&, wire::Pickle::Ref, std::string_view module, std::string_view name);

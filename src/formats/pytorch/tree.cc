@@ -43,7 +43,7 @@ class Walk {
   }
 
  private:
-  // A container that is being walked over.
+  // A container whose walk is in progress.
   struct Frame {
     Ref ref;
     std::size_t path;  // length of its name
@@ -52,7 +52,7 @@ class Walk {
     std::size_t next = 0;
   };
 
-  // A key may be empty, so that the path does not tell whether there is a name.
+  // A key may be empty, so an empty path does not mean that there is no name.
   void push_name(std::string_view name) {
     if (named_) path_ += '.';
     path_ += name;
@@ -76,7 +76,7 @@ class Walk {
     }
   }
 
-  // What TorchScript wraps to say its type: restore_type_tag(value, type).
+  // TorchScript wraps a value to state its type: restore_type_tag(value, type).
   Ref unwrapped(Ref ref) const {
     for (unsigned n = 0; n < kValueDepth && pickle_.kind(ref) == PickleKind::object; ++n) {
       const Ref callee = pickle_.callee(ref), arguments = pickle_.arguments(ref);
@@ -114,7 +114,7 @@ class Walk {
     }
     if (holds == Holds::content && state)
       if (const auto inner = values_.member(*state, "_content")) return visit_inner(ref, *inner);
-    // A module of torch.nn, whatever its class: what its state_dict() would have.
+    // A module of torch.nn, of any class: lists what its state_dict() would have.
     if (state && values_.member(*state, "_parameters") && values_.member(*state, "_buffers") &&
         values_.member(*state, "_modules"))
       return enter_module(ref, *state);
@@ -128,7 +128,7 @@ class Walk {
     found_.opaque(name(), outer, {});
   }
 
-  // What a state_dict carries besides its items: the versions of its modules, as one value, and attributes.
+  // What a state_dict has besides its items: the versions of its modules, as one value, and attributes.
   void visit_dict_state(Ref state) {
     if (const auto metadata = values_.member(state, kMetadata)) visit_whole(std::string(kMetadata), *metadata);
     const auto attributes = values_.member(state, kAttributes);
@@ -160,7 +160,7 @@ class Walk {
         pairs = pickle_.items(*part);
       if (pairs.empty() && pickle_.kind(*part) == PickleKind::object) pairs = values_.pairs(*part);
       for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
-        if (pickle_.kind(pairs[i + 1]) == PickleKind::none) continue;  // a parameter or module that is not there
+        if (pickle_.kind(pairs[i + 1]) == PickleKind::none) continue;  // an absent parameter or module
         names.push_back(values_.key(pairs[i]));
         items.push_back(pairs[i + 1]);
       }
@@ -173,7 +173,7 @@ class Walk {
     std::vector<std::string> names;
     items.reserve(pairs.size() / 2);
     names.reserve(pairs.size() / 2);
-    // Of a key that is set twice, Python keeps the last value, in the place of the first.
+    // If a key is set twice, Python keeps the last value at the place of the first.
     std::map<std::pair<bool, std::string>, std::size_t> places;
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       std::string key = values_.key(pairs[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values are made without recursion into more than kValueDepth levels.
+// Builds values; recursion is at most kValueDepth levels deep.
 #include "formats/pytorch/values.h"
 
 #include <algorithm>
@@ -165,7 +165,7 @@ std::optional<Value> Values::string_value(Ref ref, bool text) {
   return text ? text_value(*string) : Value::bytes(to_bytes(*string));
 }
 
-// What a few harmless classes stand for.
+// The values of objects of a few harmless classes.
 std::optional<Value> Values::object_value(Ref ref, unsigned depth) {
   const Ref callee = pickle_.callee(ref), arguments_ref = pickle_.arguments(ref);
   if (pickle_.kind(callee) != PickleKind::global || pickle_.kind(arguments_ref) != PickleKind::tuple)
@@ -282,7 +282,7 @@ std::optional<Value> Values::numpy_scalar(std::span<const Ref> arguments) {
   }
 }
 
-// A scalar, or a list of such in lists.
+// A scalar, or nested lists of scalars.
 std::optional<Value> Values::plain(Ref ref, unsigned depth) {
   switch (pickle_.kind(ref)) {
     case PickleKind::tuple:
@@ -292,7 +292,7 @@ std::optional<Value> Values::plain(Ref ref, unsigned depth) {
   }
 }
 
-// Numbers of 64 bits are an array at once: as values they would take sixteen times the memory.
+// Collect 64-bit numbers in an array directly: as values they would take sixteen times the memory.
 std::optional<Value> Values::integers(Ref ref) {
   std::vector<std::byte> bytes;
   bool good = true;

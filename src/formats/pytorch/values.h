@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plain values a pickle holds: numbers, texts, lists of them, and what objects of harmless classes stand for.
-// Owns how the content of such an object is found, and the budget that bounds a walk over values.
+// The plain values in a pickle: numbers, texts, lists of them, and objects of harmless classes. Knows where such an
+// object has its content, and bounds a walk over values by a budget.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -56,7 +56,7 @@ class Values {
 
   // A number, text or other scalar, or nested lists of them. nullopt: anything else.
   std::optional<Value> plain(Ref ref, unsigned depth = 0);
-  // The same with dictionaries, too.
+  // The same, also with dictionaries.
   std::optional<Value> whole(Ref ref, unsigned depth = 0);
   // A key of a dictionary as a part of a name.
   std::string key(Ref ref, unsigned depth = 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model to a checkpoint of PyTorch: the one layout that plan and writer share. An archive as PyTorch 2.15 writes it:
-// the pickle and small members, then each storage at a multiple of 64, where PyTorch would compute it to be. Tensors
-// that share bytes share a storage, as views of it.
+// Model to a checkpoint of PyTorch: the one layout that plan and writer share. An archive in the form of PyTorch 2.15:
+// the pickle and small members, then each storage at a multiple of 64, at the offset that PyTorch computes for it.
+// Tensors that share bytes are views of one storage.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -51,8 +51,8 @@ std::uint64_t computed_place(std::uint64_t at, std::uint64_t name, std::uint64_t
   if (at >= kLarge || size >= kLarge) start += 4U + (size >= kLarge ? 16U : 0U) + (at >= kLarge ? 8U : 0U);
   return *base::align_up(start, kAlignment);
 }
-// And what it expects after the data: the descriptor of its own writer, which repeats the sizes. Here nothing but the
-// next header has these bytes.
+// The bytes that PyTorch expects after the data: the data descriptor of its own writer, which repeats the sizes. Our
+// files have none; only the place of the next header makes up for it.
 std::uint64_t descriptor_size(std::uint64_t header, std::uint64_t size) {
   return size == 0 ? 0 : header >= kLarge || size >= kLarge ? 24 : 16;
 }
@@ -69,7 +69,8 @@ bool row_major(const Part& part) {
   return true;
 }
 
-// Elements from the first to the last of a strided part whose dimensions are not 0; nullopt: not what a view can be.
+// The number of elements from the first to the last of a strided part without empty dimensions; nullopt: a view cannot
+// express it.
 std::optional<std::uint64_t> reach(const Part& part) {
   std::uint64_t last = 0;
   const auto strides = part.strides();
@@ -171,7 +172,7 @@ class Planner {
     };
     if (one.type->packed > 1 && (shape.empty() || shape.back() % one.type->packed != 0))
       return block("PyTorch stores elements of " + std::string(one.type->name) + " in pairs along the last dimension");
-    // As PyTorch counts, so that strides fit too: without dimensions of 0.
+    // Counts like PyTorch, without dimensions of 0, so that strides fit too.
     std::optional<std::uint64_t> bytes = one.type->bytes;
     for (const std::uint64_t dim : shape)
       bytes = bytes ? base::checked_mul(*bytes, std::max<std::uint64_t>(dim, 1)) : std::nullopt;
@@ -205,7 +206,7 @@ class Planner {
 
   // ---- who shares a storage with whom ----
 
-  // Whether the stored bytes can be copied to a storage, of which the tensor then is a view.
+  // Whether the stored bytes can be copied to a storage of which the tensor is a view.
   bool can_be_view(const Out& one) const {
     if (options_.canonical || one.sparse || !one.as_it_is()) return false;
     const Part part = one.tensor.main();
@@ -252,7 +253,7 @@ class Planner {
       const Part part = out_of(range).tensor.main();
       return row_major(part) && part.extent() == bytes;
     });
-    // Alone, with bytes between its elements that no tensor has, which would be copied needlessly.
+    // A single tensor with gaps between its elements: copying the gaps would be a waste.
     const Part part = out_of(members.front()).tensor.main();
     if (!plain && members.size() == 1 && part.size() < bytes.length) return;
     Group made{.views = !plain, .bytes = bytes};
@@ -260,7 +261,7 @@ class Planner {
     groups_.push_back(made);
   }
 
-  // The rest: those with the same elements share a storage, whatever decodes them.
+  // Other tensors share a storage if they have the same elements, however these are encoded.
   void group_twins() {
     sharing_ = core::sharing(model_);
     first_part_.clear();
@@ -472,7 +473,7 @@ class Planner {
 
   void place_storages() {
     members_->storages.reserve(out_.payloads.size());
-    std::uint64_t at = out_.head.size(), expected = at;  // the latter as PyTorch counts
+    std::uint64_t at = out_.head.size(), expected = at;  // the latter as PyTorch computes it
     for (std::size_t i = 0; i < out_.payloads.size(); ++i) {
       core::Payload& payload = out_.payloads[i];
       core::ZipOut member;

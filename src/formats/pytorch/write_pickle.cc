@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values and tensors as PyTorch's own pickler writes them: protocol 2, and only calls that its unpickler of weights
-// takes.
+// Pickles values and tensors like PyTorch's own pickler: protocol 2, with only the calls that its weights_only
+// unpickler accepts.
 #include "formats/pytorch/write_pickle.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using core::indexed;
 // Items between two marks, as Python's pickler divides them.
 constexpr std::size_t kBatch = 1000;
 
-// Whether the elements of an array can be numbers of Python.
+// Whether the elements of an array can become Python numbers.
 bool has_numbers(DType type) noexcept {
   const DTypeKind kind = info(type).kind;
   return kind == DTypeKind::boolean || kind == DTypeKind::unsigned_integer || kind == DTypeKind::signed_integer ||
@@ -40,13 +40,14 @@ template <class Visit> void for_each_item(const Value& value, Visit visit) {
   }
 }
 
-// A number of fewer bits by its decimal: 1e-05 stays that, and is the same again in fewer bits.
+// Writes a number of fewer bits by its shortest decimal: 1e-05 stays 1e-05, and gives the same number when read with
+// fewer bits.
 double wide(const Value& value) {
   const auto decimal = value.type() == DType::f64 ? std::nullopt : wire::as_double(value.to_text());
   return decimal.value_or(*value.as_f64());
 }
 
-// What writing and reading a value changes.
+// How a value changes when it is written and read again.
 enum class Kept : std::uint8_t {
   all,
   respelled,  // a list becomes an array, or the reverse; an unsigned number a signed one
@@ -102,7 +103,7 @@ class Judge {
     const auto items = value.list();
     Kept worst = Kept::all;
     for (const Value& each : items) worst = std::max(worst, this->value(each, depth + 1));
-    // Reading makes an array of them.
+    // Reading turns them into an array.
     const auto packs = [&](Value::Kind kind) {
       return !items.empty() && std::ranges::all_of(items, [&](const Value& each) { return each.kind() == kind; });
     };

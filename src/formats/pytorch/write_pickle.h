@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pickle of a checkpoint: a state dict, that is an OrderedDict of names and tensors. Its attributes are in its
-// __dict__, where PyTorch itself keeps `_metadata`, so that load_state_dict() sees nothing but tensors.
+// The pickle of a checkpoint: a state dict, that is an OrderedDict of names and tensors. The attributes are in its
+// __dict__, where PyTorch keeps `_metadata`, so load_state_dict() finds only tensors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,7 +36,7 @@ struct OutPickled {
 // Row-major strides as PyTorch states them, also where dimensions are 0.
 std::vector<std::uint64_t> row_major_strides(std::span<const std::uint64_t> shape);
 
-// Lists what becomes of the attributes, and returns those that are written.
+// Lists losses and changes of the attributes, and returns those that are written.
 std::vector<Value::Entry> judge_attributes(const Attributes&, core::Ledger);
 
 std::string write_pickle(std::span<const OutPickled>, std::span<const Value::Entry> attributes);

@@ -120,7 +120,7 @@ class Planner {
     const core::Foreseen foreseen = core::foresee_payloads(out_, out_.head.size());
     const std::string tail = manifest_->tail(foreseen.stored);
     out_.size = std::max<std::uint64_t>(foreseen.end, out_.head.size()) + tail.size();
-    // Upper bounds of compressed parts may need less padding to a multiple of 64 KiB than the actual sizes do.
+    // The actual sizes of compressed parts may need more padding to a multiple of 64 KiB than their upper bounds do.
     if (!out_.size_exact) out_.size += kPlacement;
     if (tail.size() > kMaxManifest)
       ledger_.block(LossKind::shape, "the manifest", std::to_string(tail.size()) + " bytes", "at most 1 GiB");
