@@ -25,7 +25,7 @@ bool has_checksum(const Model& model) {
                              [](const Checksum& each) { return each.name == "file" || each.name == "payload"; });
 }
 
-// The offset from which on the source is zeros, as far as that can be told cheaply.
+// The offset after which the source is all zeros, as far as a cheap check shows.
 std::uint64_t zeros_from(const Source& source) {
   const std::uint64_t end = std::min(source.written_end(), source.size());
   std::vector<std::byte> tail(base::to_size(std::min(end, kMostRead)));
@@ -34,7 +34,7 @@ std::uint64_t zeros_from(const Source& source) {
   return end - static_cast<std::uint64_t>(last - tail.rbegin());
 }
 
-// Whether a digest covers the part: its own, or that of the bytes in which it lies among other parts of the tensor.
+// Whether a digest covers the part: its own, or the digest of a blob that it shares with other parts of the tensor.
 bool has_digest(const Tensor& tensor, const Part& part) {
   if (!part.digest().empty()) return true;
   const Part main = tensor.main();
@@ -76,14 +76,14 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
   if (has_checksum(model)) return;
   struct Seen {
     std::uint64_t begin = 0;    // of the zeros
-    std::uint64_t tensors = 0;  // that are zeros
+    std::uint64_t tensors = 0;  // tensors that are all zeros
     std::uint32_t first = 0;    // of these, the one with the lowest offset
     std::uint64_t offset = 0;   // of its bytes
   };
   std::vector<Seen> seen;
   for (const auto& source : model.sources()) seen.push_back({.begin = source->size() == 0 ? 0 : zeros_from(*source)});
   for (std::uint32_t i = 0; i < model.size(); ++i) {
-    // All bytes of the tensor must be zeros of one file, and no digest may vouch for them.
+    // All bytes of the tensor must be zeros in one file, and no digest may cover them.
     const Tensor tensor = model[i];
     std::optional<Extent> lowest;
     bool zeros = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads both ends of the file once, then asks each format in turn.
+// Reads both ends of the file once, then tries each format in turn.
 #include "registry/detect.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The file's two ends, and views of them. Of a zip archive also its directory, which its kind follows from.
+// The file's two ends, and views of them. For a zip archive also its directory, which shows its kind.
 struct Ends {
   std::vector<std::byte> head, tail;
   std::string extension;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects the format of a place. Owns the order of the evidence: first the content as a known format, then the content
-// as another known kind of file, then the extension. foreign.cc knows the other kinds.
+// Detects the format of a place. Decides by this order: the content of a known format, then the content of another
+// known kind of file, then the extension.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -17,13 +17,12 @@ struct Detected {
   std::optional<Finding> finding{};
 };
 
-// `asked` names the format to read the place as; empty: detect it. Throws Error{misuse} when no readable format has
-// that name, when a folder holds no model, and when a folder is asked for as a single-file format or the reverse;
-// Error{io}.
+// `asked` is the format to read the place as; empty: detect it. Throws Error{misuse} if no readable format has that
+// name, if a folder holds no model, or if a folder is to be read as a single-file format or the reverse; Error{io}.
 Detected detect(const Place&, std::string_view asked);
-// Detects one file of several. Its name does not count.
+// Detects one of several files, ignoring its name.
 Detected detect(const Source&);
-// The format that the content of a file shows; null: none, whatever its name says.
+// The format of a file by its content alone; null: none.
 const core::Format* format_of_content(const Source&);
 
 // Recognizes common files that are not tensor files (archives, Git LFS pointers, HTML pages) and reports which kind it

@@ -63,7 +63,7 @@ class Places {
       out += static_cast<std::int64_t>(element % shape_[i]) * strides_[i];
     return static_cast<std::uint64_t>(out);
   }
-  // The first one, if several elements are there. nullopt: none is, or the strides overlap or are reversed.
+  // The first one, if several elements are at this place. nullopt: none, or the strides overlap or are reversed.
   std::optional<std::uint64_t> element(std::uint64_t at) const {
     if (strides_.empty()) return at;
     std::vector<std::uint64_t> index(shape_.size());
@@ -87,7 +87,7 @@ class Places {
   std::vector<std::size_t> by_stride_;
 };
 
-// An element as the shortest text that reads back the same in its type, or in the one that it is widened to.
+// An element as the shortest text that reads back as the same value, in its type or in the type that it is widened to.
 std::string element_text(DType dtype, std::span<const std::byte> bytes) {
   DType as = dtype;
   switch (info(dtype).kind) {
@@ -108,7 +108,7 @@ std::string element_text(DType dtype, std::span<const std::byte> bytes) {
   return text.size() < 2 ? text : text.substr(1, text.size() - 2);  // without the brackets of a list
 }
 
-// Bits that stand for no number by themselves: "code 0x40", the highest digits first.
+// Bits that are not a number by themselves: "code 0x40", the highest digits first.
 std::string code_text(std::span<const std::byte> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out = "code 0x";
@@ -160,7 +160,7 @@ class Blocks {
     }
     return low;
   }
-  // The first one behind i that needs other bytes.
+  // The first run after i that needs other bytes.
   std::uint64_t after(std::uint64_t i) const noexcept {
     const std::uint64_t offset = range(i).offset;
     std::uint64_t low = i + 1, high = count();
@@ -197,7 +197,7 @@ class Payload {
     index_ = part.shape();
     codes_ = core::is_codes(tensor);
     if (const auto blocks = cut ? std::nullopt : Blocks::of(tensor, part)) {
-      // Codes that are stored one by one are in the order of the tensor's elements.
+      // Codes that are stored individually are in the order of the tensor's elements.
       if (blocks->step() == 1 && part == tensor.main() && part.count() == blocks->count()) index_ = tensor.shape();
       tell_blocks(tensor, *blocks, extent.offset, first, until);
       if (tensor.block_type()->block_bytes != 0) return;  // a part of bytes, which are not elements
@@ -251,8 +251,8 @@ class Payload {
         tell_element(part, *found, at + i * width, width);
   }
 
-  // Elements between those of other parts. The few rows that a short range touches are found from the places of all, of
-  // which there are few if there is more than one.
+  // Elements interleaved with those of other parts. Finds the few rows that a short range touches by checking the
+  // places of all rows; parts with more than one row have few.
   void tell_cut(const Part& part, const core::Cut& cut, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
     const std::uint64_t width = info(part.dtype()).bits / 8;
     if (width == 0 || cut.step == 0 || !part.strides().empty()) return;
@@ -273,7 +273,7 @@ class Payload {
     if (!spans_.asks(at, at + width)) return;
     std::byte bytes[16];
     const auto out = std::span(bytes).first(static_cast<std::size_t>(width));
-    // These bytes alone: a strided part would read rows, and many tensors may have this byte.
+    // Read only these bytes: reading a strided part would read rows, and many tensors may share this byte.
     core::source_of(part).read_at(at, out);
     if (part.order() == Order::big || swapped) base::swap_units(out, info(part.dtype()).swap_bytes);
     spans_.add(Span::Kind::element, at, at + width, index_text(element, index_),
@@ -295,7 +295,7 @@ class Payload {
   core::Spans& spans_;
   const std::uint64_t begin_, end_;
   Shape index_{};       // by which elements of the current part are named
-  bool codes_ = false;  // of the tensor that is told about: its elements are no numbers
+  bool codes_ = false;  // the elements of the reported tensor are codes, not numbers
 };
 
 bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {

@@ -57,7 +57,7 @@ bool is_html(std::string_view head) {
          starts_with_ignoring_case(head, "<head");
 }
 
-// What servers send in place of a file, as its whole text.
+// Whether the text is an error message that a server sent instead of the file.
 bool is_error_text(std::string_view head, std::uint64_t size) {
   constexpr std::uint64_t kLongest = 1024;  // such texts are a line
   constexpr std::string_view kBeginnings[] = {"entry not found",
@@ -135,7 +135,7 @@ Finding unknown(const core::Glance& glance) {
   const auto printable = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\r' || c == '\t';
   };
-  // Text may end in a character that the end of the glance cut in two.
+  // Ignore a last character that the end of the excerpt cuts in two.
   const std::size_t bad = base::find_invalid_utf8(head);
   const bool text = (bad == std::string_view::npos || bad + 4 > head.size()) && std::ranges::all_of(head, printable);
   return core::Findings::make(text ? rules::kFileText : rules::kFileUnknown, {.offset = 0});

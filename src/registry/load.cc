@@ -36,8 +36,8 @@ codecs::ChecksumForm checksum_form_of(std::string_view name) {
   base::misuse("checksum-form", "there is no checksum form '" + std::string(name) + "'; the forms are " + known);
 }
 
-// A change in place (edit.h) that was killed may have left old and new bytes mixed. Whether the journal is this user's
-// is not looked at: only recovering needs the key.
+// A killed change in place (edit.h) may have left old and new bytes mixed. Does not check whose journal it is: only
+// recovering needs the key.
 void report_unfinished_edit(const Source& file, core::Findings& findings) {
   const std::string journal = io::left_edit_journal(std::string(file.name()));
   if (journal.empty()) return;
@@ -50,7 +50,7 @@ void report_unfinished_edit(const Source& file, core::Findings& findings) {
   findings.report(std::move(found));
 }
 
-// A run that publishes several files of a folder, or was killed, leaves it between old and new.
+// A folder is in between old and new while a run publishes several files, or after such a run was killed.
 void report_left_journals(const Place& place, core::Findings& findings) {
   if (place.kind() != Place::Kind::folder) return;
   for (const std::string& name : place.list()) {
@@ -65,7 +65,7 @@ void report_left_journals(const Place& place, core::Findings& findings) {
   }
 }
 
-// Runs the walker of one file. Where the caller has a progress hook, reads ask it whether to stop.
+// Runs the walker of one file. If the caller has a progress hook, reads call it.
 void read_file(const core::Format& format, const Source& source, const Context& context, core::Findings& findings,
                core::Draft& draft) {
   report_unfinished_edit(source, findings);
@@ -80,7 +80,7 @@ void read_file(const core::Format& format, const Source& source, const Context& 
   format.read(core::AskingSource(source, asked), asked, findings, draft);
 }
 
-// Loads one file of several as a model of its own.
+// Loads one of several files as a model of its own.
 core::Member load_member(const std::shared_ptr<const Source>& source, std::string_view format, const Context& context,
                          core::Findings& findings) {
   Detected detected = detect(*source);

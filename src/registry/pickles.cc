@@ -35,13 +35,13 @@ std::string head_of(const Source& source, std::size_t most) {
   return head;
 }
 
-// Not what is wrong with one of its tensors: those are not the folder's.
+// Excludes errors of its tensors, which are not tensors of the folder's model.
 bool is_about_pickles(const Finding& finding) {
   return base::is_doubt(finding.rule) || finding.rule.ends_with("/dangerous-global") ||
          finding.rule.ends_with("/pickle") || (finding.severity == Severity::error && !finding.has_tensor);
 }
 
-// Whether it is packed in a way that can be looked into, or has the name of a pickle that is packed in another way.
+// Whether it is packed and can be unpacked here, or has the name of a pickle that is packed in another way.
 bool may_be_packed_pickle(const Source& source) {
   const core::Packing packing = core::packing_of(head_of(source, core::kPackingHead));
   if (packing.name.empty() || packing.name == core::kBase64) return false;
@@ -51,7 +51,7 @@ bool may_be_packed_pickle(const Source& source) {
   return packing.readable || core::may_be_pickle(name, {});
 }
 
-// Reports what is about pickles. A full report may have left out such a finding, so its first error counts whatever it
+// Reports the findings about pickles. A full report may have dropped one, so then reports its first error, whatever it
 // is.
 void tell(const Report& report, core::Findings& findings) {
   for (const Finding& each : report.findings())
@@ -59,7 +59,7 @@ void tell(const Report& report, core::Findings& findings) {
   if (report.full() && !report.valid()) findings.report(*report.first_error());
 }
 
-// Of a file of no format: whether it is a pickle of the protocols without a number, by what it does.
+// For a file of no known format: whether it acts as a pickle of the protocols that state no number.
 bool acts_as_pickle(const Source& source, const Context& context) {
   const auto pickle = wire::Pickle::read(core::input_of(source, 0, source.size()), 0, context.limits.memory);
   const bool named = core::may_be_pickle(source.name(), {}) &&
@@ -72,7 +72,7 @@ bool acts_as_pickle(const Source& source, const Context& context) {
 void judge(const std::shared_ptr<const Source>& source, const Context& context, core::Findings& findings) {
   const std::string head = head_of(*source, core::kZipMember.size());
   if (head.empty()) return;
-  // numpy.load takes what begins like an empty archive for an archive, too.
+  // numpy.load also takes a file that begins like an empty archive for an archive.
   const core::Format* const format = head == core::kZipEmpty ? &numpy::kNpz : format_of_content(*source);
   const bool torch = format == &pytorch::kFormat, numpy = format == &numpy::kNpy || format == &numpy::kNpz;
   Report structure, content;
@@ -105,7 +105,7 @@ void judge_pickles(const Place& place, const Model& model, const Context& contex
     try {
       source = place.open(name);
     } catch (const Error&) {
-      continue;  // no file, or one that nobody here can read
+      continue;  // not a regular file, or not readable by this user
     }
     if (!source || std::ranges::binary_search(judged, source->name())) continue;
     core::Findings to = findings.in(*source);

@@ -41,7 +41,7 @@ std::span<const core::Format* const> formats() noexcept {
       &safetensors::kFormat, &gguf::kFormat,    &ztensor1::kFormat,   &ztensor2::kFormat,    &ztensor0::kFormat,
       &stb::kFormat,         &embd::kFormat,    &slm_format::kFormat, &slm_adapter::kFormat, &numpy::kNpy,
       &numpy::kNpz,          &pytorch::kFormat, &hdf5::kHdf5,         &hdf5::kKeras,
-      &onnx::kFormat,  // has no magic number, and neither has the next: they are tried after those that do
+      &onnx::kFormat,  // this one and the next have no magic number, so they are tried last
       &llama2c::kFormat,     &kHuggingFace,
   };
   return kFormats;

@@ -16,7 +16,7 @@
 namespace weighbridge {
 namespace {
 
-// The largest Share::of: what divides the payload takes memory for each share.
+// The largest Share::of: dividing the payload takes memory for each share.
 constexpr std::uint32_t kMostShares = 4096;
 
 void require(const Share& share) {

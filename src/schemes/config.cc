@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 5> kParts{"text_config", "llm_config", "l
 bool is_one_of(std::string_view key, const auto& keys) { return std::ranges::find(keys, key) != keys.end(); }
 std::string_view last_of(std::string_view key) { return key.substr(key.find_last_of('.') + 1); }
 
-// Bits and group size of the weights, wherever a library writes them; not those of activations. False: an object
-// without members, or malformed.
+// Finds bits and group size of the weights, wherever a library writes them; ignores those of activations. False: an
+// object without members, or malformed.
 bool read_numbers(wire::JsonReader& in, Config& out, int depth) {
   if (!in.enter_object()) return false;
   std::string scratch;
@@ -55,7 +55,7 @@ bool read_numbers(wire::JsonReader& in, Config& out, int depth) {
   return any && in.ok();
 }
 
-// The members of a config that quantizes: false for {} and null.
+// Reads the members of a config. False for {} and null, which quantize nothing.
 void read_one(wire::JsonReader& in, bool mlx, Config& out) {
   if (in.peek() != wire::JsonKind::object) {
     in.skip_value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tries the forms of the table on each tensor that can be codes. Companions are near their codes in the order of names,
-// so they are looked for from there.
+// so the search starts there.
 #include "schemes/recognize.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace weighbridge::schemes {
 namespace {
 
 constexpr std::size_t kMostCompanions = 24;          // tensors that complete one; no form in table.cc has as many
-constexpr std::uint32_t kNear = 64;                  // neighbors that are looked at for a scale of another name
+constexpr std::uint32_t kNear = 64;                  // neighbors that are checked for a scale with another name
 constexpr std::uint64_t kMostActivations = 1 << 20;  // numbers of a scale of activations
 constexpr std::size_t kLongestMethod = 64;           // bytes of a name that a file gives
 constexpr std::string_view kMarker = "scaled_fp8";   // ComfyUI: all FP8 weights of the file have scales
@@ -23,7 +23,7 @@ constexpr std::string_view kWeight = ".weight", kScaleWord = "scale";
 std::uint64_t count_of(const Entry& entry) { return base::element_count(entry.shape).value_or(UINT64_MAX); }
 std::uint64_t last_of(const Entry& entry) { return entry.shape.empty() ? 1 : entry.shape.back(); }
 
-// n * times / by; 0 if that is no number of 64 bits.
+// n * times / by; 0 if the product does not fit 64 bits.
 std::uint64_t scaled(std::uint64_t n, std::uint64_t times, std::uint64_t by) {
   const auto product = base::checked_mul(n, times);
   return product && by > 0 ? *product / by : 0;
@@ -65,7 +65,7 @@ class Recognizer {
  private:
   static constexpr std::uint32_t kFree = UINT32_MAX;
 
-  // The position of the first name that is not below this one, looked for from `near`.
+  // The position of the first name that is not below this one; the search starts at `near`.
   std::uint32_t lower(std::string_view name, std::uint32_t near) const {
     std::uint32_t low = near, high = near, step = 1;  // the result is within them, once the loops are done
     if (name <= in_.at(near).name) {
@@ -151,7 +151,7 @@ class Recognizer {
     return true;
   }
 
-  // Scales of what goes into and comes out of a quantized layer belong to its scheme.
+  // Scales of a quantized layer's inputs and outputs belong to its scheme.
   void take_activations(std::uint32_t p, std::string_view name, std::string_view stem, std::uint32_t scheme) {
     const bool own = !stem.ends_with(kWeight);
     const std::string_view module =
@@ -176,7 +176,7 @@ class Recognizer {
     return count_of(companion) <= std::max<std::uint64_t>(most, 256);
   }
 
-  // GPTQ's and AWQ's tensors have the same names, and BitNet's are those of bytes; a config knows which they are.
+  // GPTQ's and AWQ's tensors have the same names, and BitNet's look like bytes; only a config distinguishes them.
   std::string_view scheme_of(const Form& form, DType dtype) const {
     const bool group = form.scheme == "gptq" || form.scheme == "awq";
     const bool bytes = form.scheme == "int8" && dtype == DType::u8;
@@ -200,7 +200,7 @@ class Recognizer {
     return static_cast<std::uint32_t>(out_.schemes.size() - 1);
   }
 
-  // Codes count more than a companion: the codes of one layer are never the scales of another.
+  // A tensor that can be codes is not a companion: codes of one layer are never scales of another.
   void put(const Found& found) {
     if (mark_[found.position] == kFree) {
       mark_[found.position] = static_cast<std::uint32_t>(out_.tensors.size());
@@ -267,7 +267,7 @@ class Recognizer {
     return 4;
   }
 
-  // A scale of a name that the table does not have, of FP8 and int8 weights.
+  // Finds a scale of FP8 or int8 weights whose name is not in the table.
   void look_for_scale(std::uint32_t p, const Entry& codes) {
     const auto is_scale = [&](const Entry& entry, std::string_view rest) {
       if (!entry.plain || !holds(kReal | type(DType::f8_e8m0), entry.dtype) || count_of(entry) > count_of(codes))
@@ -312,15 +312,15 @@ class Recognizer {
     if (scheme) put({.position = marker_, .scheme = *scheme, .codes = false});
   }
 
-  // A name that some form has for codes.
+  // Whether some form uses this name for codes.
   static bool is_named_as_codes(std::string_view name) {
     return std::ranges::any_of(all_forms(),
                                [&](const Form& form) { return !form.end.empty() && name.ends_with(form.end); });
   }
 
-  // What the config quantizes and no form explains. Of a method that the table knows, tensors that are named like its
-  // codes or are FP8. Of any other, all tensors that can be codes, and what is beside them; where there are none, every
-  // matrix.
+  // Marks tensors that the config quantizes but no form explains. For a method in the table, these are tensors that are
+  // named like its codes or are FP8. For any other method, all tensors that can be codes, and those beside them; if
+  // there are none, every matrix.
   void take_stated() {
     std::vector<std::uint32_t> taken;
     const auto take = [&](auto may) {
@@ -360,7 +360,7 @@ class Recognizer {
     return "other";
   }
 
-  // The tensors of the module of codes, which may complete them; a bias does not.
+  // The other tensors in the module of the codes, which may complete them; a bias does not.
   void take_beside(std::uint32_t p, std::uint32_t scheme) {
     const std::string_view name = in_.at(p).name;
     const std::size_t dot = name.find_last_of('.');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors of a model are codes that other tensors, or the config, complete. Looks at names, dtypes and shapes
-// only. config.cc reads the config.
+// Finds the tensors of a model that are codes, and the tensors that complete them. Looks only at names, dtypes and
+// shapes, and the config.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,7 +37,7 @@ struct Found {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   std::uint32_t position = 0;        // in the listing
   std::uint32_t scheme = 0;          // in Recognized::schemes
-  bool codes = false;                // else it completes codes
+  bool codes = false;                // false: it completes codes
   std::uint64_t parameters = 0;      // the numbers that the codes stand for; an estimate if a tensor says the shape
   std::uint32_t says_shape = kNone;  // the position of that tensor
 };

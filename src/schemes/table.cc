@@ -38,17 +38,17 @@ constexpr Scheme kSchemes[] = {
     {"bitnet", "BitNet", " bitnet "},
     {"higgs", "HIGGS", " higgs "},
     {"quip", "QuIP#", " quip "},
-    // What only a config names: its name is that of the method.
+    // A scheme that only a config shows: it is named after the method.
     {"other", "quantized weights", ""},
 };
 
-// Methods whose tensors are all among the forms below. Those of other methods are codes where nothing else is known.
+// Methods whose tensors all have one of the forms below. For other methods, unknown tensors count as codes.
 constexpr std::string_view kKnownMethods =
     " fp8 fbgemm_fp8 finegrained_fp8 compressed-tensors compressed_tensors modelopt modelopt_fp4 mxfp4 mxfp8 nvfp4 "
     "gptq "
     "awq bitsandbytes bitsandbytes_4bit bitsandbytes_8bit hqq mlx metal quanto eetq ";
 
-// Scales of activations, of caches, of what a model computes. " k_scale " and so on.
+// Scales of activations, caches and other computed values, not of weights. " k_scale " and so on.
 constexpr std::string_view kOtherScales =
     " input_scale scale_input input_global_scale k_scale v_scale q_scale kv_scale prob_scale output_scale "
     "output_global_scale activation_scale act_scale logit_scale layer_scale layerscale scale_shift_table attn_scale "
@@ -130,13 +130,13 @@ constexpr Companion kNvfp4[] = {{"_scale", kF8}, {"_scale_2", kReal, Need::also}
 constexpr Companion kMxfp8[] = {{"_scale", kExponents, Need::any}, {"_scale_inv", kExponents, Need::any}};
 constexpr Companion kMxfp8Module[] = {{".scale", kExponents}};
 constexpr Companion kInt4[] = {{"_scale", kReal}};
-// Of a tensor NAME: NAME_scale and the like.
+// Companions of a tensor NAME: NAME_scale and the like.
 constexpr Companion kOwnScale[] = {{"_scale", kScale, Need::any},     {"_scale_inv", kScale, Need::any},
                                    {"_scales", kScale, Need::any},    {"_scale_2", kReal, Need::any},
                                    {"._scale", kScale, Need::any},    {".scale", kScale, Need::any},
                                    {".scale_inv", kScale, Need::any}, {"_qscale", kScale, Need::any},
                                    {"_zero_point", kAny, Need::also}, {"_zeros", kAny, Need::also}};
-// Of a module's NAME.weight: NAME.scale_weight and the like.
+// Companions of a module's NAME.weight: NAME.scale_weight and the like.
 constexpr Companion kModuleScale[] = {{".scale_weight", kScale, Need::any},  {".scale", kScale, Need::any},
                                       {".scales", kScale, Need::any},        {".scale_inv", kScale, Need::any},
                                       {".weights_scale", kScale, Need::any}, {".comfy_quant", kAny, Need::any},
@@ -159,7 +159,7 @@ bool fits_groups_of_32(const Entry& codes, With with) {
       return true;
   return false;
 }
-// The rows of `qweight` are those of `scales` in AWQ's forms for vectors; its columns are in GPTQ's.
+// `qweight` has the rows of `scales` in AWQ's forms for vectors, and its columns in GPTQ's.
 bool fits_gptq(const Entry& codes, With with) {
   return is_matrix(&codes) && is_matrix(with[0]) && codes.shape[0] != with[0]->shape[0] &&
          codes.shape[1] == with[0]->shape[1];

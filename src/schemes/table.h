@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schemes by which several stored tensors make one: codes, and the scales, zeros and maps that complete them. One
-// table for all: what a scheme is called, which words of a config name it, which names and dtypes of tensors show it,
-// and how many numbers the codes stand for. What reads the table is in recognize.h.
+// Quantization schemes that store one weight as several tensors: codes, and the scales, zeros and maps that complete
+// them. One table states each scheme's name, the words for it in a config, the names and dtypes of its tensors, and how
+// many numbers the codes stand for. recognize.h has the code that reads the table.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,7 +25,7 @@ inline constexpr Types kWords = type(DType::i32) | type(DType::u32);
 inline constexpr Types kHalfWords = type(DType::i16) | type(DType::u16);
 inline constexpr Types kNarrow = type(DType::f4) | type(DType::f6_e2m3) | type(DType::f6_e3m2) | type(DType::i4) |
                                  type(DType::u4) | type(DType::i2) | type(DType::u2);
-// Elements that can be codes of some scheme. A model without any has none, unless its config names one.
+// Dtypes that codes of some scheme can have. A model without such tensors has no scheme, unless its config names one.
 inline constexpr Types kCodes = kF8 | kBytes | kWords | kHalfWords | kNarrow;
 inline constexpr Types kAny = ~Types{0};
 
@@ -37,11 +37,11 @@ struct Entry {
   bool plain = false;  // dense, of a known dtype and shape: only such tensors are parts of a scheme
 };
 
-// What a companion is to the codes.
+// How a form needs a companion.
 enum class Need : std::uint8_t {
-  all,   // there is no form without it
-  any,   // one of those marked so must be there
-  also,  // part of the form if it is there
+  all,   // required
+  any,   // at least one of those marked so is required
+  also,  // optional
 };
 
 struct Companion {
@@ -52,11 +52,11 @@ struct Companion {
 
 // How many numbers the codes stand for.
 enum class Count : std::uint8_t {
-  elements,       // one for each element
+  elements,       // one number for each element
   nibbles,        // 4 bits each
   sixths,         // 6 bits each
   flat_states,    // 4 bits each, or what the text with the state says
-  shape,          // the companion `shape` says
+  shape,          // stated by the companion `shape`
   codebooks,      // AQLM: those of an entry of each codebook
   tiles,          // EXL3: the last dimension holds 16 x 16
   permuted,       // EXL2: a row for each element of the companion `.q_invperm`
@@ -88,7 +88,7 @@ std::span<const Scheme> all_schemes() noexcept;
 const Scheme& scheme(std::string_view id) noexcept;  // one of the table
 // In the order in which they are tried: the first that fits is the form.
 std::span<const Form> all_forms() noexcept;
-// Whether tensors decide for the method: the forms above are all that it writes.
+// Whether the forms above are all that the method writes, so that tensors without a form are not codes.
 bool is_known_method(std::string_view method) noexcept;
 // Names of scales that are not those of a weight.
 bool is_other_scale(std::string_view last) noexcept;

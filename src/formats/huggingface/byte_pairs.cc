@@ -21,8 +21,9 @@ using core::excerpt, core::quoted;
 using wire::JsonKind, wire::JsonReader, wire::JsonString;
 using Merge = Tokenizer::Merge;
 
-constexpr std::size_t kMostBeyond = 8, kLongestFound = 256;  // bytes of a token that texts are searched for
-constexpr std::uint32_t kFirstByte = 3;                      // reading M14
+constexpr std::size_t kMostBeyond = 8,
+                      kLongestFound = 256;  // differences that are listed; bytes of a token that texts are searched for
+constexpr std::uint32_t kFirstByte = 3;     // reading M14
 
 struct Token {
   std::uint32_t id = 0;
@@ -110,7 +111,7 @@ class Maker {
       }
       if (entries[i].id >= declared_.vocab_size.value_or(UINT32_MAX)) {
         beyond("it has tokens that config.json has no rows for");
-        break;  // the ids that follow are larger still
+        break;  // the ids after it are larger still
       }
       tokens_.push_back({.id = static_cast<std::uint32_t>(entries[i].id), .text = std::string(text), .bytes = {}});
       add_flags(tokens_.back(), entries[i], i >= own);
@@ -149,11 +150,11 @@ class Maker {
       const Token* const right = find(second);
       const Token* const sum = find(first + second);
       if (left == nullptr || right == nullptr || sum == nullptr) {
-        if (continues_) continue;  // merges cannot express such a model anyway
+        if (continues_) continue;  // merges cannot express such a model at all
         return fail(rules::kMerges, at, "three tokens of the vocabulary",
                     quoted(excerpt(first)) + " and " + quoted(excerpt(second)));
       }
-      if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // never follows another token
+      if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // cannot follow another token
       merges_.push_back({left->id, right->id, sum->id, rank});
       if (over_memory(reading_, merges_.size(), file_.file)) return false;
     }
@@ -251,7 +252,7 @@ class Maker {
     return at != tokens_.end() && at->id == id ? &*at : nullptr;
   }
 
-  // What the tokenizers here do besides merges.
+  // Settles the rules other than merges, which our tokenizers apply too.
   void add_rules() {
     rules_.byte_level = by_bytes();
     rules_.words = pipeline_.words;
@@ -326,8 +327,8 @@ class Maker {
     if (continues_) beyond("it marks the parts of words");
   }
 
-  // Hugging Face finds added tokens in texts. A special token in a text is meant to stay text here. Any other is found
-  // in the texts of a byte-level tokenizer, and is a difference elsewhere.
+  // Hugging Face finds added tokens in texts. Ours does not encode a text to a special token, on purpose. Other added
+  // tokens are found by byte-level tokenizers, and count as a difference for the rest.
   void judge_added() {
     if (by_bytes()) return add_found();
     std::size_t others = 0;
@@ -406,7 +407,7 @@ class Maker {
     t.vocab_size = static_cast<std::uint32_t>(declared_.vocab_size.value_or(ids));
     bool in_order = true;
     for (const Token& token : tokens_) {
-      if (token.bytes.empty()) continue;  // no text encodes to it
+      if (token.bytes.empty()) continue;  // encoding never produces it
       in_order = in_order && token.id == t.tokens.size();
       t.tokens.push_back(token.bytes);
       t.ids.push_back(token.id);

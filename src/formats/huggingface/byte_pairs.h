@@ -13,7 +13,7 @@
 
 namespace weighbridge::huggingface {
 
-// What config.json states about the vocabulary.
+// Facts about the vocabulary in config.json.
 struct Declared {
   std::optional<std::uint64_t> vocab_size, bos, eos, pad;
   std::vector<std::uint64_t> ends;  // of generated texts, by config.json and generation_config.json
@@ -22,7 +22,7 @@ struct Declared {
 struct BytePairs {
   Tokenizer tokenizer;
   core::TokenizerRules rules;  // what the tokenizer does besides its merges
-  std::string unheld;          // what neither can express, as clauses joined by "; "; empty if nothing
+  std::string unheld;          // clauses about what neither can express, joined by "; "; or empty
 };
 
 // `model` is the "model" of `file`, whose type is BPE; `config` is tokenizer_config.json. nullopt if the tokenizer is

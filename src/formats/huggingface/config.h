@@ -57,8 +57,7 @@ std::vector<std::uint64_t> ids_of(std::string_view json);
 
 struct Config {
   bool bert = false, llama = false, word_table = false;
-  std::string
-      under{};  // what the names of weights and tokenizer begin with: the folder of a StaticEmbedding, and a slash
+  std::string under{};  // prefix of the files of weights and tokenizer: the folder of a StaticEmbedding, and a slash
   std::optional<std::uint64_t> vocab_size, hidden_size, positions;
   std::optional<std::uint64_t> bos, eos, pad;  // ids of a Llama's special tokens
   std::vector<std::uint64_t> ends{};           // all of eos_token_id

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and judges the files beside the weights.
+// Lists the files beside the weights, and decides which are copied.
 #include "formats/huggingface/folder_files.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool ends_in_one_of(std::string_view name, std::span<const std::string_view> ext
   return std::ranges::find(extensions, lower) != extensions.end();
 }
 
-// Weights of a module, which are a part of the model, and not among its tensors.
+// Weights of a module, which belong to the model without being among its tensors.
 bool is_module_weights(std::string_view name) {
   const std::size_t slash = name.find('/');
   return slash != name.npos && std::ranges::find(kModuleWeights, name.substr(slash + 1)) != std::end(kModuleWeights);
@@ -39,7 +39,7 @@ bool is_module_weights(std::string_view name) {
 
 bool is_folder(std::string_view name) noexcept { return name.ends_with('/'); }
 
-// Why a file is not copied whatever is in it; empty if it may be.
+// Why a file is not copied, whatever its content; empty if it may be copied.
 std::string_view reason_against(std::string_view name) {
   static constexpr std::array<std::string_view, 17> kOtherWeights = {
       "bin", "pt",      "pth", "ckpt", "pkl", "pickle", "safetensors", "gguf", "onnx",
@@ -83,7 +83,7 @@ std::vector<core::FolderFile> list_folder_files(const Place& place, const Limits
     try {
       if (place.open(name) == nullptr) return;
     } catch (const Error&) {
-      // It is there: take_over() says what is wrong with it.
+      // It exists; take_over() reports what is wrong with it.
     }
     add(std::move(name));
   };
@@ -115,7 +115,7 @@ std::vector<core::FolderFile> list_folder_files(const Place& place, const Limits
   return out;
 }
 
-// The package takes model_max_length, and then the number of positions, if its own file has no length.
+// If its own file has no length, the package uses model_max_length, else the number of positions.
 void complete(SettingsFiles& files, const TokenizerFiles& tokenizer, const Config& config) {
   if (!files.settings.max_seq_length && config.bert) {
     if (tokenizer.model_max_length)

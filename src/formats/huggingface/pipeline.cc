@@ -98,7 +98,7 @@ class PipelineReader {
                            : "its pre-tokenizer " + core::excerpt(type) + " splits texts first";
   }
 
-  // The expression whose matches, and what is between them, become words of their own.
+  // The expression that divides a text: its matches, and the text between them, become words.
   std::optional<std::string> division(const std::string& type, const JsonObject& step) {
     if (type == "Digits") return std::string(step.boolean("individual_digits").value_or(false) ? kDigit : kDigits);
     if (type != "Split" || step.text("behavior") != "Isolated" || step.boolean("invert").value_or(false))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BPE tokenizer.json does to a text before its merges: normalizer and pre-tokenizer. Decides which steps a
-// vocabulary with merges can reproduce (readings M11, M14), and describes those that it cannot.
+// The normalizer and pre-tokenizer of a BPE tokenizer.json, which run before the merges. Decides which steps a
+// vocabulary with merges can reproduce (readings M11, M14), and describes the others.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second look at files of a folder whose faults the walk reports.
+// For reading files of a folder again without reporting errors, which the walk reports.
 #pragma once
 #include <memory>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace weighbridge::huggingface {
 
-// A reading whose findings nobody sees.
+// A Reading that discards its findings.
 class Quiet {
  public:
   Quiet(std::shared_ptr<const Place> place, const Limits& limits)

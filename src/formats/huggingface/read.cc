@@ -97,10 +97,10 @@ class Loader {
     if (opening_.place.open(under + std::string(kWeights))) config_.under = under;
   }
 
-  // What the settings leave to the tokenizer's files.
+  // Settings that come from the tokenizer's files.
   void complete_settings() { complete(beside_, files_, config_); }
 
-  // The files beside the weights of which the model has all that they say.
+  // The files beside the weights whose content is fully represented in the model.
   std::vector<std::string_view> held_files() const {
     std::vector<std::string_view> out;
     if (config_.bert)
@@ -179,7 +179,7 @@ class Loader {
     add_metadata(std::move(metadata));
   }
 
-  // What another container said of the folder that its weights came from stays true.
+  // Keeps the odd settings that the weights' metadata state about the folder that they came from.
   void take_judgement(std::vector<Value::Entry>& metadata) {
     const auto refused = taken(metadata, core::kSettingsRefused), unknown = taken(metadata, core::kSettingsUnknown);
     beside_.judged.add(refused.value_or(""), unknown.value_or(""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings, and the judge.
+// The table of settings, and checking settings by it.
 #include "formats/huggingface/setting_judge.h"
 
 #include <algorithm>

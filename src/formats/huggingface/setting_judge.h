@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges the settings of an encoder's folder by the table embedding_settings.def, and collects those that the program
-// does not follow or does not know. Leaves refusing to the runtimes (core/encoder_settings.h).
+// Checks the settings in an encoder's folder against the table embedding_settings.def, and collects those that this
+// library does not implement or does not know. Runtimes refuse them (core/odd_settings.h).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -28,7 +28,7 @@ class SettingJudge {
   // What becomes of a key that the table lacks.
   enum class Unknown : std::uint8_t { refused, warned };
 
-  // Every member of an object of `file`, by the rows of `table`.
+  // Checks every member of an object in `file` by the rows of `table`.
   void judge(std::string_view file, std::string_view table, const JsonObject&, Unknown);
   void judge(std::string_view file, std::string_view table, std::string_view key, std::string_view json, Unknown);
   void refuse(std::string_view file, std::string_view key, std::string_view json, std::string why = {});
@@ -46,7 +46,7 @@ class SettingJudge {
   std::vector<core::OddSetting> refused_, unknown_;
 };
 
-// The two attributes of a model, and what its attributes say that come from config.json ("hf.KEY").
+// The odd settings of a model: from the two attributes, and from attributes that come from config.json ("hf.KEY").
 SettingJudge judge_settings(const Model&);
 
 }  // namespace weighbridge::huggingface

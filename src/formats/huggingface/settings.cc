@@ -120,7 +120,7 @@ class SettingsReader {
         modules.push_back(*std::move(module));
     }
     if (!in.ok() || !in.finish()) return report_json(reading_, file, *file.text, in.error());
-    // A folder made by hand may have the file of a pooling that it does not list.
+    // A folder made by hand may contain the file of a pooling that modules.json does not list.
     const auto is_pooling = [](const JsonObject& module) {
       return module.text("type").value_or("").ends_with(".Pooling");
     };
@@ -161,7 +161,7 @@ class SettingsReader {
       if (!path_.empty()) refuse("the encoder is in a folder of its own");
       return;
     }
-    if (name == "Dropout") return;                          // of training
+    if (name == "Dropout") return;                          // only used in training
     if (name == "Normalize" && path_.empty()) path_ = ".";  // it needs no file
     if (name != "Normalize" && !core::is_plain_name(path_)) return refuse("it has no folder of its own");
     const bool token_stage = !pooled_ && !out_.word_table;
@@ -180,7 +180,7 @@ class SettingsReader {
     modules_.push_back(name == "LayerNorm" ? Module{.type = Type::layer_norm, .path = path_} : Module{});
   }
 
-  // The config.json of the module, judged by the rows of its class.
+  // Reads the module's config.json, and checks it by the rows of its class.
   std::optional<JsonObject> config_of(const std::string& name) {
     if (path_ == ".") return std::nullopt;
     auto object = read_object(reading_, path_ + "/config.json");
@@ -295,7 +295,7 @@ class SettingsReader {
     if (const Member* const member =
             member_of(*object, core::kDefaultPrompt, JsonKind::string, "the name of a prompt")) {
       const std::string name = unquote(member->raw);
-      const bool usual = name == "query" || name == "document";  // which every model has, if only empty
+      const bool usual = name == "query" || name == "document";  // every model has these, possibly empty
       if (!usual && std::ranges::none_of(prompts, [&](const auto& prompt) { return prompt.first == name; }))
         return invalid(*object, *member, "the name of a prompt");
       if (!out_.settings.prompts.empty()) out_.settings.default_prompt = name;

@@ -30,17 +30,17 @@ struct Settings {
   std::optional<std::uint64_t> truncate_dim;
   bool operator==(const Settings&) const = default;
 };
-// What the reader needs besides.
+// Further facts that the reader needs.
 struct SettingsFiles {
   Settings settings;
   std::optional<std::string> word_table;  // the folder of a StaticEmbedding: empty for the model's own
   bool lowers_first = false;              // texts are lowercased before the tokenizer sees them
   bool saved_by_package = false;          // there is a modules.json
-  bool prompts_held = false;              // the settings have all that config_sentence_transformers.json says
-  std::vector<std::string> held{};        // files of modules of which the settings have everything
+  bool prompts_held = false;              // the settings represent all of config_sentence_transformers.json
+  std::vector<std::string> held{};        // files of modules that the settings represent fully
   SettingJudge judged;
 };
-// `shows_layers`: config.json asks for the hidden states of all layers, which a WeightedLayerPooling needs.
+// `shows_layers`: config.json enables the hidden states of all layers, which a WeightedLayerPooling needs.
 SettingsFiles read_settings(Reading&, bool shows_layers);
 
 // The folders of the modules that modules.json lists, each once, if their names are plain. Leaves what is wrong with

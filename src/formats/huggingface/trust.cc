@@ -48,7 +48,7 @@ class Trust {
     try {
       return reading_.place.open(name);
     } catch (const Error&) {
-      return nullptr;  // no file that can be read; its name counts
+      return nullptr;  // not a readable file; its name is enough
     }
   }
 

@@ -71,7 +71,7 @@ class TokenizerReader {
   }
 
  private:
-  // Whether a key of tokenizer_config.json is one that a Tokenizer or an attribute holds, and that is written again.
+  // Whether a Tokenizer or an attribute holds this key of tokenizer_config.json, so that it is written again.
   static bool is_held(const Member& member) {
     const auto is_its_key = [&](const SpecialToken& token) { return member.key == token.key; };
     return member.key == "do_lower_case" || member.key == "strip_accents" || member.key == "tokenize_chinese_chars" ||
@@ -130,7 +130,7 @@ class TokenizerReader {
     return tokens_of_lines(*file.text);
   }
 
-  // What a table of word vectors cuts texts to (max_length of config.json); nullopt for another model.
+  // The length to which a table of word vectors cuts texts (max_length of config.json); nullopt for another model.
   std::optional<std::uint64_t> table_length() const {
     constexpr std::uint64_t kUsual = 512;
     if (!declared_.word_table) return std::nullopt;
@@ -202,8 +202,8 @@ class TokenizerReader {
                      kTokenizerJson);
   }
 
-  // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`.
-  // The text of a token, which is stated alone or with its flags; of null the empty one.
+  // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`. The text of a
+  // token, which is a string or an object with flags; empty for null.
   std::optional<std::string> text_of(const JsonObject& file, const Member& member) {
     if (member.kind == JsonKind::null) return std::string();
     if (member.kind == JsonKind::string) return unquote(member.raw);

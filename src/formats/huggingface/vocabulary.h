@@ -31,13 +31,13 @@ using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
   std::optional<bool> lower_case, strip_accents, space_chinese;
-  bool config_held = false;   // these have all that tokenizer_config.json says
-  std::string rules, unheld;  // what the tokenizer does besides, and for a Llama what is not even a rule
+  bool config_held = false;   // these represent all of tokenizer_config.json
+  std::string rules, unheld;  // core::TokenizerRules as text; for a Llama, clauses about what the rules cannot express
   std::optional<std::uint64_t> model_max_length{};  // of tokenizer_config.json: tokens of a text
   SettingJudge judged{};                            // settings of the tokenizer that the program does not follow
 };
-// Reports what is wrong, and for a BERT also a missing vocabulary or special token. A Llama's tokenizer must be a BPE,
-// any other one WordPiece.
+// Reports errors, and for a BERT also a missing vocabulary or special token. A Llama's tokenizer must be a BPE, any
+// other one WordPiece.
 TokenizerFiles read_tokenizer(Reading&, const Config&);
 
 // One token per line, with lines as Python reads them: \n, \r\n and \r end a line, and the last line may lack its end.

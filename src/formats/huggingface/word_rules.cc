@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the rules and settles them.
+// Reads the rules, and resolves contradictions between files.
 #include "formats/huggingface/word_rules.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ class WordRulesReader {
     for (const core::RefusedSetting& each : refused) refuse(each.key, each.value, each.why);
   }
 
-  // Nothing is as in a BERT; null is a step less.
+  // An absent step means BERT's step; null means no step.
   void read_steps() {
     std::vector<core::RefusedSetting> refused;
     if (const Member* const normalizer = file_.find("normalizer")) {
@@ -120,8 +120,8 @@ class WordRulesReader {
     take(refused);
   }
 
-  // In the reference, the id of an added token is the one that the model's vocabulary has for its text, else the next
-  // one. A file that says something else is read differently by different programs.
+  // In the reference implementation, an added token has the id of its text in the model's vocabulary, else the next
+  // free id. Programs differ in how they read a file that states another id.
   void read_added() {
     std::map<std::string, std::optional<std::uint64_t>, std::less<>> of_model;  // the model's id for each added text
     std::string scratch;
@@ -243,7 +243,7 @@ class Settler {
         judge_special(*each, each->raw);
   }
 
-  // A token that texts are searched for, but that is not in the list of those.
+  // A token that texts are searched for although it is not in the list of added tokens.
   void judge_special(const Member& of, std::string_view raw) {
     const auto text = token_text(reading_, config_->file, raw);
     if (text && text->empty()) return;
@@ -302,7 +302,7 @@ class Settler {
     }
   }
 
-  // What tokenizer_config.json states counts; transformers' value for nothing is `otherwise`.
+  // The value in tokenizer_config.json, or `otherwise`, which is the default of transformers.
   void flag(std::string_view key, std::optional<bool>& value, std::optional<bool> otherwise) {
     const Member* const said = member(key);
     std::optional<bool> stated;
@@ -342,7 +342,7 @@ class Settler {
     if (cls && sep && *out_.rules.frame == core::TextFrame{{*cls}, {*sep}}) out_.rules.frame.reset();
   }
 
-  // The special tokens are found in texts too, as transformers sees to it; tables of word vectors have only the list.
+  // Special tokens are found in texts too, as in transformers; tables of word vectors use only the list.
   void settle_added() {
     std::set<std::uint32_t> specials;
     for (const auto& [name, id] : tokenizer_.special) specials.insert(id);

@@ -201,7 +201,7 @@ class Planner {
     return options_.canonical ? core::canonical(std::move(tokenizer)) : tokenizer;
   }
 
-  // A file of the source's folder is written as it is if it says what the model says.
+  // Copies a file of the source's folder if it agrees with the model.
   void take_over_files() {
     out_.judges_folder_files = true;
     const auto files = core::folder_files(model_);
@@ -396,13 +396,13 @@ class Planner {
     return out.take() + "\n";
   }
 
-  // Checks the folder as its reader sees it: each attribute that no item of the plan names, and the tokenizer.
+  // Reopens the folder and checks each attribute that no plan item mentions, and the tokenizer.
   std::function<void(const Model&)> checker() const {
     std::vector<Value::Entry> expected;
     std::set<std::string_view> named;
     for (const auto* const items : {&out_.losses, &out_.changes})
       for (const Item& item : *items) named.insert(item.subject);
-    // What is odd about a folder is judged anew.
+    // Odd settings are determined anew for the new folder.
     for (const Value::Entry& entry : model_.attributes())
       if (!named.contains(indexed("attributes", entry.first)) && entry.first != core::kSettingsRefused &&
           entry.first != core::kSettingsUnknown)
@@ -431,7 +431,7 @@ class Planner {
   std::optional<std::string> vocabulary_;
   SpecialTexts special_;
   std::optional<Tokenizer> expected_tokenizer_;
-  bool tokenizer_kept_ = false, settings_kept_ = false;  // the source's files say the same, and are copied
+  bool tokenizer_kept_ = false, settings_kept_ = false;  // the source's files agree with the model, and are copied
   TakenOver taken_;
 };
 
