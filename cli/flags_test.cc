@@ -64,8 +64,8 @@ Line shortest(const Command& command, FlagId missing = FlagId::none) {
 }
 
 // The same with the flag and the flags that it needs.
-Line with(const Command& command, const Flag& flag, const Line& spelt) {
-  Line out = shortest(command, flag.id) + spelt;
+Line with(const Command& command, const Flag& flag, const Line& spelled) {
+  Line out = shortest(command, flag.id) + spelled;
   for (FlagId other = companion_of(flag, command.verb->id, command.action);
        other != FlagId::none && !needs_flag(command.verb->id, command.action, cli::flag(other));
        other = companion_of(cli::flag(other), command.verb->id, command.action))
@@ -226,9 +226,9 @@ TEST(Flags, ARequiredOneIsNamedWhereItIsMissing) {
   for_each_flag([&](const Command& command, const Flag& flag) {
     if (!needs_flag(command.verb->id, command.action, flag)) return;
     ++count;
-    const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
-    EXPECT_TRUE(holds(refusal(command, shortest(command, flag.id)), command.words() + " needs " + spelt));
-    EXPECT_TRUE(holds(usage_of(command.verb->id, command.action), " " + spelt + " " + std::string(flag.value)));
+    const std::string spelled = flag.letter ? std::string("-") + flag.letter : dashed(flag);
+    EXPECT_TRUE(holds(refusal(command, shortest(command, flag.id)), command.words() + " needs " + spelled));
+    EXPECT_TRUE(holds(usage_of(command.verb->id, command.action), " " + spelled + " " + std::string(flag.value)));
   });
   EXPECT_GE(count, 15U);
 }
@@ -268,9 +268,9 @@ TEST(Flags, TheBritishSpellingIsTakenAndNotListed) {
     if (flag.british.empty()) return;
     seen.insert(flag.british);
     const std::string british = "--" + std::string(flag.british);
-    const Line spelt = flag.value.empty() ? Line{british} : Line{british + "=" + sample(flag)};
-    ASSERT_EQ(refusal(command, with(command, flag, spelt)), "");
-    EXPECT_TRUE(parsed(command, with(command, flag, spelt)).has(flag.id));
+    const Line spelled = flag.value.empty() ? Line{british} : Line{british + "=" + sample(flag)};
+    ASSERT_EQ(refusal(command, with(command, flag, spelled)), "");
+    EXPECT_TRUE(parsed(command, with(command, flag, spelled)).has(flag.id));
     EXPECT_FALSE(holds(help_of(command.verb->id, command.action), british));
     for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), flag.british));
     EXPECT_FALSE(holds(page_of(*command.verb), flag.british));

@@ -38,15 +38,15 @@ void print_fact(Output& out, std::string_view what, std::string_view text) {
 
 // `all`: also prints what the table above had no room for.
 void print_holds(Output& out, const FormatInfo& f, bool all) {
-  const auto spelt = [](auto value) { return name(value); };
+  const auto spelled = [](auto value) { return name(value); };
   out.text("\n");
   out.toned(Tone::heading, f.name);
   out.text("\n");
   if (all) print_fact(out, "title", f.title);
   if (all) print_fact(out, "versions", f.versions);
-  print_fact(out, "dtypes", joined_as(f.holds.dtypes, spelt));
-  print_fact(out, "layouts", joined_as(f.holds.layouts, spelt));
-  print_fact(out, "encodings", joined_as(f.holds.encodings, spelt));
+  print_fact(out, "dtypes", joined_as(f.holds.dtypes, spelled));
+  print_fact(out, "layouts", joined_as(f.holds.layouts, spelled));
+  print_fact(out, "encodings", joined_as(f.holds.encodings, spelled));
   print_fact(out, "digests",
              f.holds.digests.empty() ? "none" : joined_as(f.holds.digests, [](std::string_view d) { return d; }));
   print_fact(out, "attributes", f.holds.attributes);

@@ -23,7 +23,7 @@ constexpr std::size_t kMostAction = 31;  // the same for actions with their oper
 constexpr std::size_t kVerbColumn = 26;  // column of verbs with their operands
 constexpr std::size_t kWordColumn = 22;  // column of "DTYPE of --cast:"
 
-std::string capitalised(std::string_view text) {
+std::string capitalized(std::string_view text) {
   std::string out(text);
   if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
   return out;
@@ -202,7 +202,7 @@ std::string help_of(VerbId id, const Action* action) {
   const std::size_t columns = help_columns();
   const std::string_view about = action ? action->about : v.about;
   std::string out = "usage: " + wrapped(usage_of(id, action) + " [flags]", columns, 7, 11) + "\n\n" +
-                    wrapped(capitalised(action ? action->summary : v.summary), columns, 0, 0) + "\n";
+                    wrapped(capitalized(action ? action->summary : v.summary), columns, 0, 0) + "\n";
   if (!about.empty()) out += "\n" + wrapped(about, columns, 0, 0) + "\n";
   const bool lists = !action && !actions_of(id).empty();
   if (lists)

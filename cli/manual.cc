@@ -30,7 +30,7 @@ std::string numbered(std::string_view& text) {
 
 // Escapes text so that roff shows every character as typed: hyphens that can be copied, straight quotes.
 std::string escaped(std::string_view text) {
-  static constexpr std::pair<char, std::string_view> kSpelt[] = {
+  static constexpr std::pair<char, std::string_view> kSpelled[] = {
       {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'"', "\\(dq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string out;
   while (!text.empty()) {
@@ -39,8 +39,8 @@ std::string escaped(std::string_view text) {
       out += numbered(text);
       continue;
     }
-    const auto* const spelt = std::ranges::find(kSpelt, c, &std::pair<char, std::string_view>::first);
-    spelt != std::end(kSpelt) ? out.append(spelt->second) : out.append(1, c);
+    const auto* const spelled = std::ranges::find(kSpelled, c, &std::pair<char, std::string_view>::first);
+    spelled != std::end(kSpelled) ? out.append(spelled->second) : out.append(1, c);
     text.remove_prefix(1);
   }
   return out.starts_with('.') ? "\\&" + out : out;

@@ -52,15 +52,15 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
 
 [[noreturn]] void unknown_flag(VerbId id, const Action* action, std::string_view argument) {
   const std::string_view typed = argument.substr(0, argument.find('='));
-  std::vector<std::string> spelt;
+  std::vector<std::string> spelled;
   for (const Flag& flag : flags()) {
     const bool is_letter = flag.letter && typed.size() == 2 && typed[0] == '-' && typed[1] == flag.letter;
     const bool meant =
         is_called(flag, typed) || (is_letter && std::ranges::count(flags(), flag.letter, &Flag::letter) == 1);
     if (meant) foreign_flag(id, action, flag);
-    if (takes_flag(id, action, flag)) spelt.push_back(dashed(flag));
+    if (takes_flag(id, action, flag)) spelled.push_back(dashed(flag));
   }
-  const std::vector<std::string_view> known(spelt.begin(), spelt.end());
+  const std::vector<std::string_view> known(spelled.begin(), spelled.end());
   const std::string_view near = nearest_word(typed, known);
   throw Misuse(subject(id, action) + " has no flag " + quote(typed) +
                (near.empty() ? "; see 'weighbridge " + subject(id, action) + " --help'"
@@ -158,9 +158,9 @@ void check_needs(const Arguments& arguments) {
       continue;
     }
     if (!needs_flag(id, arguments.action, flag)) continue;
-    const std::string spelt = flag.letter ? std::string("-") + flag.letter : dashed(flag);
+    const std::string spelled = flag.letter ? std::string("-") + flag.letter : dashed(flag);
     const std::vector<std::string_view> known = words(flag);
-    throw Misuse(subject(id, arguments.action) + " needs " + spelt + " " +
+    throw Misuse(subject(id, arguments.action) + " needs " + spelled + " " +
                  (known.empty() ? std::string(flag.value) : either(known)) + usage(id, arguments.action));
   }
 }

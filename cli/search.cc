@@ -58,7 +58,8 @@ void locate(const Corpus& corpus, Scored& scored) {
   scored.line = scored.index - corpus.firsts[file] + 1;
 }
 
-// The digest of everything that the vectors depend on: weights, options, metadata, vocabulary and texts.
+// The digest of everything that the vectors depend on: weights, options, metadata, vocabulary and texts. Vectors that
+// 0.1 kept must stay valid, so its words stay as they are: "normalised" is hashed, never shown.
 std::string digest_of_inputs(const Session& session, const Model& model, const Embedder& embedder, const Corpus& corpus,
                              std::uint32_t version) {
   std::string all = content_digest(model, session.context(), true, version).text();

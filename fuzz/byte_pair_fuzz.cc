@@ -38,11 +38,11 @@ Tokenizer tokenizer_of(std::string_view lines, std::string_view merges) {
 
 // Whether the output of each merge spells its left side followed by its right side.
 bool keeps_bytes(const Tokenizer& from, const BytePair& pairs) {
-  const auto spelt = [&](std::uint32_t id) {
+  const auto spelled = [&](std::uint32_t id) {
     return id < 256 ? std::string(1, static_cast<char>(id)) : std::string(pairs.token(id).value_or(""));
   };
   return std::ranges::all_of(from.merges, [&](const Tokenizer::Merge& merge) {
-    return spelt(merge.left) + spelt(merge.right) == spelt(merge.output);
+    return spelled(merge.left) + spelled(merge.right) == spelled(merge.output);
   });
 }
 

@@ -7,9 +7,9 @@ set -uo pipefail
 expectation=$1 program=$2 seconds=$3
 shift 3
 name=$program${WEIGHBRIDGE_FUZZ_FORMAT:+.$WEIGHBRIDGE_FUZZ_FORMAT}
-learnt=$name.corpus
-[ "$expectation" = planted ] && rm -rf "$learnt"  # the last run may have learned the bug
-mkdir -p "$learnt"
+learned=$name.corpus
+[ "$expectation" = planted ] && rm -rf "$learned"  # the last run may have learned the bug
+mkdir -p "$learned"
 log=$name.log
 if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
   grep -m 5 -E 'planted bug|ERROR|error' "$log"
@@ -18,7 +18,7 @@ if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then
 fi
 # Few mutations at once: most files with five changes fail at the first one.
 "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -mutate_depth=2 -print_final_stats=1 \
-  -artifact_prefix="$name." "$learnt" "$@" >"$log" 2>&1
+  -artifact_prefix="$name." "$learned" "$@" >"$log" 2>&1
 status=$?
 sed -n 's/^stat::number_of_executed_units: */inputs tried: /p' "$log"
 case $expectation in

@@ -126,7 +126,7 @@ class Plain {
     pieces(word);
   }
 
-  static std::string spelt(const Letters& word, std::size_t begin, std::size_t end) {
+  static std::string spelled(const Letters& word, std::size_t begin, std::size_t end) {
     std::string out = begin > 0 ? "##" : "";
     for (std::size_t i = begin; i < end; ++i) {
       char bytes[4];
@@ -141,9 +141,9 @@ class Plain {
     std::size_t begin = 0;
     while (word.size() <= options_.word_limit && begin < word.size()) {
       std::size_t end = std::min(word.size(), begin + longest_);
-      while (end > begin && !ids_.contains(spelt(word, begin, end))) --end;
+      while (end > begin && !ids_.contains(spelled(word, begin, end))) --end;
       if (end == begin) break;
-      put(ids_.at(spelt(word, begin, end)), {word[begin].from.begin, word[end - 1].from.end});
+      put(ids_.at(spelled(word, begin, end)), {word[begin].from.begin, word[end - 1].from.end});
       begin = end;
     }
     if (begin == word.size()) return;

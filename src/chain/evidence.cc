@@ -116,7 +116,7 @@ ReadRecord read_evidence(const Schema& schema, const std::string& path, std::str
     std::size_t at = 0;
     while (at < text.size() && at < out.bytes.size() && text[at] == out.bytes[at]) ++at;
     about_record(path, [&] {
-      refuse("spelling", {}, "the " + std::string(schema.name) + " is not spelt as it was written", at);
+      refuse("spelling", {}, "the " + std::string(schema.name) + " is not spelled as it was written", at);
     });
   }
   return out;

@@ -165,7 +165,7 @@ std::optional<std::string> stated_time(std::string_view given);
 // Converts a value of a record between its escaped form and its meaning. Leaves lines and keys to record.h.
 
 // The meaning of an escaped value; nullopt if the key's type does not allow it.
-std::optional<std::string> parse_value(const Key&, std::string_view spelt);
+std::optional<std::string> parse_value(const Key&, std::string_view spelled);
 // The escaped form of a meaning; nullopt if the key's type does not allow it.
 std::optional<std::string> spell_value(const Key&, std::string_view meaning);
 // The values that the key's type allows, for a message: "one of f32, q8_0, q4_0".

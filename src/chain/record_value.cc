@@ -114,10 +114,10 @@ bool digits(std::string_view text) noexcept {
 
 }  // namespace
 
-std::optional<std::string> parse_value(const Key& key, std::string_view spelt) {
-  if (key.type == Type::text) return unescaped(spelt);
-  if (!allows(key, spelt)) return std::nullopt;
-  return std::string(spelt);
+std::optional<std::string> parse_value(const Key& key, std::string_view spelled) {
+  if (key.type == Type::text) return unescaped(spelled);
+  if (!allows(key, spelled)) return std::nullopt;
+  return std::string(spelled);
 }
 
 std::optional<std::string> spell_value(const Key& key, std::string_view meaning) {

@@ -393,7 +393,7 @@ TEST(Convert, RefusesOptionsThatTheTargetLacks) {
   EXPECT_EQ(rule_of([&] { plan(model, "zt", options); }), "misuse/cast");
   options = {};
   options.quantize = "q8_0";
-  EXPECT_EQ(rule_of([&] { plan(model, "safetensors", options); }), "misuse/quantise");
+  EXPECT_EQ(rule_of([&] { plan(model, "safetensors", options); }), "misuse/quantize");
   EXPECT_EQ(rule_of([&] { save(model, "x.unknown"); }), "misuse/unknown-extension");
   EXPECT_EQ(rule_of([&] { save(model, "folder.zt/x"); }), "misuse/unknown-extension");
   EXPECT_EQ(rule_of([&] { Plan().execute("x.zt"); }), "misuse/empty-plan");

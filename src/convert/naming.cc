@@ -249,8 +249,8 @@ class Naming {
     const std::string_view name = tensor.name();
     if (slm_format::is_rotary_table(name)) return leave_out(tensor, "llama.cpp computes it");
     const auto layer = slm_format::layer_of(name);
-    const auto respelt = slm_format::from_hugging_face(name);
-    const std::string own = respelt ? respelt->name : std::string(name);
+    const auto respelled = slm_format::from_hugging_face(name);
+    const std::string own = respelled ? respelled->name : std::string(name);
     for (std::size_t r = 0; r < std::size(kLlamaNames); ++r) {
       const auto role = static_cast<Role>(r);
       const bool in_layer = r >= slm_format::kModelRoles;
@@ -258,7 +258,7 @@ class Naming {
       if (in_layer && *layer >= layers_) return lose(tensor);
       const std::string to =
           in_layer ? in_block(*layer, kLlamaNames[r], kWeight) : std::string(kLlamaNames[r]) + std::string(kWeight);
-      return respelt && respelt->half_split ? add_paired(tensor, to, head) : adopt(tensor, to);
+      return respelled && respelled->half_split ? add_paired(tensor, to, head) : adopt(tensor, to);
     }
     lose(tensor);
   }

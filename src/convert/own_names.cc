@@ -256,16 +256,16 @@ class Respelled {
   void add_neutral(const Tensor& tensor, std::uint64_t head) {
     const std::string_view name = tensor.name();
     if (slm_format::is_rotary_table(name)) return;
-    const auto respelt = slm_format::from_hugging_face(name);
-    if (!respelt) {
+    const auto respelled = slm_format::from_hugging_face(name);
+    if (!respelled) {
       if (slm_format::is_bias(model_, name)) refuse("tensors", "it has a tensor " + core::quoted(core::excerpt(name)));
       return adopt(tensor, std::string(name));
     }
-    if (!respelt->half_split) return adopt(tensor, respelt->name);
+    if (!respelled->half_split) return adopt(tensor, respelled->name);
     if (!has_rows_to_pair(tensor, head))
       fail("shape", name,
            "the rows of tensor '" + std::string(name) + "' are no whole heads of " + std::to_string(head));
-    add_paired_rows(draft_, respelt->name, tensor, head);
+    add_paired_rows(draft_, respelled->name, tensor, head);
   }
 
   // Elements of a head, far more than real ones have: bounds the table of factors.

@@ -186,7 +186,7 @@ TEST(Plan, AFormatThatIsOnlyReadIsNoTarget) {
 
 TEST(Plan, AQuantizationThatTheTargetCannotMakeIsRefused) {
   for (const char* const format : {"zt", "safetensors"})
-    EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantize = "q8_0"}); }).rule, "misuse/quantise") << format;
+    EXPECT_EQ(thrown([&] { plan(bytes_called("w"), format, {.quantize = "q8_0"}); }).rule, "misuse/quantize") << format;
 }
 
 // A plan for one tensor with these losses.

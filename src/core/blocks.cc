@@ -242,7 +242,7 @@ std::shared_ptr<const Elements> block_elements(const Tensor& tensor) {
 void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::Sink& sink) {
   const std::string quoted = "\"" + std::string(tensor.name()) + "\"";
   if (!tensor.block_type())
-    base::unsupported("unsupported/quantisation",
+    base::unsupported("unsupported/quantization",
                       fmt::format("tensor {} of layout \"{}\" is quantized as \"{}\", which this build does not know",
                                   quoted, tensor.layout_name(), tensor.type_name()));
   const codecs::BlockForm form = block_form(tensor);
@@ -250,12 +250,12 @@ void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::
     if (!tensor.part(role))
       base::unsupported("unsupported/part", fmt::format("tensor {} has no part \"{}\"", quoted, role));
   if (const std::string problem = codecs::block_problem(form); !problem.empty())
-    base::unsupported("unsupported/quantisation",
+    base::unsupported("unsupported/quantization",
                       fmt::format("tensor {} cannot be read as {}: {}", quoted, form.type->name, problem));
   if (form.elements() == 0) return;
   if (!has_sizes(tensor, form))
     base::malformed(
-        "part/quantised",
+        "part/quantized",
         fmt::format("the parts of quantized tensor {} do not have the sizes that its shape demands", quoted));
   if (const auto elements = block_elements(tensor); elements && divides(*elements, kPiece))
     return core::stream(*elements, context, sink);

@@ -227,7 +227,7 @@ TEST(ContentDigest, AnUnknownBlockTypeHasNoneOfVersion2) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Kind::unsupported);
-    EXPECT_EQ(error.finding().rule, "unsupported/quantisation");
+    EXPECT_EQ(error.finding().rule, "unsupported/quantization");
   }
 }
 

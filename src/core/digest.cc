@@ -122,7 +122,7 @@ class Hasher {
         throw Error(std::move(finding));
       }
       if (version_ != 1 && is_quantized(tensor.layout()) && !tensor.block_type())
-        base::unsupported("unsupported/quantisation", "no content digest: tensor \"" + std::string(tensor.name()) +
+        base::unsupported("unsupported/quantization", "no content digest: tensor \"" + std::string(tensor.name()) +
                                                           "\" is quantized as \"" + std::string(tensor.type_name()) +
                                                           "\", which this build does not know");
     }

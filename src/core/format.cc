@@ -38,9 +38,9 @@ void check_written(const Format& to, const Options& options) {
   }
   if (!options.quantize.empty()) {
     if (std::ranges::none_of(holds.layouts, is_quantized))
-      base::misuse("quantise", format + " has no quantized layouts");
+      base::misuse("quantize", format + " has no quantized layouts");
     if (!to.written.quantizes || !to.written.quantizes(options.quantize))
-      base::misuse("quantise", about(options.quantize, to.written.other_quantization));
+      base::misuse("quantize", about(options.quantize, to.written.other_quantization));
   }
   if (!options.version.empty() && !contains(to.written.versions, options.version))
     base::misuse("version", about(options.version, to.written.other_version));

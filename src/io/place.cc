@@ -41,7 +41,7 @@ void require_relative(std::string_view relative) {
     begin = end + 1;
   }
   if (!good)
-    base::misuse("neighbour", "'" + std::string(relative) + "' does not name a file in the same folder or below it");
+    base::misuse("neighbor", "'" + std::string(relative) + "' does not name a file in the same folder or below it");
 }
 
 // The errno values that mean there is no such file.

@@ -62,7 +62,7 @@ TEST(FilePlace, NeverLeavesTheFolder) {
   for (const std::string& name :
        {std::string("../secret"), std::string("sub/../../secret"), std::string(".."), std::string("a/.."),
         folder / "secret", std::string(""), std::string("/"), std::string("sub/"), std::string("a\0b", 3)})
-    EXPECT_EQ(thrown([&] { model->open(name); }).rule, "misuse/neighbour") << name;
+    EXPECT_EQ(thrown([&] { model->open(name); }).rule, "misuse/neighbor") << name;
   for (const std::string name : {"link", "absolute-link", "up/secret"}) {
     const Finding found = thrown([&] { model->open(name); });
     EXPECT_EQ(found.rule, "io/outside") << name;
@@ -121,7 +121,7 @@ TEST(FolderPlace, ListsItsOwnFilesAndOpensThoseBelow) {
   for (const char* name : {"absent", "absent/deep", "a/deep"}) {
     EXPECT_EQ(place->open(name), nullptr) << name;
   }
-  EXPECT_EQ(thrown([&] { place->open("../in/a"); }).rule, "misuse/neighbour");
+  EXPECT_EQ(thrown([&] { place->open("../in/a"); }).rule, "misuse/neighbor");
   EXPECT_EQ(thrown([&] { place->open("sub"); }).rule, "misuse/not-a-file");
   EXPECT_EQ(thrown([&] { place_at(root / "absent"); }).rule, "io/open");
   EXPECT_EQ(thrown([&] { place_at(""); }).rule, "misuse/path");
@@ -216,7 +216,7 @@ TEST(FolderOf, HoldsItsFiles) {
   EXPECT_EQ(place->list(), (Names{"a", "b", "sub/"}));
   EXPECT_EQ(place->open("sub/c"), source);
   EXPECT_EQ(place->open("c"), nullptr);
-  EXPECT_EQ(thrown([&] { place->open("/a"); }).rule, "misuse/neighbour");
+  EXPECT_EQ(thrown([&] { place->open("/a"); }).rule, "misuse/neighbor");
 }
 
 TEST(PlaceOf, ASourceInMemoryStandsAlone) {
@@ -241,7 +241,7 @@ TEST(PlaceOf, ASourceKeepsItsBytesAndFindsWhatIsBeside) {
   EXPECT_EQ(place->file(), broken);
   EXPECT_EQ(place->open("a"), broken);
   EXPECT_EQ(all_of(*place->open("b")), "b");
-  EXPECT_EQ(thrown([&] { place->open("../b"); }).rule, "misuse/neighbour");
+  EXPECT_EQ(thrown([&] { place->open("../b"); }).rule, "misuse/neighbor");
 }
 
 }  // namespace

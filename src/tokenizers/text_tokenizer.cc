@@ -60,7 +60,7 @@ TokenizedText tokenized(const WordPiece& tokenizer, std::string_view text, const
 }
 
 // The bytes of a token, or a name for BOS and UNK if they have none.
-std::string_view spelt(const BytePair& tokenizer, std::uint32_t id) {
+std::string_view spelled(const BytePair& tokenizer, std::uint32_t id) {
   if (const auto bytes = tokenizer.token(id)) return *bytes;
   return id == tokenizer.bos() ? "<bos>" : id == tokenizer.unk() ? "<unk>" : "";
 }
@@ -74,7 +74,7 @@ TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const 
   out.truncated = most != 0 && out.ids.size() > most;
   if (out.truncated) out.ids.resize(base::to_size(most));
   if (out.truncated && eos) out.ids.back() = tokenizer.eos();
-  for (const std::uint32_t id : out.ids) out.tokens.push_back(spelt(tokenizer, id));
+  for (const std::uint32_t id : out.ids) out.tokens.push_back(spelled(tokenizer, id));
   return out;
 }
 

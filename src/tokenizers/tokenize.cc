@@ -64,12 +64,12 @@ std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
   for (std::size_t i = 0; i < out.size(); ++i)
     for (const auto& [role, id] : named)
       if (role == kRoles[i].name) out[i] = id;
-  std::vector<std::optional<std::uint32_t>> spelt(out.size());
+  std::vector<std::optional<std::uint32_t>> spelled(out.size());
   for (const auto& entry : entries)
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (entry.token == kRoles[i].spelling) spelt[i] = entry.id;
+      if (entry.token == kRoles[i].spelling) spelled[i] = entry.id;
   for (std::size_t i = 0; i < out.size(); ++i)
-    if (!out[i]) out[i] = spelt[i];
+    if (!out[i]) out[i] = spelled[i];
   for (const std::size_t i : {kUnknown, kBegin, kEnd})
     if (!out[i] && (i == kUnknown || !framed))
       base::malformed("tokenizer/special", "the vocabulary has no token " + std::string(kRoles[i].spelling) +

@@ -212,7 +212,7 @@ def test_a_temporary_folder_taken_for_stale_before_its_lock_is_made_anew(sample,
 
 
 @pytest.mark.parametrize("ending", ["/.", "/", "/./.", "//"])
-def test_a_new_folder_may_be_spelt_with_a_dot(sample, tmp_path, ending):
+def test_a_new_folder_may_be_spelled_with_a_dot(sample, tmp_path, ending):
     weighbridge("extract", sample, "--glob", "*", "-o", f"{tmp_path}/new{ending}")
     assert len(os.listdir(tmp_path / "new")) == 4
 

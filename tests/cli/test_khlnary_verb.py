@@ -151,8 +151,8 @@ def test_pack_refuses_its_inputs_sidecar_and_a_link_to_nothing(tmp_path, packed)
     said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", tmp_path, "--force", status=2).stderr
     assert "same.khm.json: this is the input" in said and (tmp_path / "same.khm.json").read_bytes() == before
     (tmp_path / "link").symlink_to("nothing")
-    for spelt in ("link", "link/"):
-        said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", f"{tmp_path}/{spelt}", status=2).stderr
+    for spelled in ("link", "link/"):
+        said = weighbridge("khlnary", "pack", tmp_path / "same.stb", "-o", f"{tmp_path}/{spelled}", status=2).stderr
         assert "it is a broken symbolic link" in said
 
 

@@ -62,11 +62,11 @@ pageTest("a second file is compared with the first, with the command's numbers",
   const tiles = await page.$$eval(`${kSide} dl.tiles > div`, (blocks) => Object.fromEntries(blocks.map((block) =>
     [block.firstChild.textContent, block.lastChild.textContent.replaceAll("\u202f", "")])));
   const { values } = expected.tensors.find(({ a: from }) => from?.name === "changed");
-  const spelt = (value) => page.evaluate(async (number) => (await import("./js/format-numbers.js")).real(number), value);
+  const spelled = (value) => page.evaluate(async (number) => (await import("./js/format-numbers.js")).real(number), value);
   assert.equal(tiles["Changed"], `${values.changed} of ${values.elements}`);
-  assert.equal(tiles["Max abs"], await spelt(values.max_abs));
-  assert.equal(tiles["Max relative"], await spelt(values.max_relative));
-  assert.equal(tiles["RMS"], await spelt(values.rms));
+  assert.equal(tiles["Max abs"], await spelled(values.max_abs));
+  assert.equal(tiles["Max relative"], await spelled(values.max_relative));
+  assert.equal(tiles["RMS"], await spelled(values.rms));
   assert.equal(tiles["SNR"], `${values.snr.toFixed(1)} dB`);
   assert.equal(tiles["First at"], `[${Math.floor(values.first / 300)}, ${values.first % 300}]`);
   assert.equal(tiles["Largest at"], "[3, 7]");

@@ -20,7 +20,7 @@ async function open(page, name) {
 }
 
 /** The command's statistics in the page's number format. */
-const spelt = (page, statistics) => page.evaluate(async ({ min, max, mean, zeros, nans, infinities }) => {
+const spelled = (page, statistics) => page.evaluate(async ({ min, max, mean, zeros, nans, infinities }) => {
   const { real, grouped } = await import("./js/format-numbers.js");
   return { Minimum: real(min), Maximum: real(max), Mean: real(mean), Zeros: grouped(zeros), NaN: grouped(nans),
     Infinities: grouped(infinities) };
@@ -43,7 +43,7 @@ async function agree(page, path, name) {
   const { stats } = tensor;
   const tiles = await page.$$eval(`${kOpen} dl.tiles > div`, (blocks) =>
     Object.fromEntries(blocks.map((block) => [block.firstChild.textContent, block.lastChild.textContent])));
-  assert.deepEqual(tiles, await spelt(page, stats), label);
+  assert.deepEqual(tiles, await spelled(page, stats), label);
   const about = await facts(page, `${kOpen} dl.facts`);
   assert.equal(about.Dtype, tensor.dtype, label);
   const finite = stats.elements - stats.nans - stats.infinities;

@@ -320,7 +320,7 @@ TEST_F(EmbdWrite, OptionsThatTheFormatLacksAreMisuse) {
   };
   EXPECT_EQ(rule([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(rule([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
-  EXPECT_EQ(rule([](Options& o) { o.quantize = "q8_0"; }), "misuse/quantise");
+  EXPECT_EQ(rule([](Options& o) { o.quantize = "q8_0"; }), "misuse/quantize");
   EXPECT_EQ(rule([](Options& o) { o.version = "2"; }), "misuse/version");
   EXPECT_EQ(rule([](Options& o) { o.cast = DType::f64; }), "misuse/cast");
   EXPECT_EQ(rule([](Options& o) { o.metadata.model_name = "\xFF"; }), "misuse/metadata");

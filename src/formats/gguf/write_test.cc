@@ -158,7 +158,7 @@ TEST(GgufWrite, OptionsThatItLacksAreRefused) {
   EXPECT_EQ(refused([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(refused([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
   EXPECT_EQ(refused([](Options& o) { o.version = "2"; }), "misuse/version");
-  EXPECT_EQ(refused([](Options& o) { o.quantize = "q4_k"; }), "misuse/quantise");
+  EXPECT_EQ(refused([](Options& o) { o.quantize = "q4_k"; }), "misuse/quantize");
   EXPECT_EQ(refused([](Options& o) { o.cast = DType::f8_e4m3; }), "misuse/cast");
 }
 

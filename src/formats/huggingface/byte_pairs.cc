@@ -132,8 +132,8 @@ class Maker {
   bool by_bytes() const { return pipeline_.spelling == Spelling::bytes; }
 
   const Token* find(std::string_view text) const {
-    const auto spelt = [&](std::uint32_t i) -> std::string_view { return tokens_[i].text; };
-    const auto at = std::ranges::lower_bound(by_text_, text, {}, spelt);
+    const auto spelled = [&](std::uint32_t i) -> std::string_view { return tokens_[i].text; };
+    const auto at = std::ranges::lower_bound(by_text_, text, {}, spelled);
     return at != by_text_.end() && tokens_[*at].text == text ? &tokens_[*at] : nullptr;
   }
 

@@ -134,12 +134,12 @@ class Reader {
   }
 
   void spell_bytes() {
-    Texts spelt;
+    Texts spelled;
     for (std::uint32_t id = 0; id < vocab_size_; ++id) {
       const char byte = static_cast<char>(static_cast<unsigned char>(id - kFirstByte));
-      spelt.push_back(is_byte(id) ? std::string_view(&byte, 1) : out_.tokens[id]);
+      spelled.push_back(is_byte(id) ? std::string_view(&byte, 1) : out_.tokens[id]);
     }
-    out_.tokens = std::move(spelt);
+    out_.tokens = std::move(spelled);
   }
 
   const Source& source_;

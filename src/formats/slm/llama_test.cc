@@ -74,10 +74,10 @@ Builder folder(const Extra& changed = {}, std::uint32_t kv_heads = 4) {
 
 TEST(SlmLlama, NamesAreTold) {
   for (const auto& [name, dims] : testing::required(header_of(kShape))) {
-    const auto respelt = from_hugging_face(folder_name(name));
-    ASSERT_TRUE(respelt.has_value()) << name;
-    EXPECT_EQ(respelt->name, name);
-    EXPECT_EQ(respelt->half_split, name.ends_with("wq.weight") || name.ends_with("wk.weight"));
+    const auto respelled = from_hugging_face(folder_name(name));
+    ASSERT_TRUE(respelled.has_value()) << name;
+    EXPECT_EQ(respelled->name, name);
+    EXPECT_EQ(respelled->half_split, name.ends_with("wq.weight") || name.ends_with("wk.weight"));
     const auto bare = from_hugging_face(folder_name(name).substr(name == "output.weight" ? 0 : 6));
     ASSERT_TRUE(bare.has_value()) << name;
     EXPECT_EQ(bare->name, name);

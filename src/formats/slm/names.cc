@@ -92,7 +92,7 @@ std::optional<std::uint32_t> layer_of(std::string_view name) noexcept {
   return layer;
 }
 
-std::optional<Respelt> from_hugging_face(std::string_view name) {
+std::optional<Respelled> from_hugging_face(std::string_view name) {
   if (!name.ends_with(kWeight)) return std::nullopt;
   std::string_view part = without_model(name);
   part.remove_suffix(kWeight.size());
@@ -103,7 +103,7 @@ std::optional<Respelt> from_hugging_face(std::string_view name) {
   if (found == all.end()) return std::nullopt;
   const auto role = static_cast<Role>(found - all.begin());
   if (layer.has_value() != (static_cast<std::uint32_t>(role) >= kModelRoles)) return std::nullopt;
-  return Respelt{spell(role, layer.value_or(0)), role == Role::wq || role == Role::wk};
+  return Respelled{spell(role, layer.value_or(0)), role == Role::wq || role == Role::wk};
 }
 
 bool is_bias(const Model& model, std::string_view name) {

@@ -57,11 +57,11 @@ struct Known {
 
 // The .slm name for a tensor with a Hugging Face name, "model.layers.3.self_attn.q_proj.weight", with or without
 // "model.".
-struct Respelt {
+struct Respelled {
   std::string name;         // "layers.3.wq.weight"
   bool half_split = false;  // the rotation pairs rows of a head's two halves, not neighboring rows (reading M9)
 };
-std::optional<Respelt> from_hugging_face(std::string_view name);
+std::optional<Respelled> from_hugging_face(std::string_view name);
 // Whether this is the name of the bias of one of the model's tensors: "model.layers.3.self_attn.q_proj.bias".
 bool is_bias(const Model&, std::string_view name);
 // Whether this names a table of the rotation, which rope_theta determines.

@@ -43,10 +43,10 @@ void refuse_options(const Options& options) {
 struct Out {
   Tensor from;
   std::string name;
-  std::optional<Respelt> respelt;  // set if the source has Hugging Face's name
-  Entry entry;                     // lay_out() sets the offsets
-  bool codes_as_they_are = false;  // copies the source's codes and scales
-  bool f32_as_it_is = false;       // copies the source's values
+  std::optional<Respelled> respelled;  // set if the source has Hugging Face's name
+  Entry entry;                         // lay_out() sets the offsets
+  bool codes_as_they_are = false;      // copies the source's codes and scales
+  bool f32_as_it_is = false;           // copies the source's values
   Values values;
 };
 
@@ -150,13 +150,13 @@ class Planner {
            *elements <= kMost / sizeof(float);
   }
   static std::uint64_t hash_of(std::string_view given) {
-    if (const auto respelt = from_hugging_face(given)) return name_hash(respelt->name);
+    if (const auto respelled = from_hugging_face(given)) return name_hash(respelled->name);
     return parse_hash(given).value_or(name_hash(given));
   }
 
   void take_name(Out& one) {
     const std::string_view given = one.from.name();
-    one.respelt = from_hugging_face(given);
+    one.respelled = from_hugging_face(given);
     const std::uint64_t hash = hash_of(given);
     const Known* const known = known_.find(hash);
     one.name = known_.name(hash);
@@ -193,7 +193,7 @@ class Planner {
                     spell(needed) + " is what the header asks for");
       return;
     }
-    if (one.respelt && one.respelt->half_split) {
+    if (one.respelled && one.respelled->half_split) {
       one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
       one.values.paired_row = h.hidden_size;
       ledger_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",

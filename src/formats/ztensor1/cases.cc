@@ -327,10 +327,10 @@ void add_layouts(Corpus& c) {
                {"\x21", std::string("\0\0\x80\x3f", 4), "\x01"}));
   };
   group("valid-quantized", "", {{t("bits"), u(4)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}});
-  group("quantisation-bits-3", "quantisation",
+  group("quantization-bits-3", "quantization",
         {{t("bits"), u(3)}, {t("group_size"), u(2)}, {t("packing"), t("2_per_u8")}});
-  group("quantisation-no-attributes", "quantisation", {});
-  group("quantisation-group-size", "quantisation",
+  group("quantization-no-attributes", "quantization", {});
+  group("quantization-group-size", "quantization",
         {{t("bits"), u(4)}, {t("group_size"), u(1)}, {t("packing"), t("2_per_u8")}});
 }
 

@@ -233,11 +233,11 @@ TEST(ZtensorQuantized, PartsThatDoNotFitTheSchemeAreUnsupported) {
   using Rules = std::vector<std::string>;
   const std::string packed = part("u8", 64, 1), scales = part("f32", 128, 4), zeros = part("u8", 192, 1);
   EXPECT_EQ(group({2, 1}, packed, scales, zeros), Rules{});
-  EXPECT_EQ(group({2}, packed, scales, zeros), Rules{"zt/quantisation"});
-  EXPECT_EQ(group({2, 1}, part("i8", 64, 1), scales, zeros), Rules{"zt/quantisation"});
-  EXPECT_EQ(group({4, 1}, packed, scales, zeros), Rules{"zt/quantisation"});
+  EXPECT_EQ(group({2}, packed, scales, zeros), Rules{"zt/quantization"});
+  EXPECT_EQ(group({2, 1}, part("i8", 64, 1), scales, zeros), Rules{"zt/quantization"});
+  EXPECT_EQ(group({4, 1}, packed, scales, zeros), Rules{"zt/quantization"});
   payloads[2] = frame("\1\1");
-  EXPECT_EQ(group({2, 1}, packed, scales, part("u8", 192, payloads[2].size(), zstd_of(2))), Rules{"zt/quantisation"});
+  EXPECT_EQ(group({2, 1}, packed, scales, part("u8", 192, payloads[2].size(), zstd_of(2))), Rules{"zt/quantization"});
   payloads[2] = "\x01";
   EXPECT_EQ(group({2, 1}, packed, part("f32", 128, 3), zeros), Rules{"zt/length"});  // not a whole float
   // The caller's limit applies to sizes that only the frames can contradict.

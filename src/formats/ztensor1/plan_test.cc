@@ -68,7 +68,7 @@ TEST(ZtensorPlan, OptionsOfOtherFormatsAreMisuse) {
   EXPECT_TRUE(layout(model, options).blockers.empty());
 }
 
-TEST(ZtensorPlan, VersionsAreSpeltInTwoOrThreeParts) {
+TEST(ZtensorPlan, VersionsAreSpelledInTwoOrThreeParts) {
   const Model model = crafted("", [](core::Draft&) {});
   for (const auto& [given, version] :
        {std::pair{"", "1.1.0"}, {"1.1", "1.1.0"}, {"1.1.0", "1.1.0"}, {"1.2", "1.2.0"}, {"1.2.0", "1.2.0"}}) {

@@ -157,7 +157,7 @@ TEST(ZtensorWrite, RefusesOptionsItLacks) {
   EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/version");
   options = {};
   options.quantize = "q4";
-  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/quantise");
+  EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/quantize");
   options = {};
   options.cast = DType::i8;
   EXPECT_EQ(test::thrown([&] { core::check_written(kFormat, options); }).rule, "misuse/cast");

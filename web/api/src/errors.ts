@@ -14,13 +14,13 @@ export interface Failure {
 
 // Controls, format characters, and line and paragraph separators.
 const STEERING = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-const SPELT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const SPELLED: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /** A text that may quote a file, for a terminal: what could control it is escaped, as the command does it. */
 export function shown(text: string): string {
   return text.replace(STEERING, (character) => {
     const code = character.codePointAt(0) ?? 0;
-    return SPELT[character] ?? (code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`);
+    return SPELLED[character] ?? (code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`);
   });
 }
 

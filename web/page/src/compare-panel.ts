@@ -5,7 +5,7 @@
 import type { Comparison, DiffOptions, MetadataDiff, Model, TensorDiff } from "./api.js";
 import { DifferenceTable, kindsOf } from "./difference-table.js";
 import { DifferenceView } from "./difference-view.js";
-import { button, facts, field, h, replace, spelt, type Child } from "./dom.js";
+import { button, facts, field, h, replace, spelled, type Child } from "./dom.js";
 import { failureView } from "./findings.js";
 import { chooseFiles } from "./file-drop.js";
 import { grouped, plural, size } from "./format-numbers.js";
@@ -40,7 +40,7 @@ export class ComparePanel extends HTMLElement {
       return;
     }
     replace(this.#second, ...others.map((other, at) =>
-      h("option", { value: at, selected: other === chosen, title: spelt(other.name), "aria-label": spelt(other.name) }, cut(other.name, 60))));
+      h("option", { value: at, selected: other === chosen, title: spelled(other.name), "aria-label": spelled(other.name) }, cut(other.name, 60))));
     this.#second.onchange = () => {
       session.second = others[Number(this.#second.value)] ?? null;
       replace(this.#result);

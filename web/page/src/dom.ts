@@ -69,13 +69,13 @@ function apply(element: Element, props: Props): void {
 // Control characters other than tab and line feed, and those that change the text direction.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-export const spelt = (text: string): string =>
+export const spelled = (text: string): string =>
   text.replace(HIDDEN, (character) => `‹U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 
 function append(parent: Element, children: Child[]): void {
   for (const child of children) {
     if (child !== null && child !== undefined && child !== false) {
-      parent.append(child instanceof Node ? child : spelt(String(child)));
+      parent.append(child instanceof Node ? child : spelled(String(child)));
     }
   }
 }

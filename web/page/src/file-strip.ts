@@ -2,7 +2,7 @@
 // <wb-file-strip>: the files of this visit. Models and adapters can be opened, the others accompany them; each can be
 // removed.
 
-import { h, replace, spelt } from "./dom.js";
+import { h, replace, spelled } from "./dom.js";
 import { plural } from "./format-numbers.js";
 import { longName } from "./long-name.js";
 import type { Role } from "./roles.js";
@@ -27,8 +27,8 @@ customElements.define("wb-file-strip", FileStrip);
 function chip(entry: Entry): HTMLElement {
   const current = entry === session.current;
   const opens = entry.role === "model" || entry.role === "adapter" || current;
-  const title = `${spelt(entry.name)}, ${plural(entry.size, "byte")}`;
-  const name = `${spelt(entry.name)} ${ROLES[entry.role]}`;
+  const title = `${spelled(entry.name)}, ${plural(entry.size, "byte")}`;
+  const name = `${spelled(entry.name)} ${ROLES[entry.role]}`;
   const label = [h("span", { class: "file-name long-name", dir: "auto" }, ...longName(entry.name)), " ",
     h("span", { class: "file-role" }, ROLES[entry.role])];
   return h("li", { class: "file", "data-role": entry.role, "data-current": String(current) },

@@ -3,7 +3,7 @@
 // (".weight", "-00002-of-00003.safetensors"). The element around them has the class "long-name" and, for screen readers
 // and as its title, the whole name.
 
-import { h, spelt, type Child } from "./dom.js";
+import { h, spelled, type Child } from "./dom.js";
 
 /** Where a name is longer than this, its middle is left out altogether; no screen has room for more. */
 const LONGEST = 500;
@@ -32,7 +32,7 @@ function endOf(name: string): number {
 
 /** A name as it is shown, of about `longest` characters at most: both ends, and "…" between them. */
 export function cut(whole: string, longest = LONGEST): string {
-  const name = spelt(whole);
+  const name = spelled(whole);
   if (name.length <= longest) return name;
   const half = Math.floor(longest / 2);
   return `${name.slice(0, divide(name, half))}…${name.slice(divide(name, name.length - half))}`;
