@@ -435,7 +435,7 @@ std::vector<std::string> differences(const tokenizers::Described& described) {
   return out;
 }
 
-void judge_rotation(const Model& model, Named& out) {
+void judge_rotation(const Model& model, core::Derived& out) {
   constexpr std::string_view kWhy = "an .slm has rope_theta only, no scaling of the rotation";
   if (const Value* const factor = model.attribute(std::string(slm_format::kPrefix) + "rope_factor"))
     out.blockers.push_back({LossKind::attribute, core::indexed("attributes", "llama.rope.scaling.factor"),
