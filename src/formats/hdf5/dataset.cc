@@ -48,7 +48,7 @@ class DatasetReader {
     if (out_.unsupported != nullptr) return;
     out_.unsupported = &rule;
     out_.unsupported_at = at;
-    out_.unsupported_found = std::move(found);
+    out_.unsupported_found = found.text();
   }
 
   void set_size() {

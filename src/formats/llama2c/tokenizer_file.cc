@@ -39,8 +39,8 @@ class Reader {
   }
 
  private:
-  bool fail(const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, std::string_view detail = {}) {
-    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), detail);
+  bool fail(const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, core::Said detail = {}) {
+    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), std::move(detail));
     return false;
   }
 

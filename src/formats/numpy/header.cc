@@ -69,7 +69,7 @@ class Dictionary {
 
  private:
   bool fail(const Rule& rule, std::size_t at, core::Said expected = {}, core::Said found = {}) {
-    if (!base::is_utf8(found)) found = "bytes that are not UTF-8";
+    if (!base::is_utf8(found.text())) found = "bytes that are not UTF-8";
     fault_ = {&rule, start_ + at, std::move(expected), std::move(found)};
     return false;
   }

@@ -19,7 +19,7 @@ namespace weighbridge::khlnary::internal {
 
 // Throws Error with the rule, worded by core::Findings.
 [[noreturn]] inline void refuse(const Rule& rule, core::At at, core::Said expected = {}, core::Said found = {},
-                                std::string_view detail = {}) {
+                                core::Said detail = {}) {
   throw Error(core::Findings::make(rule, at, std::move(expected), std::move(found), detail));
 }
 
