@@ -3,6 +3,7 @@
 #include "flags.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "weighbridge/convert.h"
@@ -11,6 +12,7 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
+#include "weighbridge/open.h"
 
 namespace weighbridge::cli {
 namespace {
