@@ -62,5 +62,4 @@ class Planner {
 // The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.
 std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model&);
 
-
 }  // namespace weighbridge::ztensor1
