@@ -52,7 +52,9 @@ struct Context {
   std::shared_ptr<Executor> executor{};  ///< null: inline
   /// Progress hook: bytes done, and the job's total (0 while it is unknown, and between two counts). Called from any
   /// thread, one call at a time. If it returns false, the job stops within 16 MiB of reading, throws Cancelled and
-  /// leaves everything as it was.
+  /// leaves everything as it was. Once the work is done, a job calls it a last time with `done` equal to `total`, and
+  /// returns its result whatever the hook returns. Only a job that publishes files can still be stopped by that call:
+  /// they are written, and not yet published.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress{};
 };
 

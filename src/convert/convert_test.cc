@@ -19,6 +19,7 @@
 #include "support/convert_testing.h"
 #include "support/failing_source.h"
 #include "support/items.h"
+#include "support/last_call.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/formats.h"
@@ -513,6 +514,18 @@ TEST(Convert, StoppingAtAnyMomentLeavesTheFolderAsItWas) {
       }
     }
   }
+}
+
+// Written and read back, but not published: a conversion can be stopped in the last call, when other jobs are done.
+TEST(Convert, CanBeStoppedUntilItPublishes) {
+  const Folder folder;
+  std::uint64_t calls = 0;
+  const auto job = [&](const Context& context) { plan(sample(), "zt").execute(folder / "out.zt", context); };
+  Context context = test::stopped_at_the_last_call(job, calls);
+  std::filesystem::remove(folder / "out.zt");
+  EXPECT_THROW(job(context), Cancelled);
+  EXPECT_GT(calls, 4U);
+  EXPECT_EQ(folder.entries(), Names{});
 }
 
 // The hook runs between writing and reading back. Damage done there must be found.

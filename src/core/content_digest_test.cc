@@ -12,6 +12,7 @@
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
 #include "core/draft.h"
+#include "support/last_call.h"
 #include "weighbridge/hash.h"
 
 namespace weighbridge {
@@ -404,6 +405,20 @@ TEST(ContentDigest, ProgressReachesTheTotalAndCanStop) {
   EXPECT_GT(total, 5000000U);
   context.progress = [](std::uint64_t, std::uint64_t) { return false; };
   EXPECT_THROW(content_digest(every(), context), Cancelled);
+}
+
+// The hook's "no" to the last report of a finished job threw its result away.
+TEST(ContentDigest, ThatIsDoneIsReturnedWhateverTheHookSays) {
+  std::uint64_t calls = 0;
+  const auto job = [](const Context& context) { return content_digest(every(), context); };
+  const Context context = test::stopped_at_the_last_call(job, calls);
+  EXPECT_EQ(job(context), content_digest(every()));
+  EXPECT_GT(calls, 1U);
+  const auto source = memory_source(pattern(5'000'000, 3));
+  const auto of_file = [&](const Context& given) { return file_sha256(*source, given); };
+  const Context last = test::stopped_at_the_last_call(of_file, calls);
+  EXPECT_EQ(of_file(last), file_sha256(*source));
+  EXPECT_GT(calls, 1U);
 }
 
 TEST(FileSha256, IsThePlainDigestOfAllBytes) {

@@ -46,8 +46,16 @@ class Progress {
       };
     return out;
   }
-  // Reports that the job is complete.
+  // Reports that the job is complete. Never stops it: what is done is returned, whatever the hook says.
   void finish() {
+    if (!context_.progress) return;
+    const std::lock_guard lock(mutex_);
+    done_.store(total_, std::memory_order_relaxed);
+    static_cast<void>(context_.progress(total_, total_));
+  }
+  // The same for a job that publishes what it has written next: the last moment at which it can be stopped. Throws
+  // Cancelled.
+  void finish_before_publishing() {
     if (!context_.progress) return;
     const std::lock_guard lock(mutex_);
     done_.store(total_, std::memory_order_relaxed);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/draft.h"
+#include "support/last_call.h"
 #include "support/thrown.h"
 
 namespace weighbridge {
@@ -356,6 +357,16 @@ TEST(Diff, CanBeStopped) {
   context.progress = [](std::uint64_t done, std::uint64_t) { return done < 10'000'000; };
   EXPECT_THROW(diff(one(a), one(a), {}, context), Cancelled);
   EXPECT_THROW(diff(streamed({{"w", {a.size()}, a}}), streamed({{"w", {a.size()}, a}}), {}, context), Cancelled);
+}
+
+// The hook's "no" to the last report of a finished job threw its result away.
+TEST(Diff, ThatIsDoneIsReturnedWhateverTheHookSays) {
+  const Model model = one(random_numbers(1000, 1));
+  std::uint64_t calls = 0;
+  const auto job = [&](const Context& context) { return diff(model, model, {}, context); };
+  const Context context = test::stopped_at_the_last_call(job, calls);
+  EXPECT_TRUE(job(context).equal());
+  EXPECT_GT(calls, 0U);
 }
 
 TEST(Diff, WorkIsBounded) {

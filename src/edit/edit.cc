@@ -463,7 +463,7 @@ void copy_to(const std::string& path, bool replace, Editor& editor, int from,
   editor.require_reads(written);
   const io::FolderLock turn(io::split_path(out.path()).folder);
   source->check_unchanged();
-  progress.finish();
+  progress.finish_before_publishing();
   out.publish();
 }
 
