@@ -109,6 +109,7 @@ stage-house: # layering, license lines, formatting, links of the pages
 	python3 tests/repository/readings.py
 	python3 tests/repository/performance.py
 	python3 tools/house_size.py --thin 60
+	python3 tests/repository/promises.py
 	python3 tools/exports.py --check
 	python3 tools/python_reference.py --check
 

@@ -173,7 +173,7 @@ Outcome write_admission(const Evidence&, bool replace, const Context& = {});
 /// [reads] Appends the artifact, and adapters that fit it and run on it, to the ledger, which it creates if needed.
 /// Needs the admission record. chain/adapter: a package does not fit, or the fixed prompts do not run with it.
 /// chain/promoted: the ledger has all of them already. Paths in a ledger are relative to its folder and stay inside it.
-/// If another run holds the folder, waits up to a minute, then throws Error{io}.
+/// If another process holds the folder, waits up to ten seconds, then throws Error{io}.
 Outcome append_to_ledger(const std::string& ledger, const Evidence&, std::span<const std::string> adapters,
                          const std::string& at, const Context& = {});
 /// [reads] Checks every link from the first entry to the head. chain/ledger names the first broken one.

@@ -46,7 +46,7 @@ struct Inspection {
   std::span<const Stats> stats{};          ///< one for each of `tensors`, or none at all
   const Report* report = nullptr;          ///< warnings of opening, if any
 };
-/// Written in pieces of about 100 KiB, so that memory does not grow with the listing.
+/// Written in pieces of about 128 KiB, so that memory does not grow with the listing.
 void to_json(const Inspection&, const std::function<void(std::string_view piece)>& sink);
 std::string to_json(const Inspection&);  ///< The same as one string.
 

@@ -229,8 +229,8 @@ struct Packed {
 
 /// [reads] Writes NAME.knu, NAME.khm.json and as many NAME-K.stb as needed, of at most 16 tensors each, to a folder,
 /// which it creates if needed. The module loads each tensor in the model's order and returns the last handle. Each STB
-/// file is written, read back and published like a conversion; sidecar and module come last. If another run publishes
-/// to the folder, waits up to a minute, then throws Error{io}. Throws Error{misuse} if a file exists, and
+/// file is written, read back and published like a conversion; sidecar and module come last. If another process
+/// publishes to the folder, waits up to ten seconds, then throws Error{io}. Throws Error{misuse} if a file exists, and
 /// Error{malformed} "khlnary/pack-..." for too many tensors or one that STB cannot hold.
 Packed pack(const Model&, const std::string& folder, const std::string& name, const PackOptions& = {},
             const Context& = {});

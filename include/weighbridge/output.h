@@ -61,9 +61,9 @@ class OutputFiles {
   std::string add(const std::string& name);
   /// The final path of a file with this name.
   std::string path(const std::string& name) const;
-  /// Checks that the inputs have not changed, and moves all added files into place; all must be written. If another run
-  /// publishes to the folder, waits up to a minute. Throws Error{misuse} if something that may not be replaced has
-  /// appeared in the folder; none of the files is then in it. Throws Error{io}.
+  /// Checks that the inputs have not changed, and moves all added files into place; all must be written. If another
+  /// process publishes to the folder, waits up to ten seconds, then throws Error{io}. Throws Error{misuse} if something
+  /// that may not be replaced has appeared in the folder; none of the files is then in it. Throws Error{io}.
   void publish();
 
  private:

@@ -193,7 +193,7 @@ class BytePair::Decoder {
 
  private:
   std::shared_ptr<const Rep> rep_;
-  std::string kept_;  // at most 3 bytes
+  std::string kept_;  // of an incomplete character
   bool after_bos_ = false;
 };
 

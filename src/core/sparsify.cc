@@ -292,7 +292,7 @@ class SparseMaker {
     draft_.index_names();
     const auto attributes = model_.attributes();
     draft_.set_attributes({attributes.begin(), attributes.end()});
-    return {draft_.finish(), std::move(changes_)};
+    return {.model = draft_.finish(), .losses = {}, .changes = std::move(changes_)};
   }
 
  private:

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/draft.h"
 #include "support/thrown.h"
@@ -98,6 +100,35 @@ TEST(Work, EitherLimitAllowsIt) {
   const Model plain = strided({4}, {1}, 4);
   EXPECT_EQ(streamed(plain["w"].main()).size(), 4U);
   plain["w"].main().stream({.limits = {.output = 1}}, kIgnore);
+}
+
+TEST(Work, SixteenTimesTheDataAndAtLeast256MiBAreAllowed) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  for (const auto& [data, made] : {std::pair{1 * kMiB, 256 * kMiB}, std::pair{20 * kMiB, 320 * kMiB}}) {
+    const Model model = strided({made / data, data}, {0, 1}, data),
+                more = strided({made / data + 1, data}, {0, 1}, data);
+    std::uint64_t done = 0;
+    model["w"].main().stream({}, [&](std::span<const std::byte> piece) {
+      done += piece.size();
+      return false;
+    });
+    EXPECT_GT(done, 0U);
+    EXPECT_EQ(thrown([&] { more["w"].main().stream({}, kIgnore); }).rule, "limit/work");
+  }
+}
+
+TEST(Limits, OfADecodedTensorAreBytesOf64GiB) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 30;
+  EXPECT_EQ(Limits{}.decoded, kMost);
+  Builder builder;
+  const auto kept = std::make_shared<const std::vector<std::uint64_t>>(2, 0);
+  const Bytes zeros{std::as_bytes(std::span(*kept)), kept};
+  builder.object("s", Layout::sparse_coo, {kMost / 4 + 1}, {},
+                 {{"values", DType::f32, {1}, {zeros.span.first(4), kept}},
+                  {"coords", DType::u64, {1}, {zeros.span.first(8), kept}}});
+  const Model model = builder.build();
+  const Limits roomy{.work = UINT64_MAX, .output = UINT64_MAX};
+  EXPECT_EQ(thrown([&] { static_cast<void>(model["s"].to_dense({.limits = roomy})); }).rule, "limit/decoded");
 }
 
 TEST(Work, TheZerosOfASparseTensorCount) {

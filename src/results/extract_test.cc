@@ -51,6 +51,31 @@ TEST(Elements, OfAPartAndDense) {
   EXPECT_EQ(streamed(half), std::string("\x00\x3c\x00\xc0\x00\x38\x00\x48", 8));
 }
 
+TEST(Elements, StreamInPiecesOfAtMost4MiB) {
+  constexpr std::uint64_t kCount = 3'000'000, kMost = std::uint64_t{4} << 20;
+  Builder builder;
+  builder.tensor("w", DType::f32, {kCount}, keep<float>(std::vector<float>(kCount)));
+  const Model model = builder.build();
+  const Tensor w = model["w"];
+  const auto require = [&](const Elements& elements) {
+    std::uint64_t sum = 0;
+    elements.stream({}, [&](std::span<const std::byte> piece) {
+      EXPECT_LE(piece.size(), kMost);
+      sum += piece.size();
+      return true;
+    });
+    EXPECT_EQ(sum, elements.size());
+  };
+  require(Elements::part(w));
+  require(Elements::dense(w));
+  require(Elements::dense(w, DType::f64));
+  require(Elements::dense(w, DType::f16));
+  w.main().stream({}, [&](std::span<const std::byte> piece) {
+    EXPECT_LE(piece.size(), kMost);
+    return true;
+  });
+}
+
 TEST(Elements, BecomeANumPyFileOrBareBytes) {
   const test::TemporaryFolder folder;
   const Model model = sample();

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/convert_testing.h"
+#include "support/last_call.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "weighbridge/convert.h"
+#include "weighbridge/diff.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/json.h"
+#include "weighbridge/open.h"
 #include "weighbridge/output.h"
 #include "weighbridge/stats.h"
+#include "weighbridge/verify.h"
 
 namespace weighbridge {
 namespace {
@@ -38,6 +48,17 @@ TEST(Json, InspectionIsExactAndInTheOrderAskedFor) {
   EXPECT_LT(text.find(R"("name":"empty")"), text.find(R"("name":"w\n")"));
 }
 
+// The hook's "no" to the last report of a finished job threw its result away.
+TEST(Statistics, ThatAreDoneAreReturnedWhateverTheHookSays) {
+  const Model model = small_model();
+  const std::vector<std::uint32_t> all{0, 1};
+  std::uint64_t calls = 0;
+  const auto job = [&](const Context& context) { return statistics(model, all, context); };
+  const Context context = test::stopped_at_the_last_call(job, calls);
+  EXPECT_EQ(job(context).size(), 2U);
+  EXPECT_GT(calls, 0U);
+}
+
 TEST(Json, PiecesOfALongListingAreOneText) {
   Builder builder;
   for (int i = 0; i < 3000; ++i) builder.tensor("tensor." + std::to_string(i), DType::u8, {0}, Bytes{});
@@ -46,13 +67,71 @@ TEST(Json, PiecesOfALongListingAreOneText) {
   for (std::uint32_t i = 0; i < model.size(); ++i) order[i] = i;
   const Inspection inspection{.path = "p", .model = model, .tensors = order};
   std::string joined;
-  std::size_t pieces = 0;
+  std::vector<std::size_t> pieces;
   to_json(inspection, [&](std::string_view piece) {
     joined += piece;
-    ++pieces;
+    pieces.push_back(piece.size());
   });
-  EXPECT_GT(pieces, 2U);
+  ASSERT_GT(pieces.size(), 2U);
   EXPECT_EQ(joined, to_json(inspection));
+  pieces.pop_back();
+  for (const std::size_t size : pieces) {
+    EXPECT_GE(size, std::size_t{128} << 10);
+    EXPECT_LE(size, std::size_t{130} << 10);
+  }
+}
+
+// A file that counts what is read of it.
+class Counted final : public Source {
+ public:
+  explicit Counted(std::shared_ptr<const Source> inner) : inner_(std::move(inner)) {}
+  std::uint64_t size() const noexcept override { return inner_->size(); }
+  std::string_view name() const noexcept override { return "<counted>"; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    read += out.size();
+    inner_->read_at(offset, out);
+  }
+  mutable std::atomic<std::uint64_t> read{0};
+
+ private:
+  std::shared_ptr<const Source> inner_;
+};
+
+TEST(Jobs, StopWithin16MiBOfReading) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const test::TemporaryFolder folder;
+  Builder builder;
+  for (int i = 0; i < 3; ++i)
+    builder.tensor("w" + std::to_string(i), DType::f32, {32 * kMiB / 4},
+                   keep<float>(std::vector<float>(32 * kMiB / 4)));
+  plan(builder.build(), "zt", {.digest = "sha256"}).execute(folder / "in.zt");
+  const auto counted = std::make_shared<const Counted>(open_file(folder / "in.zt"));
+  const Model model = open(counted), other = open(folder / "in.zt");
+  const std::vector<std::uint32_t> all{0, 1, 2};
+  const std::vector<std::pair<const char*, std::function<void(const Context&)>>> jobs{
+      {"hash", [&](const Context& context) { static_cast<void>(content_digest(model, context)); }},
+      {"digest of the file", [&](const Context& context) { static_cast<void>(file_sha256(*counted, context)); }},
+      {"verify", [&](const Context& context) { static_cast<void>(verify(counted, context)); }},
+      {"statistics", [&](const Context& context) { static_cast<void>(statistics(model, all, context)); }},
+      {"diff", [&](const Context& context) { static_cast<void>(diff(model, other, {}, context)); }},
+      {"convert", [&](const Context& context) { plan(model, "safetensors").execute(folder / "out", context); }}};
+  for (const auto& [name, job] : jobs)
+    for (const unsigned threads : {1U, 2U}) {
+      std::uint64_t when_stopped = 0;
+      Context context;
+      context.executor = thread_executor(threads);
+      counted->read = 0;
+      context.progress = [&](std::uint64_t, std::uint64_t) {
+        const std::uint64_t read = counted->read;
+        if (read < 8 * kMiB) return true;
+        if (when_stopped == 0) when_stopped = read;
+        return false;
+      };
+      EXPECT_THROW(job(context), Cancelled) << name;
+      EXPECT_GT(when_stopped, 0U) << name;
+      EXPECT_LE(counted->read - when_stopped, 16 * kMiB) << name << " with " << threads << " threads";
+      EXPECT_FALSE(std::filesystem::exists(folder / "out")) << name;
+    }
 }
 
 TEST(Json, FindingsBeyondTheCapAreCounted) {

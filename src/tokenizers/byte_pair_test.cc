@@ -2,6 +2,7 @@
 // BytePair with small and hostile vocabularies, compared with the readings applied step by step. byte_pair_data_test.cc
 // tests llama2.c's vocabulary.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -59,6 +60,21 @@ Tokenizer letters(std::string_view bytes, std::vector<Tokenizer::Merge> merges) 
 }
 
 std::uint32_t below(Random& random, std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); }
+
+// Its memory cannot be read: the length alone decides.
+TEST(BytePair, ATextOf4GiBIsRefused) {
+  constexpr std::size_t kSize = std::size_t{4} << 30;
+  void* const none = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (none == MAP_FAILED) GTEST_SKIP() << "there are no 4 GiB of address space";
+  const std::string_view text(static_cast<const char*>(none), kSize);
+  for (const Tokenizer& from : {bytes(), pairs({"ab"}, {{'a', 'b', 260, 0}})}) {
+    EXPECT_EQ(thrown([&] { static_cast<void>(BytePair(from).encode(text)); }).rule, "misuse/text");
+    Builder builder;
+    builder.tensor("w", DType::f32, {0}, Bytes{}).tokenizer(from);
+    EXPECT_EQ(thrown([&] { static_cast<void>(TextTokenizer(builder.build())(text)); }).rule, "misuse/text");
+  }
+  ::munmap(none, kSize);
+}
 
 // Reading M11, one step at a time, without the leading space.
 Ids by_the_reading(const Tokenizer& from, std::string_view text) {

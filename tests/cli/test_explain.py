@@ -50,6 +50,17 @@ def test_an_element_and_the_way_back(model):
     assert explained(model, "w")["length"] == 24
 
 
+def test_elements_are_named_in_ranges_of_at_most_64_bytes(tmp_path):
+    path = tmp_path / "long.safetensors"
+    path.write_bytes(safetensors({"w": ("F32", [40], bytes(160))}))
+    start = path.stat().st_size - 160
+
+    def elements(length):
+        return [what for kind, what, _ in path_of(explained(path, f"@{start}:{start + length}")) if kind == "element"]
+    assert elements(64) == [f"[{i}]" for i in range(16)]
+    assert elements(65) == []
+
+
 def test_what_a_person_sees(model):
     start = len(model.read_bytes()) - 28
     out = weighbridge("explain", model, f"@{hex(start + 13)}").stdout

@@ -28,6 +28,8 @@ std::uint64_t planned_size(Fixture kind, const std::string& quantize) {
 TEST(Fixture, HasThePublishedCounts) {
   EXPECT_EQ(fixture(Fixture::tiny).size(), 12U);
   EXPECT_EQ(parameters(fixture(Fixture::tiny)), 4824U);
+  const Tensor embeddings = fixture(Fixture::tiny)["tok_embeddings.weight"];
+  EXPECT_EQ(embeddings.shape()[0], 260U);
   EXPECT_EQ(fixture(Fixture::tiny_tied).size(), 11U);
   EXPECT_EQ(parameters(fixture(Fixture::tiny_tied)), 2744U);
   EXPECT_EQ(fixture(Fixture::tinylm16m).size(), 39U);

@@ -394,6 +394,13 @@ TEST(Generate, NoMoreThreadsThanProcessorsAreUsed) {
   EXPECT_LE(generator.threads(), thread_executor()->concurrency());
 }
 
+TEST(Generate, AModelOfLessThan2MiBUsesOneThreadUnlessAsked) {
+  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny)).threads(), 1U);
+  const unsigned most = thread_executor()->concurrency();
+  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), {.threads = 2}).threads(), std::min(2U, most));
+  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tinylm16m)).threads(), most) << "65 MiB";
+}
+
 TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
   const Model model = slm::fixture(slm::Fixture::tiny);
   const Generator generator(model);
