@@ -110,20 +110,10 @@ class Vectors {
     if (batch_.size() % 2 != 0) write(std::string(4, '\0'));
     batch_.clear();
   }
-  // Has the same length for any count, because it is padded to the length for the largest one.
+  // Has the same length for any count.
   std::string header(std::uint64_t count) const {
-    constexpr std::uint64_t kWidest = 10'000'000'000'000'000'000U;
-    const std::uint64_t shape[] = {count, dimension_}, widest[] = {kWidest, dimension_};
-    std::string out = npy_header("<f4", shape);
-    const std::size_t length = npy_header("<f4", widest).size();
-    if (out.size() == length) return out;
-    out.pop_back();
-    out.append(length - out.size() - 1, ' ');
-    out += '\n';
-    const std::size_t dictionary = length - 10;
-    out[8] = static_cast<char>(dictionary & 0xFFU);
-    out[9] = static_cast<char>(dictionary >> 8);
-    return out;
+    const std::uint64_t shape[] = {count, dimension_};
+    return npy_header("<f4", shape);
   }
   void write(std::span<const std::byte> bytes) {
     if (file_)

@@ -10,6 +10,7 @@
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "weighbridge/convert.h"
 #include "weighbridge/npy.h"
 
 namespace weighbridge {
@@ -74,6 +75,25 @@ TEST(Elements, StreamInPiecesOfAtMost4MiB) {
     EXPECT_LE(piece.size(), kMost);
     return true;
   });
+}
+
+// There were two writers of headers, and two tables of types, which differed.
+TEST(Elements, HaveTheNumPyHeaderThatConversionsWrite) {
+  for (const DType dtype : {DType::f32, DType::boolean, DType::complex128, DType::bf16, DType::f8_e4m3, DType::f8_e5m2})
+    for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{}, {2, 3}, {0, 10'000'000'000, 99}}) {
+      std::size_t size = info(dtype).bits / 8;
+      for (const std::uint64_t dim : shape) size *= dim;
+      Builder builder;
+      builder.tensor("w", dtype, shape, keep(std::vector<std::byte>(size)));
+      const Model model = builder.build();
+      const test::TemporaryFolder folder;
+      plan(model, "npy", {.allow = {LossKind::name, LossKind::dtype}}).execute(folder / "all.npy");
+      Elements::dense(model["w"], dtype).write(folder / "w.npy", {});
+      EXPECT_EQ(test::read_file(folder / "w.npy"), test::read_file(folder / "all.npy")) << name(dtype);
+    }
+  EXPECT_EQ(npy_type(DType::f8_e4m3), "<V1");
+  EXPECT_EQ(npy_type(DType::f8_e5m2), "|V1");
+  EXPECT_EQ(npy_type(DType::f4), "");
 }
 
 TEST(Elements, BecomeANumPyFileOrBareBytes) {

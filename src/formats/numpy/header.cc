@@ -319,9 +319,10 @@ std::string write_header(std::string_view type, Shape shape) {
   std::string dictionary = "{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i) dictionary += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   dictionary += shape.size() == 1 ? ",), }" : "), }";
-  // Like NumPy, leave room for the first dimension to grow in place.
+  // As NumPy does, room for the first dimension to grow in place; and a header whose end is aligned without padding
+  // gets 64 spaces.
   if (!shape.empty()) dictionary.append(kLongestDim - std::to_string(shape[0]).size(), ' ');
-  dictionary.append(kAlignment - 1 - (kPreamble1 + dictionary.size()) % kAlignment, ' ');
+  dictionary.append(kAlignment - (kPreamble1 + dictionary.size() + 1) % kAlignment, ' ');
   dictionary += '\n';
   std::string header(kMagic);  // rank is at most 64: the dictionary stays below 64 KiB
   header.append("\x01\x00", 2);

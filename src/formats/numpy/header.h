@@ -63,7 +63,8 @@ std::vector<std::int64_t> fortran_strides(Shape);
 
 // How NumPy spells this type; null for types smaller than a byte.
 const TypeName* type_of(DType) noexcept;
-// Magic, version 1.0, length and dictionary, padded so that the elements begin at a multiple of 64.
+// The header that numpy.save() writes: magic, version 1.0, length and dictionary, padded so that the elements begin at
+// a multiple of 64. Its length does not depend on the first dimension.
 std::string write_header(std::string_view type, Shape);
 
 }  // namespace weighbridge::numpy

@@ -85,6 +85,52 @@ TEST(Numpy, ADeflatedMemberReadsAsAStoredOne) {
   EXPECT_EQ(some, other);
 }
 
+// Of what numpy.save() wrote (2.4): the text, the spaces after it, and the length of all. Where the text and its room
+// end one byte before a multiple of 64, there are 64 spaces of padding, not none.
+TEST(Numpy, HeadersAreThoseOfNumpySaveNearEachMultipleOf64) {
+  const auto ones = [](std::uint64_t first, std::size_t count) {
+    std::vector<std::uint64_t> out(count + 1, 1);
+    out[0] = first;
+    return out;
+  };
+  const std::uint64_t large = 9'999'999'999'999'999'999U;
+  const struct {
+    std::string_view type;
+    std::vector<std::uint64_t> shape;
+    std::string_view end;  // of the text, after "'shape': "
+    std::size_t spaces, size;
+  } cases[] = {
+      {"<f4", {}, "(), }", 62, 128},
+      {"|u1", {7}, "(7,), }", 60, 128},
+      {"<f4", {0, 3}, "(0, 3), }", 58, 128},
+      {"<f4", {123'456'789'012'345'678U}, "(123456789012345678,), }", 43, 128},
+      {"<c16", {2, 1'000'000'000'000'000U, large}, "(2, 1000000000000000, 9999999999999999999), }", 21, 128},
+      {"<c16", {2, 10'000'000'000'000'000U, large}, "(2, 10000000000000000, 9999999999999999999), }", 84, 192},
+      {"<f4", {2, 100'000'000'000'000'000U, large}, "(2, 100000000000000000, 9999999999999999999), }", 84, 192},
+      {"<c16", {2, 100'000'000'000'000'000U, large}, "(2, 100000000000000000, 9999999999999999999), }", 83, 192},
+      {"<f4", ones(5, 13), "(5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), }", 22, 128},
+      {"<f4", ones(2, 35), {}, 84, 256},
+      {"<c16", ones(2, 56), {}, 84, 320},
+      {"<f4", ones(2, 63), {}, 64, 320},
+  };
+  for (const auto& c : cases) {
+    std::string text = "{'descr': '" + std::string(c.type) + "', 'fortran_order': False, 'shape': ";
+    if (c.end.empty()) {
+      text += "(" + std::to_string(c.shape[0]);
+      for (std::size_t i = 1; i < c.shape.size(); ++i) text += ", 1";
+      text += "), }";
+    } else {
+      text += c.end;
+    }
+    std::string expected("\x93NUMPY\x01\x00", 8);
+    expected += static_cast<char>((c.size - 10) % 256);
+    expected += static_cast<char>((c.size - 10) / 256);
+    expected += text + std::string(c.spaces, ' ') + "\n";
+    EXPECT_EQ(expected.size(), c.size) << text;
+    EXPECT_EQ(write_header(c.type, c.shape), expected) << text;
+  }
+}
+
 // A deflated array in Fortran order is transposed tile by tile: these need one tile, several, and tiles inside of rows.
 TEST(Numpy, ALargeDeflatedArrayInFortranOrderReadsRowMajor) {
   for (const std::vector<std::uint64_t>& shape :
