@@ -337,7 +337,7 @@ Plan plan(const Model& model, std::string_view format, const Options& options, c
   Input input = input_of(checked, rep->format->info, options, context);
   const Options asked = input.refused ? convert::without_values(options) : options;
   rep->layout = lay_out_true(model, input, rep->format->info, asked,
-                             [&](const Model& from) { return registry::lay_out(*rep->format, from, asked); });
+                             [&](const Model& from) { return registry::lay_out(*rep->format, from, asked, context); });
   add_items(rep->layout, input);
   if (!input.refused) {
     convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);

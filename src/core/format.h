@@ -254,11 +254,11 @@ struct Format {
   // Whether one of these rules is an error: a conversion then checks them before it writes.
   bool content_can_fail = false;
   // The layout of the output. Null: read-only format. Reads no payload. The options have passed check_written(). Throws
-  // Error{misuse} for those that exclude each other.
-  WriteLayout (*layout)(const Model&, const Options&) = nullptr;
+  // Error{misuse} for those that exclude each other. Where it reads another file, the context's limits and hook count.
+  WriteLayout (*layout)(const Model&, const Options&, const Context&) = nullptr;
   // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size. Null: the format
   // cannot be split.
-  WriteLayout (*layout_files)(const Model&, const Options&) = nullptr;
+  WriteLayout (*layout_files)(const Model&, const Options&, const Context&) = nullptr;
   // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&) = nullptr;
   // The header of the one file that `original` was opened from, for `edited`, a view of it under names and metadata of

@@ -21,7 +21,7 @@ using testing::in_memory;
 using testing::safetensors;
 
 core::WriteLayout lay_out(const Model& model, const Options& options = {}) {
-  return registry::lay_out(*registry::find("hf"), model, options);
+  return registry::lay_out(*registry::find("hf"), model, options, {});
 }
 
 // The file that a layout describes, for payloads that are written as stored.

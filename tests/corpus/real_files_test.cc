@@ -50,7 +50,7 @@ TEST(RealSafetensors, TinyBertOpensWithItsTensorsInTheOrderOfTheFile) {
 TEST(RealSafetensors, TinyBertIsWrittenWithTheHeaderThatItHad) {
   WB_REQUIRE_TEST_DATA(path, "tiny_bert/model.safetensors");
   const Model model = open(path);
-  const core::WriteLayout made = registry::find("safetensors")->layout(model, {});
+  const core::WriteLayout made = registry::find("safetensors")->layout(model, {}, {});
   EXPECT_TRUE(made.blockers.empty() && made.losses.empty() && made.changes.empty());
   std::string head(made.head.size(), '\0');
   model.sources()[0]->read_at(0, std::as_writable_bytes(std::span(head)));

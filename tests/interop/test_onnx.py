@@ -298,6 +298,17 @@ def test_a_copy_of_a_model_with_external_data_is_one_file(tmp_path):
     onnx.checker.check_model(loaded, full_check=True)
 
 
+def test_the_model_to_copy_is_read_with_the_limits_of_the_conversion(tmp_path):
+    model, weights, out = tmp_path / "m.onnx", tmp_path / "w.safetensors", tmp_path / "new.onnx"
+    large = linear_model(False)
+    onnx.helper.set_model_props(large, {"notes": "x" * 5000})
+    onnx.save(large, model)
+    safetensors_numpy.save_file({"w": np.zeros((2, 3), "f4")}, weights)
+    failed = subprocess.run([COMMAND, "convert", weights, out, "--into", model, "--limit", "header=1000"], capture_output=True, text=True)
+    assert failed.returncode != 0 and "m.onnx" in failed.stderr and "header" in failed.stderr and not out.exists()
+    weighbridge("convert", weights, out, "--into", model, "--limit", "header=1MB")
+
+
 def test_copies_that_do_not_fit_are_refused(tmp_path):
     model, weights, out = tmp_path / "m.onnx", tmp_path / "w.safetensors", tmp_path / "new.onnx"
     onnx.save(linear_model(False), model)

@@ -141,7 +141,7 @@ inline std::string render(const core::WriteLayout& layout) {
 }
 
 inline std::string write(const core::Format& format, const Model& model, const Options& options = {}) {
-  return render(format.layout(model, options));
+  return render(format.layout(model, options, {}));
 }
 
 }  // namespace weighbridge::test

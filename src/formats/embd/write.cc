@@ -24,11 +24,11 @@ using core::indexed, core::subject;
 constexpr std::uint64_t kMostPositions = 4096;
 
 // Whether the elements are 0, 1, 2, ... [reads]
-bool counts_up(const Part& part) {
+bool counts_up(const Part& part, const Context& context) {
   std::uint64_t next = 0;
   bool good = part.count() <= kMostPositions;
   if (!good) return false;
-  part.stream({}, [&](std::span<const std::byte> piece) {
+  part.stream(context, [&](std::span<const std::byte> piece) {
     for (; good && !piece.empty(); piece = piece.subspan(8))
       good = base::load_le<std::uint64_t>(piece.data()) == next++;
     return good;
@@ -38,7 +38,8 @@ bool counts_up(const Part& part) {
 
 class Planner {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+  Planner(const Model& model, const Options& options, const Context& context)
+      : model_(model), options_(options), context_(context) {}
 
   core::WriteLayout run() {
     out_.keep = std::make_shared<const Model>(model_);
@@ -97,7 +98,7 @@ class Planner {
   // Reading E14. True if the tensor is left out of the file.
   bool judge_position_ids(const Tensor& tensor) {
     if (tensor.name() != kPositionIds || tensor.dtype() != DType::i64 || tensor.layout() != Layout::dense) return false;
-    if (counts_up(tensor.main()))
+    if (counts_up(tensor.main(), context_))
       ledger_.change(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
                      "left out: EMBD implies 0, 1, 2, ...");
     else
@@ -275,6 +276,7 @@ class Planner {
 
   const Model& model_;
   const Options& options_;
+  const Context& context_;
   core::WriteLayout out_;
   core::Ledger ledger_{out_};
   MetadataPlan metadata_;
@@ -284,6 +286,8 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
+core::WriteLayout layout(const Model& model, const Options& options, const Context& context) {
+  return Planner(model, options, context).run();
+}
 
 }  // namespace weighbridge::embd

@@ -402,12 +402,12 @@ class Planner {
 
 bool quantizes_to(std::string_view type) noexcept { return element_type(type) != nullptr; }
 
-core::WriteLayout layout(const Model& model, const Options& options) {
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
   refuse_options(options);
   return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
 }
 
-core::WriteLayout layout_files(const Model& model, const Options& options) {
+core::WriteLayout layout_files(const Model& model, const Options& options, const Context&) {
   refuse_options(options);
   return Planner(model, options).run_files();
 }

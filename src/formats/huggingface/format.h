@@ -18,7 +18,7 @@ bool matches(const core::Glance&);
 // [reads] The folder as one model. Reports errors and leaves broken tensors out; if the weights cannot be read, the
 // model has no tensors. Throws core::Stop on the first error if the findings ask for it, Error{io}, Error{misuse}.
 void read(const core::Opening&, core::Draft&);
-core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 // Whether the weights of a folder are PyTorch's.
 bool has_pickled_weights(const Model&);
 

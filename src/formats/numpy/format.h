@@ -13,8 +13,8 @@ extern const core::Format kNpy, kNpz;
 
 void read_npy(const Source&, const Context&, core::Findings&, core::Draft&);
 void read_npz(const Source&, const Context&, core::Findings&, core::Draft&);
-core::WriteLayout layout_npy(const Model&, const Options&);
-core::WriteLayout layout_npz(const Model&, const Options&);
+core::WriteLayout layout_npy(const Model&, const Options&, const Context& = {});
+core::WriteLayout layout_npz(const Model&, const Options&, const Context& = {});
 void check_npy(const Model&, const Context&, core::Findings&);
 void check_npz(const Model&, const Context&, core::Findings&);
 

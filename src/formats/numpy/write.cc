@@ -221,10 +221,12 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout_npy(const Model& model, const Options& options) {
+core::WriteLayout layout_npy(const Model& model, const Options& options, const Context&) {
   return Planner(model, options, false).run();
 }
 
-core::WriteLayout layout_npz(const Model& model, const Options& options) { return Planner(model, options, true).run(); }
+core::WriteLayout layout_npz(const Model& model, const Options& options, const Context&) {
+  return Planner(model, options, true).run();
+}
 
 }  // namespace weighbridge::numpy

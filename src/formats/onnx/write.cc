@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/asking_source.h"
 #include "core/plan_items.h"
 #include "core/words.h"
 #include "formats/onnx/format.h"
@@ -57,7 +58,8 @@ struct Gap {
 
 class Planner {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options), source_(options.onnx.into) {}
+  Planner(const Model& model, const Options& options, const Context& context)
+      : model_(model), options_(options), context_(context), source_(options.onnx.into) {}
 
   core::WriteLayout run() {
     out_.keep = std::make_shared<const Model>(model_);
@@ -80,7 +82,7 @@ class Planner {
     core::Draft draft;
     draft.set_asked(draft.add_source(source_));
     try {
-      walked_ = walk(*source_, {}, findings, draft, {.within = true});
+      walked_ = walk(core::AskingSource(*source_, context_), context_, findings, draft, {.within = true});
     } catch (const core::Stop&) {
       Finding why = *report.first_error();
       if (why.file.empty()) why.file.name = source_->name();
@@ -326,6 +328,7 @@ class Planner {
 
   const Model& model_;
   const Options& options_;
+  const Context& context_;
   const std::shared_ptr<const Source> source_;  // the model to copy
   Model base_;
   Walked walked_;
@@ -338,6 +341,8 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
+core::WriteLayout layout(const Model& model, const Options& options, const Context& context) {
+  return Planner(model, options, context).run();
+}
 
 }  // namespace weighbridge::onnx

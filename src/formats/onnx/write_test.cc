@@ -8,6 +8,7 @@
 
 #include "formats/onnx/format.h"
 #include "support/format_testing.h"
+#include "support/thrown.h"
 
 namespace weighbridge::onnx {
 namespace {
@@ -79,6 +80,19 @@ TEST(OnnxInto, TheRestOfTheFileStays) {
   std::size_t different = 0;
   for (std::size_t i = 0; i < before.size(); ++i) different += before[i] != after[i];
   EXPECT_EQ(different, 8U);
+}
+
+// The model to copy was read with default limits and without the hook, whatever the caller of plan() had set.
+TEST(OnnxInto, IsReadWithTheLimitsAndTheHookOfThePlan) {
+  const Options options = into(bytes_of_case("valid-raw"));
+  Context context;
+  context.limits.tensors = 0;
+  EXPECT_EQ(test::thrown([&] { layout(Builder().build(), options, context); }).rule, "limit/tensors");
+  context = {};
+  std::size_t asked = 0;
+  context.progress = [&](std::uint64_t, std::uint64_t) { return ++asked > 1; };
+  EXPECT_THROW(layout(Builder().build(), options, context), Cancelled);
+  EXPECT_EQ(asked, 1U);
 }
 
 TEST(OnnxInto, RefusesWhatDoesNotFit) {

@@ -18,7 +18,7 @@ bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
 // Remarks that the file is one of several shards.
 void remark(const Place&, const Context&, core::Findings&, core::Draft&);
-core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 void check_content(const Model&, const Context&, core::Findings&);
 // Only what loading the pickles of a file would do, of any file that holds some, or is packed (core/pickle_scan.h).
 void check_pickles(const Source&, const Context&, core::Findings&);

@@ -20,8 +20,8 @@ void read(const Source&, const Context&, core::Findings&, core::Draft&);
 bool spreads(const core::Glance&);
 void read_files(const core::Opening&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
-core::WriteLayout layout(const Model&, const Options&);
-core::WriteLayout layout_files(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
+core::WriteLayout layout_files(const Model&, const Options&, const Context& = {});
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 

@@ -301,11 +301,11 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
   return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
 }
 
-core::WriteLayout layout_files(const Model& model, const Options& options) {
+core::WriteLayout layout_files(const Model& model, const Options& options, const Context&) {
   return Planner(model, options).run_files();
 }
 

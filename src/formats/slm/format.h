@@ -19,7 +19,7 @@ bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Makes that pass for a model that was opened without it; does nothing for other models.
 void check_content(const Model&, const Context&, core::Findings&);
-core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

@@ -405,7 +405,7 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
   refuse_options(options);
   return Planner(model, options).run();
 }

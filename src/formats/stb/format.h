@@ -14,7 +14,7 @@ extern const core::Format kFormat;
 
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
-core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

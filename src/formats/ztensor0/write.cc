@@ -321,6 +321,8 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) { return Planner(model, options).run(); }
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
+  return Planner(model, options).run();
+}
 
 }  // namespace weighbridge::ztensor0

@@ -16,7 +16,7 @@ extern const core::Format kFormat;
 bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
-core::WriteLayout layout(const Model&, const Options&);
+core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 core::WriteLayout append(const Model& target, const Model& more, const Options&);

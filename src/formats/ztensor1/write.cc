@@ -359,7 +359,7 @@ core::WriteLayout Planner::finish() {
   return std::move(out_);
 }
 
-core::WriteLayout layout(const Model& model, const Options& options) {
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
   Planner planner(model, options, version_of(model, options));
   planner.out().head = kMagic;
   planner.place_root(nullptr);

@@ -98,9 +98,10 @@ void require_sound_indices(const Tensor& tensor, const Context& context) {
 
 class Planner {
  public:
-  Planner(const Model& model, const Options& options)
+  Planner(const Model& model, const Options& options, const Context& context)
       : model_(model),
         options_(options),
+        context_(context),
         from_zt2_(!options.canonical && model.format() == "zt2"),
         ledger_(out_),
         manifest_(std::make_shared<Manifest>()) {
@@ -444,18 +445,18 @@ class Planner {
     same_size.push_back({next, digest});
     return std::nullopt;
   }
-  static codecs::Digest256 digest_of_payload(const core::Payload& p) {
+  codecs::Digest256 digest_of_payload(const core::Payload& p) const {
     codecs::Sha256 sha;
     const auto keep = [&](std::span<const std::byte> piece) {
       sha.update(piece);
       return true;
     };
     if (p.form == Form::dense)
-      p.tensor.stream_dense(p.dtype, {}, keep);
+      p.tensor.stream_dense(p.dtype, context_, keep);
     else if (p.form == Form::made)
-      p.make({}, [&](std::span<const std::byte> piece) { sha.update(piece); });
+      p.make(context_, [&](std::span<const std::byte> piece) { sha.update(piece); });
     else
-      p.tensor.part(p.part).stream({}, keep);
+      p.tensor.part(p.part).stream(context_, keep);
     return sha.finish();
   }
 
@@ -491,6 +492,7 @@ class Planner {
 
   const Model& model_;
   const Options& options_;
+  const Context& context_;
   Options encoding_;
   const bool from_zt2_;  // stored bytes may be copied verbatim
   core::WriteLayout out_;
@@ -504,15 +506,15 @@ class Planner {
 
 }  // namespace
 
-core::WriteLayout layout(const Model& model, const Options& options) {
-  if (options.shards.max_size != 0) return layout_files(model, options);
+core::WriteLayout layout(const Model& model, const Options& options, const Context& context) {
+  if (options.shards.max_size != 0) return layout_files(model, options, context);
   refuse_options(options);
-  return Planner(model, options).run();
+  return Planner(model, options, context).run();
 }
 
-core::WriteLayout layout_files(const Model& model, const Options& options) {
+core::WriteLayout layout_files(const Model& model, const Options& options, const Context& context) {
   refuse_options(options);
-  return Planner(model, options).run_files();
+  return Planner(model, options, context).run_files();
 }
 
 }  // namespace weighbridge::ztensor2

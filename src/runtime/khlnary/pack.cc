@@ -192,7 +192,7 @@ class Packer {
     const Model part = builder.build();
     const auto rep = std::make_shared<convert::PlanRep>();
     rep->format = registry::find("stb");
-    rep->layout = rep->format->layout(part, as_stb_);
+    rep->layout = rep->format->layout(part, as_stb_, context_);
     rep->models = {part};
     sidecar_.files.push_back({.id = static_cast<std::uint8_t>(k), .path = file_name(k), .size = rep->layout.size});
     adopt(rep->layout, first, size);
