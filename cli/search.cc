@@ -89,7 +89,7 @@ std::string digest_of_inputs(const Session& session, const Model& model, const E
 void require_no_input(const std::string& path, std::span<const std::shared_ptr<const Source>> inputs) {
   std::error_code ignored;
   for (const auto& input : inputs)
-    if (std::filesystem::equivalent(path, std::string(input->name()), ignored))
+    if (std::filesystem::equivalent(path, std::string(input->path()), ignored))
       raise(Kind::misuse, "misuse/output-is-input", "the output is one of the input files", path);
 }
 

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "io/forwarding_source.h"
+
 #define UNSEEN __attribute__((no_sanitize("coverage", "address", "undefined")))
 
 namespace weighbridge::fuzz {
@@ -37,18 +39,13 @@ UNSEEN void on_release(const volatile void* at) {
     state.now -= static_cast<std::int64_t>(__sanitizer_get_allocated_size(const_cast<const void*>(at)));
 }
 
-class Metered final : public Source {
+class Metered final : public io::InterposedSource {
  public:
-  explicit Metered(std::shared_ptr<const Source> base) : base_(std::move(base)) {}
-  std::uint64_t size() const noexcept override { return base_->size(); }
+  using InterposedSource::InterposedSource;
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     count_bytes(out.size());
-    base_->read_at(offset, out);
+    of().read_at(offset, out);
   }
-  std::string_view name() const noexcept override { return base_->name(); }
-
- private:
-  std::shared_ptr<const Source> base_;
 };
 
 }  // namespace

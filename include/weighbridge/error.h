@@ -34,8 +34,8 @@ std::string_view name(Severity) noexcept;  ///< "error", "warning", "unsupported
 /// The file that a finding is about, if it is not the file or folder that was given: a sidecar, a shard, a record, an
 /// output.
 struct FileRef {
-  std::string name{};                     ///< as Source::name() returns it: a path, or a name in angle brackets
-  std::optional<std::uint32_t> source{};  ///< its index in Model::sources(), if it is one of them
+  std::string name{};                                   ///< as Source::name() returns it, for people
+  std::optional<std::uint32_t> source{};                ///< its index in Model::sources(), if it is one of them
   bool empty() const noexcept { return name.empty(); }  ///< the file or folder that was given
   bool operator==(const FileRef&) const = default;
 };

@@ -27,7 +27,9 @@ class Place {
   };
   virtual ~Place() = default;
   virtual Kind kind() const noexcept = 0;              ///< what was opened
-  virtual std::string_view name() const noexcept = 0;  ///< for messages: a path, or a name in angle brackets
+  virtual std::string_view name() const noexcept = 0;  ///< for people, as Source::name()
+  /// As Source::path(), of the file or folder. Empty, which is the default, if it is in no file system.
+  virtual std::string_view path() const noexcept;
   /// The file itself; null for a folder.
   virtual std::shared_ptr<const Source> file() const { return nullptr; }
   /// For a folder, the sorted names of the files and folders in it, each folder with "/" at its end, without what is

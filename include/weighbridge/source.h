@@ -62,9 +62,14 @@ class Source {
   virtual void check_unchanged() const;
   /// The place of the files beside this one (place.h); null if there are none.
   virtual std::shared_ptr<const Place> place() const;
-  /// For messages: a path, or a name in angle brackets.
+  /// For people, in messages: the path as it was given, or a name in angle brackets. Several sources may have the same
+  /// one, and nothing is opened or compared by it.
   virtual std::string_view name() const noexcept = 0;
-  /// The extension of the path's last component, in lower case, without the dot; empty if there is none.
+  /// The path from the root at which the system has this file. Empty, which is the default, for bytes from elsewhere.
+  virtual std::string_view path() const noexcept;
+  /// What the file is called among those beside it: the last component of path(), or of name() if there is no path.
+  std::string_view file_name() const noexcept;
+  /// The extension of file_name(), in lower case, without the dot; empty if there is none.
   std::string extension() const;
 };
 

@@ -99,7 +99,7 @@ class Reader {
 
  private:
   void add_file(const Source& source, std::string name) {
-    out_.paths.emplace_back(source.name());
+    out_.paths.emplace_back(source.path());
     out_.files.push_back({std::move(name), source.size(), file_sha256(source, context_).hex()});
   }
 

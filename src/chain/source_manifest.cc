@@ -180,7 +180,7 @@ Outcome write_source_template(const std::optional<Model>& model, const std::stri
   const std::string text = fill_in(record);
   Output target{output, replace};
   if (model)
-    for (const auto& source : model->sources()) target.inputs.emplace_back(source->name());
+    for (const auto& source : model->sources()) target.inputs.emplace_back(source->path());
   publish_record(kSourceSchema, target, text);
   Outcome out = report_on("source-template", record, sha256_hex(text), {}, output);
   out.record = text;

@@ -16,6 +16,7 @@
 
 #include "codecs/checksum.h"
 #include "core/compare.h"
+#include "io/forwarding_source.h"
 #include "support/convert_testing.h"
 #include "support/failing_source.h"
 #include "support/items.h"
@@ -155,21 +156,16 @@ TEST(Convert, DigestsAreOfTheStoredBytes) {
 
 // Threads take turns at the SHA-256 of a tensor of 64 MiB and more.
 // Bytes that change once the content was checked, with the same size and times, as stores to a mapping do.
-class ChangingSource final : public Source {
+class ChangingSource final : public io::InterposedSource {
  public:
-  explicit ChangingSource(std::shared_ptr<const Source> of) : of_(std::move(of)) {}
-  std::uint64_t size() const noexcept override { return of_->size(); }
-  std::string_view name() const noexcept override { return of_->name(); }
+  using InterposedSource::InterposedSource;
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    of_->read_at(offset, out);
+    of().read_at(offset, out);
     if (armed && offset <= at && at < offset + out.size() && ++reads > 1) out[at - offset] ^= std::byte{1};
   }
   bool armed = false;
   std::uint64_t at = 0;
   mutable std::atomic<int> reads = 0;
-
- private:
-  std::shared_ptr<const Source> of_;
 };
 
 TEST(Convert, WhatChangesBetweenTheCheckAndTheCopyIsNotWritten) {
@@ -589,18 +585,16 @@ TEST(Convert, AnInputThatChangesMeanwhileIsAnIoErrorAndNothingIsPublished) {
 }
 
 // Reads everything until armed, because opening also reads the end of a file.
-class LaterFailing final : public Source {
+class LaterFailing final : public io::InterposedSource {
  public:
-  LaterFailing(std::shared_ptr<const Source> inner, std::uint64_t good) : inner_(inner), failing_(inner, good) {}
-  std::uint64_t size() const noexcept override { return inner_->size(); }
-  std::string_view name() const noexcept override { return "<later failing>"; }
+  LaterFailing(std::shared_ptr<const Source> inner, std::uint64_t good)
+      : InterposedSource(inner), failing_(inner, good) {}
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    armed ? failing_.read_at(offset, out) : inner_->read_at(offset, out);
+    armed ? failing_.read_at(offset, out) : of().read_at(offset, out);
   }
   bool armed = false;
 
  private:
-  std::shared_ptr<const Source> inner_;
   test::FailingSource failing_;
 };
 

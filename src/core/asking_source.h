@@ -11,39 +11,39 @@
 
 #include "base/checked.h"
 #include "core/progress.h"
-#include "weighbridge/source.h"
+#include "io/forwarding_source.h"
 
 namespace weighbridge::core {
 
-// Source and context must outlive it. Calls the hook before the first read and after every kBetween bytes; throws
-// Cancelled.
-class AskingSource final : public Source {
+// Source and context must outlive it. Asks before the first read and after every kBetween bytes; throws Cancelled.
+class AskingSource final : public io::ForwardingSource {
  public:
-  AskingSource(const Source& of, const Context& context) : of_(of), context_(context) {}
+  AskingSource(const Source& of, const Context& context) : ForwardingSource(of), context_(context) {}
 
-  std::uint64_t size() const noexcept override { return of_.size(); }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     do {
       const auto piece = out.first(std::min(out.size(), kBetween));
       count(piece.size());
-      of_.read_at(offset, piece);
+      of().read_at(offset, piece);
       offset += piece.size();
       out = out.subspan(piece.size());
     } while (!out.empty());
   }
+  // As few calls as the bytes between two questions allow.
   void read(std::span<const ReadRange> ranges) const override {
-    std::size_t total = 0;
-    for (const ReadRange& range : ranges) total += range.out.size();
-    if (total > kBetween) return Source::read(ranges);
-    count(total);
-    of_.read(ranges);
+    while (!ranges.empty()) {
+      std::size_t n = 0, total = 0;
+      for (; n < ranges.size() && ranges[n].out.size() <= kBetween - total; ++n) total += ranges[n].out.size();
+      if (n == 0) {
+        read_at(ranges[n].offset, ranges[n].out);
+        ++n;
+      } else {
+        count(total);
+        of().read(ranges.first(n));
+      }
+      ranges = ranges.subspan(n);
+    }
   }
-  ReadCost cost() const noexcept override { return of_.cost(); }
-  Bytes map(std::uint64_t offset, std::uint64_t length) const override { return of_.map(offset, length); }
-  void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override { of_.will_need(offset, length); }
-  void check_unchanged() const override { of_.check_unchanged(); }
-  std::shared_ptr<const Place> place() const override { return of_.place(); }
-  std::string_view name() const noexcept override { return of_.name(); }
 
  private:
   static constexpr std::size_t kBetween = std::size_t{4} << 20;
@@ -55,7 +55,6 @@ class AskingSource final : public Source {
     ask(context_);
   }
 
-  const Source& of_;
   const Context& context_;
   mutable std::atomic<std::int64_t> since_{0};  // bytes until the next call of the hook
 };

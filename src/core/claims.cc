@@ -410,7 +410,7 @@ class Checker {
       if (!in.skip_value(raw)) return;
       if (!name.ends_with(kTokenId)) continue;
       if (const std::string said = beyond(model_, name, raw); !said.empty())
-        findings_.in(*source).report(rules::kClaimTokenId, {}, {}, {}, said);
+        findings_.in(source).report(rules::kClaimTokenId, {}, {}, {}, said);
     }
   } catch (const Error& error) {  // the folder's reader reports errors in its files
     if (error.kind() == Kind::limit) throw;

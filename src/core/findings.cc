@@ -2,6 +2,9 @@
 // Findings made from rules.
 #include "core/findings.h"
 
+
+#include <algorithm>
+#include <utility>
 namespace weighbridge::core {
 
 std::string Said::text() const {
@@ -60,18 +63,45 @@ void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
 }
 
 void Findings::report(Finding finding) {
-  if (finding.file.empty()) finding.file.name = file_;
+  if (finding.file.empty()) {
+    finding.file.name = file_;
+    if (of_ && files_ != nullptr) finding.file.source = files_->number_of(of_);
+  }
   const bool error = finding.severity == Severity::error;
   report_.add(std::move(finding));
   if (error && mode_ == Mode::first_error) throw Stop{};
 }
 
-void place_files(Report& report, const Model& model) {
+bool is_same(const Source& a, const Source& b) noexcept {
+  return &a == &b || (!a.path().empty() && a.path() == b.path());
+}
+
+SourceIndex::SourceIndex(std::span<const std::shared_ptr<const Source>> sources) {
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i]) continue;
+    by_object_.emplace(sources[i].get(), i);
+    if (!sources[i]->path().empty()) by_path_.emplace(sources[i]->path(), i);
+  }
+}
+
+std::optional<std::uint32_t> SourceIndex::find(const Source& source) const {
+  if (const auto object = by_object_.find(&source); object != by_object_.end()) return object->second;
+  const auto path = source.path().empty() ? by_path_.end() : by_path_.find(source.path());
+  return path == by_path_.end() ? std::nullopt : std::optional(path->second);
+}
+
+std::uint32_t NamedFiles::number_of(const std::shared_ptr<const Source>& file) {
+  const auto at = std::ranges::find(files_, file);
+  const auto number = static_cast<std::uint32_t>(at - files_.begin());
+  if (at == files_.end()) files_.push_back(file);
+  return number | kNumber;
+}
+
+void NamedFiles::place(Report& report, std::span<const std::shared_ptr<const Source>> sources) const {
+  const SourceIndex index(sources);
   report.amend([&](Finding& finding) {
-    if (finding.file.empty() || finding.file.source) return;
-    const auto sources = model.sources();
-    for (std::uint32_t i = 0; i < sources.size() && !finding.file.source; ++i)
-      if (sources[i]->name() == finding.file.name) finding.file.source = i;
+    std::optional<std::uint32_t>& source = finding.file.source;
+    if (source && (*source & kNumber) != 0) source = index.find(*files_[*source & ~kNumber]);
   });
 }
 

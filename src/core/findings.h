@@ -4,11 +4,14 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/spans.h"
 #include "weighbridge/error.h"
@@ -60,20 +63,54 @@ struct At {
   Hint hint{};  // rules "limit/..." set their own
 };
 
+// Whether they are one file: one object, or one path. Sources of the same name are not.
+bool is_same(const Source&, const Source&) noexcept;
+
+// Finds a file among several, which must outlive it, as is_same() does.
+class SourceIndex {
+ public:
+  explicit SourceIndex(std::span<const std::shared_ptr<const Source>>);
+  std::optional<std::uint32_t> find(const Source&) const;
+
+ private:
+  std::unordered_map<const Source*, std::uint32_t> by_object_;
+  std::unordered_map<std::string_view, std::uint32_t> by_path_;
+};
+
+// The files that findings are about. The model tells which of its sources they are only when all is read, so that until
+// place() a finding has the number of a file here.
+class NamedFiles {
+ public:
+  std::uint32_t number_of(const std::shared_ptr<const Source>&);
+  // Sets FileRef::source to the index among these sources, or to none.
+  void place(Report&, std::span<const std::shared_ptr<const Source>>) const;
+
+ private:
+  static constexpr std::uint32_t kNumber = std::uint32_t{1} << 31;  // not an index of a source
+  std::vector<std::shared_ptr<const Source>> files_;
+};
+
 class Findings {
  public:
   enum class Mode : std::uint8_t { first_error, all };
   Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
-  // The same sink for a walk over a file other than the given one. Findings name that file, unless they already name
-  // one.
-  Findings in(const Source& file) const { return in(std::string(file.name())); }
+  // The same sink for a walk over another file than the one that was given. Its findings name that file, unless they
+  // already name one.
+  Findings in(std::shared_ptr<const Source> file) const {
+    Findings out = in(std::string(file->name()));
+    out.of_ = std::move(file);
+    return out;
+  }
 
   // The same for a file that cannot be opened.
   Findings in(std::string file) const {
     Findings out = *this;
+    out.of_ = nullptr;
     out.file_ = std::move(file);
     return out;
   }
+  // Remembers the files there, for NamedFiles::place().
+  void keep_files(NamedFiles* files) noexcept { files_ = files; }
 
   // Records a finding of the rule's severity. Its message is the rule's sentence, followed by `detail`, `expected` and
   // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
@@ -125,10 +162,9 @@ class Findings {
   Report& report_;
   Mode mode_;
   Spans* spans_ = nullptr;
+  NamedFiles* files_ = nullptr;
   std::string file_{};
+  std::shared_ptr<const Source> of_{};  // the file of that name, if it could be opened
 };
-
-// Sets FileRef::source of findings to the index among the model's sources.
-void place_files(Report&, const Model&);
 
 }  // namespace weighbridge::core

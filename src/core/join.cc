@@ -322,7 +322,7 @@ class Joiner {
   // Incomplete models are complete again once every file that one of them lacks is among the joined models.
   void join_incomplete() {
     std::set<std::string, std::less<>> here;
-    for (const auto& source : state_->sources) here.emplace(source->name().substr(source->name().rfind('/') + 1));
+    for (const auto& source : state_->sources) here.emplace(source->file_name());
     for (const Model& model : models()) {
       const core::Incomplete* const part = core::incomplete(model);
       if (part == nullptr || state_->incomplete) continue;
@@ -362,7 +362,7 @@ std::string called(const Model& model, std::size_t number) {
   const State* const state = Access::state(model);
   if (state != nullptr && state->asked != kNone) return std::string(state->sources[state->asked]->name());
   if (state != nullptr && state->place) return std::string(state->place->name());
-  if (state != nullptr && !state->sources.empty() && !state->sources[0]->name().starts_with('<'))
+  if (state != nullptr && !state->sources.empty() && !state->sources[0]->path().empty())
     return std::string(state->sources[0]->name());  // not "<memory>", which several can be
   return "input " + std::to_string(number + 1);
 }

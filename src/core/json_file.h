@@ -40,9 +40,11 @@ struct Reading {
   Findings& findings;
   std::vector<std::shared_ptr<const Source>> sources{};  // of all files read
 
-  // The sink for findings about this file. They do not name it if it is the given file.
-  Findings in(const Source& file) const { return place.file().get() == &file ? findings : findings.in(file); }
-  Findings in(const TextFile& file) const { return file.source ? in(*file.source) : findings; }
+  // The sink for findings about this file. They do not name it if it is the file that was given.
+  Findings in(const std::shared_ptr<const Source>& file) const {
+    return place.file() == file ? findings : findings.in(file);
+  }
+  Findings in(const TextFile& file) const { return file.source ? in(file.source) : findings; }
 };
 // The same, with the rules for JSON files.
 struct JsonReading : Reading {

@@ -116,7 +116,7 @@ std::optional<Incomplete> lacks_by_index(const Place& place, const Limits& limit
 
 std::optional<Incomplete> one_of_several(const Place& place, const Limits& limits, std::string_view extension,
                                          std::span<const std::string> indexes) {
-  const std::string file = last_component(place.name());
+  const std::string file(place.file()->file_name());
   if (io::is_temporary(file)) return std::nullopt;  // an output that is read back, beside the index that it replaces
   for (const std::string& index : indexes)
     if (auto lacks = lacks_by_index(place, limits, file, index)) return lacks;
@@ -155,7 +155,7 @@ Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
 
 Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound) {
   const std::uint64_t before = reading_.findings.errors();
-  Findings in_file = reading_.in(*source);
+  Findings in_file = reading_.in(source);
   Member member = opening_.load(source, format_, context_, in_file);
   if (!member.format.empty() && member.format != format_)
     in_file.report(rules_.format, {.offset = 0}, std::string(format_), std::string(member.format));
@@ -176,7 +176,7 @@ void ShardReader::keep_metadata(const Model& model, std::string_view own) {
     if (!is_new) {
       const Value& kept = metadata_[known->second].second;
       if (kept != entry.second)
-        reading_.findings.in(*model.sources()[0])
+        reading_.findings.in(model.sources()[0])
             .report(rules_.metadata_conflict, {}, excerpt(kept.to_text()), excerpt(entry.second.to_text()),
                     quoted(excerpt(entry.first)));
       continue;
@@ -468,7 +468,7 @@ void read_index_file(const Opening& opening, const IndexedFiles& of, Draft& draf
   JsonReading reading(opening.place, opening.context.limits, opening.findings, of.json);
   ShardReader shards(reading, opening, of.shards, of.format, draft);
   const auto source = opening.place.file();
-  const std::string name(source->name().substr(source->name().rfind('/') + 1));
+  const std::string name(source->file_name());
   if (const TextFile index = text_of_file(reading, name, source); index.text)
     shards.read_index(reading, of.index, index);
   for (auto& [key, value] : shards.take_metadata()) draft.set_attribute(std::move(key), std::move(value));

@@ -17,6 +17,7 @@
 #include "codecs/checksum.h"
 #include "core/state.h"
 #include "io/calls.h"
+#include "io/forwarding_source.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::core {
@@ -24,24 +25,16 @@ namespace {
 
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 
-class WitnessedSource final : public Source {
+class WitnessedSource final : public io::InterposedSource {
  public:
-  explicit WitnessedSource(std::shared_ptr<const Source> of)
-      : of_(std::move(of)), id_(next_id()), seen_(base::to_size((of_->size() + kBlock - 1) / kBlock)) {
+  explicit WitnessedSource(std::shared_ptr<const Source> source)
+      : InterposedSource(std::move(source)), id_(next_id()), seen_(base::to_size((of().size() + kBlock - 1) / kBlock)) {
     if (!io::random_bytes(std::as_writable_bytes(std::span(salt_))))
       base::io_error("read", "the system gives no random numbers", errno);
   }
 
-  std::uint64_t size() const noexcept override { return of_->size(); }
-  std::string_view name() const noexcept override { return of_->name(); }
-  ReadCost cost() const noexcept override { return of_->cost(); }
-  std::uint64_t written_end() const noexcept override { return of_->written_end(); }
-  void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override { of_->will_need(offset, length); }
-  void check_unchanged() const override { of_->check_unchanged(); }
-  std::shared_ptr<const Place> place() const override { return of_->place(); }
-
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (!base::fits(offset, out.size(), size())) return of_->read_at(offset, out);  // which refuses it
+    if (!base::fits(offset, out.size(), size())) return of().read_at(offset, out);  // which refuses it
     while (!out.empty()) {
       const std::uint64_t block = offset / kBlock, before = offset % kBlock;
       std::size_t take = 0;
@@ -49,7 +42,7 @@ class WitnessedSource final : public Source {
         // All blocks that `out` covers, with one call.
         for (std::uint64_t at = block; take < out.size() && out.size() - take >= length_of(at); ++at)
           take += length_of(at);
-        of_->read_at(offset, out.first(take));
+        of().read_at(offset, out.first(take));
         for (std::size_t done = 0; done < take; done += kBlock)
           confirm(block + done / kBlock, out.subspan(done, std::min<std::size_t>(kBlock, take - done)));
       } else {
@@ -81,7 +74,7 @@ class WitnessedSource final : public Source {
     if (last.source == id_ && last.block == block) return last.bytes;
     last.source = 0;
     last.bytes.resize(length_of(block));
-    of_->read_at(block * kBlock, last.bytes);
+    of().read_at(block * kBlock, last.bytes);
     confirm(block, last.bytes);
     last.source = id_;
     last.block = block;
@@ -98,12 +91,11 @@ class WitnessedSource final : public Source {
     std::optional<codecs::Hash128>& seen = seen_[base::to_size(block)];
     if (!seen) seen = hash;
     if (*seen == hash) return;
-    base::io_error_of(of_->name(), "changed",
+    base::io_error_of(name(), "changed",
                       "the file changed while it was read: the bytes from " + std::to_string(block * kBlock) +
                           " on are not those that were checked");
   }
 
-  const std::shared_ptr<const Source> of_;
   const std::uint64_t id_;
   std::array<unsigned char, 16> salt_{};
   mutable std::mutex mutex_;

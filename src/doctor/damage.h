@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/forwarding_source.h"
 #include "weighbridge/context.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/source.h"
@@ -23,12 +24,15 @@ namespace weighbridge::doctor {
 
 // The file's first `cut` bytes, at most all of them, then `tail`, then zeros up to `size`. Readers get no more zeros
 // than the file has bytes, and 256 KiB for what they read ahead: `size` may be what a few damaged bytes say.
-class Continued final : public Source {
+class Continued final : public io::InterposedSource {
  public:
   Continued(std::shared_ptr<const Source> file, std::uint64_t cut, std::string tail, std::uint64_t size)
-      : file_(std::move(file)), cut_(std::min(cut, file_->size())), tail_(std::move(tail)), size_(size) {}
+      : InterposedSource(std::move(file)), cut_(std::min(cut, of().size())), tail_(std::move(tail)), size_(size) {}
 
   std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t written_end() const noexcept override { return size_; }
+  void will_need(std::uint64_t, std::uint64_t) const noexcept override {}
+  std::shared_ptr<const Place> place() const override { return nullptr; }  // what is beside it may be damaged too
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto take = [&](std::uint64_t end) {  // of `out`, what lies before `end`
       const auto part = out.first(base::to_size(std::min<std::uint64_t>(end - std::min(end, offset), out.size())));
@@ -36,7 +40,7 @@ class Continued final : public Source {
       return part;
     };
     const auto of_file = take(cut_);
-    if (!of_file.empty()) file_->read_at(offset, of_file);
+    if (!of_file.empty()) of().read_at(offset, of_file);
     offset += of_file.size();
     const auto of_tail = take(cut_ + tail_.size());
     if (!of_tail.empty())
@@ -47,15 +51,12 @@ class Continued final : public Source {
   }
   // Whether a reader wanted more zeros than it may have.
   bool exhausted() const noexcept { return zeros_.load() > cut_ + kMoreZeros; }
-  void check_unchanged() const override { file_->check_unchanged(); }
-  std::string_view name() const noexcept override { return file_->name(); }
 
  private:
   static constexpr std::uint64_t kMoreZeros = std::uint64_t{256} << 10;
 
   std::ptrdiff_t place_in_tail(std::uint64_t offset) const { return static_cast<std::ptrdiff_t>(offset - cut_); }
 
-  const std::shared_ptr<const Source> file_;
   const std::uint64_t cut_;
   const std::string tail_;
   const std::uint64_t size_;

@@ -27,6 +27,7 @@
 #include "io/atomic_file.h"
 #include "io/file_source.h"
 #include "io/folder_lock.h"
+#include "io/forwarding_source.h"
 #include "io/journal.h"
 #include "registry/load.h"
 #include "registry/registry.h"
@@ -41,12 +42,14 @@ using core::quoted, edit_files::PatchedFile;
 using Way = Edited::Way;
 
 // A file with another header: what is before it stays, what is after it moves.
-class WithHeader final : public Source {
+class WithHeader final : public io::InterposedSource {
  public:
   WithHeader(std::shared_ptr<const Source> file, const core::NewHeader& where, const std::string& header)
-      : file_(std::move(file)), offset_(where.offset), room_(where.room), header_(header) {}
-  std::uint64_t size() const noexcept override { return file_->size() - room_ + header_.size(); }
-  std::string_view name() const noexcept override { return file_->name(); }
+      : InterposedSource(std::move(file)), offset_(where.offset), room_(where.room), header_(header) {}
+  std::uint64_t size() const noexcept override { return of().size() - room_ + header_.size(); }
+  std::uint64_t written_end() const noexcept override { return size(); }
+  void will_need(std::uint64_t, std::uint64_t) const noexcept override {}  // the offsets are others
+  std::shared_ptr<const Place> place() const override { return nullptr; }  // only this file is read
   void read_at(std::uint64_t at, std::span<std::byte> out) const override {
     const auto take = [&](std::uint64_t begin, std::uint64_t end, auto&& fill) {
       if (at >= end || out.empty()) return;
@@ -56,15 +59,14 @@ class WithHeader final : public Source {
       out = out.subspan(some.size());
     };
     const std::uint64_t end = offset_ + header_.size();
-    take(0, offset_, [&](std::uint64_t in, std::span<std::byte> some) { file_->read_at(in, some); });
+    take(0, offset_, [&](std::uint64_t in, std::span<std::byte> some) { of().read_at(in, some); });
     take(offset_, end, [&](std::uint64_t in, std::span<std::byte> some) {
       std::memcpy(some.data(), header_.data() + in, some.size());
     });
-    take(end, size(), [&](std::uint64_t in, std::span<std::byte> some) { file_->read_at(offset_ + room_ + in, some); });
+    take(end, size(), [&](std::uint64_t in, std::span<std::byte> some) { of().read_at(offset_ + room_ + in, some); });
   }
 
  private:
-  const std::shared_ptr<const Source> file_;
   const std::uint64_t offset_, room_;
   const std::string& header_;
 };
@@ -111,13 +113,11 @@ void require_reads_as(const Model& found, const Model& wanted, const core::NewHe
   }
 }
 
-std::string last_component(std::string_view name) { return std::filesystem::path(name).filename().string(); }
-
 std::string file_of(const Model& model, const Tensor& tensor) {
   const auto extent = tensor.part_count() > 0 ? tensor.part(0).extent() : std::nullopt;
   const auto sources = model.sources();
   if (!extent || extent->source >= sources.size() || !sources[extent->source]) return {};
-  return last_component(sources[extent->source]->name());
+  return std::string(sources[extent->source]->file_name());
 }
 
 // 'the tensor "w" is in "model-00002-of-00003.safetensors"', for the first of the tensors to change that are not
@@ -245,7 +245,7 @@ class Editor {
     loaded_ = load(source_, context_, Checks::structure, report);
     const bool is_part = core::incomplete(loaded_.model) != nullptr;
     if ((loaded_.model.sources().size() > 1 || is_part) && loaded_.format->info.name == "gguf" &&
-        where_changed(loaded_.model, options_, last_component(source_->name())).empty()) {
+        where_changed(loaded_.model, options_, std::string(source_->file_name())).empty()) {
       files_ = registry::Files::one;
       report = {};
       loaded_ = load(source_, context_, Checks::structure, report, {}, files_);

@@ -139,9 +139,8 @@ const Source* find_file(const std::string& path, std::span<const std::shared_ptr
   if (::stat(path.c_str(), &file) != 0) return nullptr;
   std::string_view last;
   for (const auto& each : sources) {
-    // A model in memory has one source per tensor, all with the same name: compare each name once.
-    if (each.get() == besides || each->name() == last) continue;
-    last = each->name();
+    if (each.get() == besides || each->path().empty() || each->path() == last) continue;
+    last = each->path();
     if (is_at(file, std::string(last))) return each.get();
   }
   return nullptr;

@@ -67,7 +67,8 @@ bool not_offered(int error) noexcept;
 
 // Whether both paths are the same file by device and inode, links followed; false if either is absent.
 bool same_file(const std::string& a, const std::string& b);
-// The one of these files that the path leads to, links followed; null if none. Ignores `besides`.
+// Which of these files the path is, through any link; null if none. `besides` is left out, and so is what has no
+// Source::path().
 const Source* find_file(const std::string& path, std::span<const std::shared_ptr<const Source>> sources,
                         const Source* besides = nullptr);
 

@@ -68,9 +68,10 @@ bool same_time(const struct timespec& a, const struct timespec& b) noexcept {
 
 class FileSource final : public Source, public std::enable_shared_from_this<FileSource> {
  public:
-  FileSource(Fd fd, std::string path, const struct stat& opened, Access access, std::function<Fd()> again)
+  FileSource(Fd fd, std::string path, std::string there, const struct stat& opened, Access access,
+             std::function<Fd()> again)
       : path_(std::move(path)),
-        there_(anchored(path_)),
+        there_(there.empty() ? anchored(path_) : std::move(there)),
         opened_(opened),
         access_(access),
         again_(std::move(again)),
@@ -81,6 +82,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
   std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(opened_.st_size); }
   std::string_view name() const noexcept override { return path_; }
+  std::string_view path() const noexcept override { return there_; }
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     require_range(offset, out.size());
@@ -259,11 +261,13 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
 
 }  // namespace
 
-std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access, std::function<Fd()> again) {
+std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access, std::function<Fd()> again,
+                                             std::string there) {
   struct stat opened {};
   if (::fstat(fd.get(), &opened) != 0) base::io_error_of(path, "open", "cannot be opened", errno);
   if (!S_ISREG(opened.st_mode)) refuse_kind(path, opened.st_mode);
-  return std::make_shared<FileSource>(std::move(fd), std::move(path), opened, access, std::move(again));
+  return std::make_shared<FileSource>(std::move(fd), std::move(path), std::move(there), opened, access,
+                                      std::move(again));
 }
 
 Fd open_to_read(const std::string& path) {

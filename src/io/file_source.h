@@ -12,11 +12,12 @@
 
 namespace weighbridge::io {
 
-// `fd` is open for reading on the file at `path`. Error{misuse} if it is not a regular file. `again` reopens the file
-// (empty, and errno, on failure); with it, the descriptor may be closed when many are open (descriptor.h). Reopening a
-// file that was replaced or has changed is an error.
+// `fd` is open for reading on the file at `path`. Error{misuse} if it is not a regular file. With `again`, which opens
+// the same name as before (an empty one with errno if it cannot), the descriptor is closed while others are used: see
+// descriptor.h. It is an error if the file is then another one, or has changed. `path` is for messages; `there` is
+// Source::path(), which is anchored(path) if it is empty.
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access = Access::positional,
-                                             std::function<Fd()> again = nullptr);
+                                             std::function<Fd()> again = nullptr, std::string there = {});
 
 // Opens the file at `path` for reading. Waits while an edit in place has exclusive access. Error io/open;
 // misuse/not-a-file for what cannot be opened as a file.

@@ -81,40 +81,37 @@ int open_beneath(int folder, const std::string& relative) {
   return found.release();
 }
 
-// The file `relative` in the open folder, whose path is `path`; null if there is none.
-std::shared_ptr<const Source> open_in(const Folder& folder, const std::string& path, std::string_view relative,
-                                      Access access) {
+// The file `relative` in the open folder, whose path is `there`, and `path` in messages; null if there is none.
+std::shared_ptr<const Source> open_in(const Folder& folder, const std::string& path, const std::string& there,
+                                      std::string_view relative, Access access) {
   require_relative(relative);
   const std::string below(relative), whole = join_path(path, below);
   const auto look_up = [folder, below] { return Fd(open_beneath(folder->get(), below)); };
   Fd found = open_making_room(look_up);
-  if (found) return source_from_fd(std::move(found), whole, access, look_up);
+  if (found) return source_from_fd(std::move(found), whole, access, look_up, join_path(there, below));
   if (is_absent(errno)) return nullptr;
   if (leads_out(errno))
     base::io_error_of(whole, "outside", "cannot be opened: a symbolic link leads out of the folder '" + path + "'");
   base::io_error_of(whole, "open", "cannot be opened", errno);
 }
 
-std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
-
 class FilePlace final : public Place {
  public:
   // The files beside it are in the folder of `path`, in another place, or do not exist.
   FilePlace(std::shared_ptr<const Source> file, std::optional<std::string> path, std::shared_ptr<const Place> beside)
-      : file_(std::move(file)),
-        path_(std::move(path)),
-        beside_(std::move(beside)),
-        own_(last_component(file_->name())) {}
+      : file_(std::move(file)), path_(std::move(path)), beside_(std::move(beside)), own_(file_->file_name()) {}
 
   Kind kind() const noexcept override { return Kind::file; }
   std::string_view name() const noexcept override { return file_->name(); }
+  std::string_view path() const noexcept override { return file_->path(); }
   std::shared_ptr<const Source> file() const override { return file_; }
   std::vector<std::string> list() const override { return {own_}; }
   std::shared_ptr<const Source> open(std::string_view name) const override {
     if (name == own_) return file_;
     require_relative(name);
     if (!path_) return beside_ ? beside_->open(name) : nullptr;
-    return open_in(folder(), split_path(std::string(file_->name())).folder, name, Access::positional);
+    return open_in(folder(), split_path(std::string(file_->name())).folder, split_path(*path_).folder, name,
+                   Access::positional);
   }
 
  private:
@@ -140,6 +137,7 @@ class FolderPlace final : public Place {
 
   Kind kind() const noexcept override { return Kind::folder; }
   std::string_view name() const noexcept override { return path_; }
+  std::string_view path() const noexcept override { return there_; }
 
   std::vector<std::string> list() const override {
     std::vector<std::string> out;
@@ -152,7 +150,7 @@ class FolderPlace final : public Place {
   }
 
   std::shared_ptr<const Source> open(std::string_view name) const override {
-    return open_in(folder_, path_, name, access_);
+    return open_in(folder_, path_, there_, name, access_);
   }
 
   FilesBelow below(std::size_t most, std::size_t deepest) const {
@@ -331,6 +329,8 @@ int open_cached_blob(int folder, const std::string& relative) {
 }  // namespace weighbridge::io
 
 namespace weighbridge {
+
+std::string_view Place::path() const noexcept { return {}; }
 
 std::shared_ptr<const Place> place_at(const std::string& path, Access access) {
   io::require_path(path);

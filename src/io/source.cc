@@ -54,9 +54,15 @@ void Source::check_unchanged() const {}
 
 std::shared_ptr<const Place> Source::place() const { return nullptr; }
 
+std::string_view Source::path() const noexcept { return {}; }
+
+std::string_view Source::file_name() const noexcept {
+  const std::string_view whole = path().empty() ? name() : path();
+  return whole.substr(whole.rfind('/') + 1);  // npos + 1 is 0
+}
+
 std::string Source::extension() const {
-  std::string_view last = name();
-  if (const std::size_t slash = last.rfind('/'); slash != std::string_view::npos) last.remove_prefix(slash + 1);
+  const std::string_view last = file_name();
   const std::size_t dot = last.rfind('.');
   // ".zt" is a hidden file called zt.
   if (dot == std::string_view::npos || dot == 0) return {};

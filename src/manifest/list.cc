@@ -88,8 +88,8 @@ std::optional<ContentDigests> digests_of(const Root& root, const Model& model, c
                                          const Context& context) {
   std::vector<const core::FileLeaves*> of_source;
   for (const std::shared_ptr<const Source>& source : model.sources()) {
-    const std::string name(source ? source->name() : std::string_view());
-    const auto found = leaves.find(root.is_folder() ? root.below(name) : root.name());
+    const std::string path(source ? source->path() : std::string_view());
+    const auto found = leaves.find(root.is_folder() ? root.below(path) : root.name());
     const bool is_the_file = found != leaves.end() && source && source->size() == found->second.file_size();
     of_source.push_back(is_the_file ? &found->second : nullptr);
   }

@@ -106,7 +106,7 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
     const Seen& file = seen[source];
     const auto& there = model.sources()[source];
     if (file.tensors == 0 || there->size() - file.begin < kLeastZeros) continue;
-    (there == place.file() ? findings : findings.in(*there))
+    (there == place.file() ? findings : findings.in(there))
         .report(core::rules::kFileZeroTail, {.offset = file.offset, .tensor = model.name(file.first)}, {}, {},
                 file.tensors == 1 ? "one tensor" : std::to_string(file.tensors) + " tensors, this the first");
   }

@@ -129,8 +129,7 @@ Detected detect(const Place& place, std::string_view asked) {
     base::misuse_of(place.name(), "not-a-folder",
                     "this is a file, and " + std::string(asked) + " is a folder of files");
   if (wanted != nullptr && wanted->spreads == nullptr) return {wanted, false, std::nullopt};
-  const std::string_view path = file->name();
-  const Ends ends(*file, path.substr(path.rfind('/') + 1));
+  const Ends ends(*file, file->file_name());
   return wanted != nullptr ? Detected{wanted, wanted->spreads(ends.glance), std::nullopt} : by_content(ends);
 }
 

@@ -373,7 +373,7 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
   for (const Tensor& tensor : loaded.model)
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
-      if (extent && extent->length > 0 && loaded.model.sources()[extent->source]->name() == source->name())
+      if (extent && extent->length > 0 && core::is_same(*loaded.model.sources()[extent->source], *source))
         payload.tell(tensor, part, *extent);
     }
   std::vector<Span> all = spans.take();

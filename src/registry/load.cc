@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
 #include "core/asking_source.h"
+#include "io/fd.h"
 #include "io/journal.h"
 #include "registry/detect.h"
 #include "registry/registry.h"
@@ -39,8 +40,10 @@ codecs::ChecksumForm checksum_form_of(std::string_view name) {
 // A killed change in place (edit.h) may have left old and new bytes mixed. Does not check whose journal it is: only
 // recovering needs the key.
 void report_unfinished_edit(const Source& file, core::Findings& findings) {
-  const std::string journal = io::left_edit_journal(std::string(file.name()));
-  if (journal.empty()) return;
+  const std::string there = io::left_edit_journal(std::string(file.path()));
+  if (there.empty()) return;
+  const std::string journal =
+      io::join_path(io::split_path(std::string(file.name())).folder, io::split_path(there).name);
   Finding found;
   found.rule = "io/unfinished-edit";
   found.severity = Severity::warning;

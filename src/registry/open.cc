@@ -19,13 +19,15 @@ std::optional<Model> open(std::shared_ptr<const Place> place, Report& report, co
                           const OpenOptions& options) {
   Report own;
   core::Findings findings(own, core::Findings::Mode::first_error);
+  core::NamedFiles files;
+  findings.keep_files(&files);
   std::optional<Model> model;
   try {
     model = registry::load(place, context, options, findings).model;
   } catch (const core::Stop&) {
     model.reset();
   }
-  if (model) core::place_files(own, *model);
+  files.place(own, model ? model->sources() : Model().sources());
   report.append(own);
   return model;
 }

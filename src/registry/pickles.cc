@@ -3,6 +3,8 @@
 #include "registry/load.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,7 +47,7 @@ bool is_about_pickles(const Finding& finding) {
 bool may_be_packed_pickle(const Source& source) {
   const core::Packing packing = core::packing_of(head_of(source, core::kPackingHead));
   if (packing.name.empty() || packing.name == core::kBase64) return false;
-  std::string_view name = source.name();
+  std::string_view name = source.file_name();
   for (const std::string_view end : {".gz", ".z", ".bz2", ".xz", ".lzma", ".zst", ".lz4"})
     if (core::ends_with_ignoring_case(name, end)) name.remove_suffix(end.size());
   return packing.readable || core::may_be_pickle(name, {});
@@ -62,7 +64,7 @@ void tell(const Report& report, core::Findings& findings) {
 // For a file of no known format: whether it acts as a pickle of the protocols that state no number.
 bool acts_as_pickle(const Source& source, const Context& context) {
   const auto pickle = wire::Pickle::read(core::input_of(source, 0, source.size()), 0, context.limits.memory);
-  const bool named = core::may_be_pickle(source.name(), {}) &&
+  const bool named = core::may_be_pickle(source.file_name(), {}) &&
                      std::ranges::any_of(pickle.globals(), [&](const wire::Pickle::Global& each) {
                        return core::could_be_global(pickle, each.ref);
                      });
@@ -95,10 +97,8 @@ void judge(const std::shared_ptr<const Source>& source, const Context& context, 
 }  // namespace
 
 void judge_pickles(const Place& place, const Model& model, const Context& context, core::Findings& findings) {
-  std::vector<std::string_view> judged;
-  if (huggingface::has_pickled_weights(model))
-    for (const auto& source : model.sources()) judged.push_back(source->name());
-  std::ranges::sort(judged);
+  std::optional<core::SourceIndex> judged;
+  if (huggingface::has_pickled_weights(model)) judged.emplace(model.sources());
   const io::FilesBelow files = io::files_below(place, kMostFiles, kDeepest);
   for (const std::string& name : files.names) {
     std::shared_ptr<const Source> source;
@@ -107,8 +107,8 @@ void judge_pickles(const Place& place, const Model& model, const Context& contex
     } catch (const Error&) {
       continue;  // not a regular file, or not readable by this user
     }
-    if (!source || std::ranges::binary_search(judged, source->name())) continue;
-    core::Findings to = findings.in(*source);
+    if (!source || (judged && judged->find(*source))) continue;
+    core::Findings to = findings.in(source);
     judge(source, context, to);
   }
   for (const std::string& link : files.links)

@@ -103,6 +103,67 @@ TEST(Places, EveryPickleOfAFolderIsJudged) {
   EXPECT_EQ(verify(folder_of(files)).not_known_safe, (std::vector<std::string>{"mine.Thing"}));
 }
 
+std::shared_ptr<const Source> unnamed(const std::string& text, const std::string& name = "<memory>") {
+  const auto held = std::make_shared<const std::string>(text);
+  return memory_source({std::as_bytes(std::span(*held)), held}, name);
+}
+
+// The name of bytes in memory was taken for a path: a journal beside that file, or the file itself, stood for them.
+TEST(Places, ANameInMemoryIsNoPath) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "m.safetensors";
+  test::write_file(path, kEmptySafetensors);
+  test::write_file(folder / ".m.safetensors.weighbridge-edit.journal", "x");
+  EXPECT_EQ(test::rules_of(verify(path).report), std::vector<std::string>{"io/unfinished-edit"});
+  EXPECT_EQ(test::rules_of(verify(unnamed(kEmptySafetensors, path)).report), std::vector<std::string>{});
+}
+
+// Of two files of one name, the first got the findings of both, and also those of a file that is none of the model's.
+TEST(Places, FindingsAreThoseOfTheirFileNotOfItsName) {
+  const std::string first = "model-00001-of-00002.safetensors", second = "model-00002-of-00002.safetensors";
+  const auto shard = [](const std::string& tensor, const std::string& more) {
+    return unnamed(huggingface::testing::safetensors({{tensor, {2}}}, more));
+  };
+  std::map<std::string, std::shared_ptr<const Source>, std::less<>> files{
+      {first, shard("a", R"({"format":"pt"})")},
+      {second, shard("b", R"({"format":"tf"})")},
+      {"model.safetensors.index.json",
+       unnamed(R"({"metadata":{"total_size":16},"weight_map":{"a":")" + first + R"(","b":")" + second + "\"}}")}};
+  const Verdict verdict = verify(folder_of(files));
+  ASSERT_EQ(test::rules_of(verdict.report), std::vector<std::string>{"safetensors/metadata-conflict"});
+  const FileRef& file = verdict.report.findings()[0].file;
+  ASSERT_TRUE(file.source.has_value());
+  EXPECT_EQ(verdict.model.sources()[*file.source], files[second]);
+  files["evil.pkl"] = unnamed(
+      "\x80\x02"
+      "cos\nsystem\nU\x01x\x85R.");
+  const Verdict of_evil = verify(folder_of(files));
+  const Finding* const evil = of_evil.report.first_error();
+  ASSERT_NE(evil, nullptr);
+  EXPECT_EQ(evil->file.name, "<memory>");
+  EXPECT_FALSE(evil->file.source.has_value()) << "no source of the model";
+}
+
+// The name of a folder in memory was made absolute, so that it could be that of the working directory.
+TEST(Places, TheWorkingDirectoryIsNotTheNameOfAModelInMemory) {
+  std::map<std::string, std::shared_ptr<const Source>, std::less<>> files;
+  for (const auto& [name, bytes] : huggingface::testing::tiny()) files.emplace(name, unnamed(bytes));
+  const auto name_of = [](const std::shared_ptr<const Place>& place) {
+    const Model model = open(place);
+    return std::string(model.attribute("model_name")->as_text().value_or("none"));
+  };
+  EXPECT_EQ(name_of(folder_of(files, ".")), ".");
+  EXPECT_EQ(name_of(folder_of(files)), "<memory>");
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "bert");
+  huggingface::testing::write_files(folder / "bert", huggingface::testing::tiny());
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / "bert");
+  const auto place = place_at(".");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(name_of(place), "bert");
+}
+
 TEST(Places, TheFilesBelowAFolderAreBounded) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder / "a/b/c");

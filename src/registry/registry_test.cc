@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "core/rules.h"
+#include "io/forwarding_source.h"
 #include "registry/detect.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -254,16 +255,10 @@ TEST(Open, StopsSoonWhenTheHookSaysSo) {
 }
 
 // Forwards every read, then reports at the end that the file changed.
-class ChangedSource final : public Source {
+class ChangedSource final : public io::ForwardingSource {
  public:
-  explicit ChangedSource(std::shared_ptr<const Source> inner) : inner_(std::move(inner)) {}
-  std::uint64_t size() const noexcept override { return inner_->size(); }
-  void read_at(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read_at(offset, out); }
+  using ForwardingSource::ForwardingSource;
   void check_unchanged() const override { base::io_error("changed", "the file changed while it was read"); }
-  std::string_view name() const noexcept override { return "<changed>"; }
-
- private:
-  std::shared_ptr<const Source> inner_;
 };
 
 TEST(Verify, RefusesAShareThatIsNone) {

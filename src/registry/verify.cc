@@ -42,6 +42,8 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   const bool first = share.index == 0;
   Verdict verdict;
   core::Findings findings(verdict.report, core::Findings::Mode::all);
+  core::NamedFiles files;
+  findings.keep_files(&files);
   Report of_first;
   core::Findings left_to_first(of_first, core::Findings::Mode::all);
   OpenOptions reading = options;
@@ -60,7 +62,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
     registry::warn_of_zero_tail(*place, verdict.model, findings);
     registry::say_what_was_checked(*loaded.format, verdict);
   }
-  core::place_files(verdict.report, verdict.model);
+  files.place(verdict.report, verdict.model.sources());
   verdict.not_known_safe = doubts(verdict.report);
   if (const auto file = place->file()) file->check_unchanged();
   for (const auto& source : verdict.model.sources()) source->check_unchanged();

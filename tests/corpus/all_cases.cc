@@ -18,6 +18,7 @@
 #include "formats/ztensor0/format.h"
 #include "formats/ztensor1/format.h"
 #include "formats/ztensor2/format.h"
+#include "io/forwarding_source.h"
 #include "support/agreement.h"
 #include "weighbridge/place.h"
 
@@ -29,21 +30,17 @@ std::shared_ptr<const Source> in_memory(const std::string& text, std::string nam
   return memory_source({std::as_bytes(std::span(*bytes)), bytes}, std::move(name));
 }
 
-class WithSidecar final : public Source {
+class WithSidecar final : public io::ForwardingSource {
  public:
-  WithSidecar(std::shared_ptr<const Source> inner, const core::CorpusSidecar& sidecar) : inner_(std::move(inner)) {
-    sidecar_ = in_memory(sidecar.bytes, sidecar_path(std::string(inner_->name()), sidecar));
-  }
-  std::uint64_t size() const noexcept override { return inner_->size(); }
-  std::string_view name() const noexcept override { return inner_->name(); }
-  void read_at(std::uint64_t offset, std::span<std::byte> out) const override { inner_->read_at(offset, out); }
+  WithSidecar(std::shared_ptr<const Source> inner, const core::CorpusSidecar& sidecar)
+      : ForwardingSource(std::move(inner)),
+        sidecar_(in_memory(sidecar.bytes, sidecar_path(std::string(name()), sidecar))) {}
   std::shared_ptr<const Place> place() const override {
-    const std::string_view path = sidecar_->name();
-    return folder_of({{std::string(path.substr(path.rfind('/') + 1)), sidecar_}});
+    return folder_of({{std::string(sidecar_->file_name()), sidecar_}});
   }
 
  private:
-  std::shared_ptr<const Source> inner_, sidecar_;
+  std::shared_ptr<const Source> sidecar_;
 };
 
 }  // namespace

@@ -89,9 +89,24 @@ def check_names(paths):
                 yield f"{path}:1: a test has this name already: {first[path.name]}"
 
 
+SOURCE, WRAPPER = "include/weighbridge/source.h", "src/io/forwarding_source.h"
+
+
+def check_forwarding(source, wrapper):
+    """Every virtual member of Source must be overridden by ForwardingSource, on which all sources over another source rely."""
+    members = re.findall(r"virtual [\w:<> ]+?\b(\w+)\(", source[source.index("\nclass Source {"):])
+    body = wrapper[wrapper.index("class ForwardingSource "):]
+    body = body[:body.index("\n};")]
+    for member in members:
+        if not re.search(rf"\b{member}\([^;{{]*override", body):
+            yield f"{WRAPPER}:1: ForwardingSource does not forward {member}()"
+
+
 def check(root):
     paths = list(repository_files(root))
     found = list(check_names(paths))
+    if (root / SOURCE).is_file():
+        found += check_forwarding((root / SOURCE).read_text(), (root / WRAPPER).read_text())
     for path in paths:
         data = (root / path).read_bytes()
         if b"\0" in data:
@@ -129,9 +144,13 @@ def main():
                   if not any(words in wrong for _, wrong in check_text(pathlib.Path(path), text))]
     if not list(check_names([pathlib.Path("tests/cli/test_a.py"), pathlib.Path("tests/interop/test_a.py")])):
         unreported.append("a test has this name already")
+    planted = check_forwarding("\nclass Source {\n  virtual int a() const = 0;\n  virtual std::shared_ptr<const Place> b(int) const;\n};\n",
+                               "class ForwardingSource : public Source {\n  int a() const override;\n};\n")
+    if [wrong.split()[-1] for wrong in planted] != ["b()"]:
+        unreported.append("does not forward")
     for words in unreported:
         print(f"check.py did not report what was planted for '{words}'")
-    print(f"repository: {len(found)} violations; {len(PLANTED) + 1 - len(unreported)} of {len(PLANTED) + 1} planted ones reported")
+    print(f"repository: {len(found)} violations; {len(PLANTED) + 2 - len(unreported)} of {len(PLANTED) + 2} planted ones reported")
     return 1 if found or unreported else 0
 
 

@@ -10,6 +10,7 @@
 
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
+#include "io/forwarding_source.h"
 #include "support/format_testing.h"
 
 namespace weighbridge::gguf {
@@ -22,19 +23,14 @@ std::string bytes_of_case(std::string_view name) {
 test::Outcome walk(std::string bytes) { return test::walk(kFormat, std::move(bytes)); }
 
 // Counts what is read of a file.
-class Counting final : public Source {
+class Counting final : public io::InterposedSource {
  public:
-  explicit Counting(std::string bytes) : inner_(memory_source(test::bytes_of(std::move(bytes)))) {}
-  std::uint64_t size() const noexcept override { return inner_->size(); }
-  std::string_view name() const noexcept override { return inner_->name(); }
+  explicit Counting(std::string bytes) : InterposedSource(memory_source(test::bytes_of(std::move(bytes)))) {}
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     read += out.size();
-    inner_->read_at(offset, out);
+    of().read_at(offset, out);
   }
   mutable std::uint64_t read = 0;
-
- private:
-  std::shared_ptr<const Source> inner_;
 };
 
 TEST(Gguf, MetadataOfEveryTypeKeepsItsTypeInBothByteOrders) {

@@ -23,8 +23,6 @@ constexpr core::ShardRules kShardRules{.format = rules::kPartFormat,
                                        .metadata_conflict = rules::kPartMetadata,
                                        .stray = &rules::kPartStray};
 
-using core::last_component;
-
 // The name of one of several files.
 std::optional<core::ShardName> part_name(std::string_view file) noexcept {
   const auto name = core::parse_shard_name(file, kSuffix);
@@ -68,7 +66,7 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
     const auto no = number_of(model, kSplitNumber), count = number_of(model, kSplitCount);
     if (no == number - 1 && count == name.count) return;
     const auto text = [](std::optional<std::uint64_t> value) { return value ? std::to_string(*value) : "none"; };
-    reading.in(*model.sources()[0])
+    reading.in(model.sources()[0])
         .report(rules::kPartNumber, {}, std::to_string(number - 1) + " and " + std::to_string(name.count),
                 text(no) + " and " + text(count));
   });
@@ -85,7 +83,7 @@ bool spreads(const core::Glance& glance) { return is_part(glance.name) && matche
 void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("gguf");
   const auto given = opening.place.file();
-  const std::string file = given ? last_component(given->name()) : first_of(opening.place);
+  const std::string file = given ? std::string(given->file_name()) : first_of(opening.place);
   core::Reading reading{.place = opening.place, .limits = opening.context.limits, .findings = opening.findings};
   core::ShardReader parts(reading, opening, kShardRules, "gguf", draft);
   if (const auto name = core::parse_shard_name(file, kSuffix)) {

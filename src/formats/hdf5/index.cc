@@ -38,7 +38,7 @@ bool is_keras_index(const core::Glance& glance) { return core::is_index(glance, 
 
 void remark_keras_shard(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   constexpr std::string_view kExtension = ".weights.h5";
-  const std::string file = core::last_component(place.name());
+  const std::string file(place.file()->file_name());
   const std::size_t number = file.rfind('_');
   if (!file.ends_with(kExtension) || number == file.npos) return;
   const std::string indexes[] = {file.substr(0, number) + std::string(kKerasIndexSuffix)};

@@ -35,7 +35,7 @@ bool matches(const core::Glance& glance) {
 
 bool has_pickled_weights(const Model& model) {
   return std::ranges::any_of(model.sources(), [](const std::shared_ptr<const Source>& source) {
-    const std::string_view name = source->name().substr(source->name().rfind('/') + 1);
+    const std::string_view name = source->file_name();
     return name == kPickle || core::parse_shard_name(name, kPickleFiles.suffix);
   });
 }

@@ -37,12 +37,10 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .tensor_unlisted = rules::kTensorUnlisted,
                                        .total_size = rules::kTotalSize};
 
-// The model's name (reading E14).
-std::string last_component(std::string_view path) {
-  std::error_code error;
-  std::filesystem::path whole = std::filesystem::absolute(path, error);
-  if (error) whole = path;
-  whole = whole.lexically_normal();
+// The model's name (reading E14): that of its folder, or what people call a place that is none.
+std::string name_of(const Place& place) {
+  if (place.path().empty()) return core::last_component(place.name());
+  const std::filesystem::path whole = std::filesystem::path(place.path()).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
@@ -156,7 +154,7 @@ class Loader {
     if (config_.bert) {
       auto named = taken(metadata, kModelName);
       if (!named) draft_.set_named_after_place(kModelName);
-      set(kModelName, named ? *std::move(named) : last_component(opening_.place.name()));
+      set(kModelName, named ? *std::move(named) : name_of(opening_.place));
       set(kModelVersion, taken(metadata, kModelVersion).value_or(std::string(kFirstVersion)));
       for (auto& [key, value] : config_.named) draft_.set_attribute(std::move(key), std::move(value));
       if (settings.max_seq_length) set(kMaxSeqLength, std::to_string(*settings.max_seq_length));

@@ -55,7 +55,7 @@ class Trust {
   void about(std::string_view name, const Rule& rule) {
     const auto source = opened(name);
     core::Findings to =
-        source ? reading_.in(*source)
+        source ? reading_.in(source)
                : reading_.findings.in(io::join_path(std::string(reading_.place.name()), std::string(name)));
     to.report(rule, {});
   }

@@ -137,11 +137,11 @@ class Walk {
   void read_tokenizer() {
     const auto place = source_.place();
     const auto file = draft_.tokenizer ? draft_.tokenizer
-                      : place          ? place->open(tokenizer_name(source_.name()))
+                      : place          ? place->open(tokenizer_name(source_.file_name()))
                                        : nullptr;
     if (!file) return;
     draft_.add_source(file);
-    core::Findings in_file = findings_.in(*file);
+    core::Findings in_file = findings_.in(file);
     draft_.set_tokenizer(
         read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, in_file));
   }

@@ -185,7 +185,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   progress.finish();
   if (sources.size() == 1) std::move(of_parts.begin(), of_parts.end(), std::back_inserter(found[0]));
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    core::Findings to = sources.size() == 1 ? findings : findings.in(*sources[i]);
+    core::Findings to = sources.size() == 1 ? findings : findings.in(sources[i]);
     core::report_sorted(std::move(found[i]), to);
   }
   if (sources.size() == 1) return;

@@ -27,7 +27,7 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
 
 void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   constexpr std::string_view kExtension = ".bin";
-  const std::string file = core::last_component(place.name());
+  const std::string file(place.file()->file_name());
   if (!file.ends_with(kExtension)) return;
   std::vector<std::string> indexes{"pytorch_model" + std::string(kIndexSuffix)};
   if (const auto name = core::parse_shard_name(file, kExtension))

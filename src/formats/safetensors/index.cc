@@ -28,8 +28,6 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
                                        .tensor_unlisted = rules::kTensorUnlisted,
                                        .total_size = rules::kTotalSize};
 
-using core::last_component;
-
 // The file of a folder to open: its index, else model.safetensors.
 std::string main_file(const Place& place, core::Findings& findings) {
   std::vector<std::string> indexes;
@@ -57,7 +55,7 @@ bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexS
 void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.set_format("safetensors");
   const auto given = opening.place.file();
-  const std::string name = given ? last_component(given->name()) : main_file(opening.place, opening.findings);
+  const std::string name = given ? std::string(given->file_name()) : main_file(opening.place, opening.findings);
   const auto source = given ? given : opening.place.open(name);
   if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
   core::JsonReading reading(opening.place, opening.context.limits, opening.findings, kJsonRules);
@@ -77,7 +75,7 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
 
 void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   std::vector<std::string> indexes{std::string(kIndexName)};
-  if (std::string own = index_of_shard(last_component(place.name())); !own.empty() && own != kIndexName)
+  if (std::string own = index_of_shard(place.file()->file_name()); !own.empty() && own != kIndexName)
     indexes.insert(indexes.begin(), std::move(own));
   core::remark_shard(place, context.limits, rules::kShardAlone, kSuffix, indexes, findings, draft);
 }

@@ -177,13 +177,15 @@ class Walk {
   // Reads the sidecar that the caller gave, or the one beside the file, and finds this file's entry in it.
   void read_sidecar() {
     const auto place = source_.place();
-    const auto source = draft_.sidecar ? draft_.sidecar : place ? place->open(sidecar_name(source_.name())) : nullptr;
+    const auto source = draft_.sidecar ? draft_.sidecar
+                        : place        ? place->open(sidecar_name(source_.file_name()))
+                                       : nullptr;
     if (!source) return;
-    draft_.add_source(source);  // the sidecar is an input too: no output may replace it
-    core::Findings in_sidecar = findings_.in(*source);
+    draft_.add_source(source);  // the sidecar is an input too, so no output may replace it
+    core::Findings in_sidecar = findings_.in(source);
     sidecar_ = stb::read_sidecar(*source, limits_, in_sidecar);
     if (!sidecar_) return;
-    file_ = sidecar_->file_named(source_.name());
+    file_ = sidecar_->file_of(source_);
     if (file_ == nullptr) {
       in_sidecar.report(rules::kSidecarOther, {});
       return;

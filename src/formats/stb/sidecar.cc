@@ -94,6 +94,10 @@ const BinFile* Sidecar::file_named(std::string_view name) const noexcept {
   return files.size() == 1 ? &files.front() : nullptr;
 }
 
+const BinFile* Sidecar::file_of(const Source& source) const noexcept {
+  return file_named(source.path().empty() ? source.name() : source.path());
+}
+
 bool is_sidecar_path(std::string_view path) noexcept {
   if (path.empty() || path.front() == '/' || path.back() == '/') return false;
   const char drive = static_cast<char>(path.front() | 0x20);

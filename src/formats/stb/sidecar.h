@@ -54,6 +54,8 @@ struct Sidecar {
   // The entry for the file with the path `name`: the entry whose path is the longest suffix of `name`, else the only
   // one with the same last component, else the only entry. Null if none of these applies.
   const BinFile* file_named(std::string_view name) const noexcept;
+  // The same by its path, or by its name if it has no path.
+  const BinFile* file_of(const Source&) const noexcept;
 };
 
 // Whether a path is allowed in a sidecar: relative, without a component "..", a backslash, NUL, a drive letter or a

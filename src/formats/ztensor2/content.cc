@@ -64,9 +64,8 @@ class ShardPass {
     const std::shared_ptr<const Source> root = model_.sources()[0];
     wire::CborReader in(core::retained_header(model_), kMaxDepth);
     if (!in.enter_map()) return;  // a data shard
-    for (std::size_t i = 1; i < model_.sources().size(); ++i) {
-      const std::string_view path = model_.sources()[i]->name();
-      by_name_.emplace(path.substr(path.rfind('/') + 1), i);
+    for (std::uint32_t i = 1; i < model_.sources().size(); ++i) {
+      by_name_.emplace(model_.sources()[i]->file_name(), i);
     }
     while (in.next_entry()) {
       if (!in.accept_text(kShards)) {
@@ -92,11 +91,12 @@ class ShardPass {
         in.read_text(digest);
       }
     }
-    const auto source = by_name_.find(shard_file(root.name(), name.raw));
-    if (source != by_name_.end()) compare(*model_.sources()[source->second], digest.raw);
+    const auto source = by_name_.find(shard_file(root.file_name(), name.raw));
+    if (source != by_name_.end()) compare(source->second, digest.raw);
   }
 
-  void compare(const Source& source, std::string_view declared) {
+  void compare(std::uint32_t index, std::string_view declared) {
+    const Source& source = *model_.sources()[index];
     const core::DigestText digest = core::parse_decoded_digest(declared);
     if (digest.kind == core::PartDigest::none) return;
     core::Digester digester(digest.kind);
@@ -108,14 +108,14 @@ class ShardPass {
     const std::string found(core::parse_decoded_digest(digester.finish()).digits);
     if (found == digest.digits) return;
     Finding finding = core::Findings::make(rules::kShardDigest, {}, std::string(digest.digits), found);
-    finding.file.name = std::string(source.name());
+    finding.file = {std::string(source.name()), index};
     out_.push_back(std::move(finding));
   }
 
   const Model& model_;
   core::Progress& progress_;
   std::vector<Finding>& out_;
-  std::map<std::string_view, std::size_t, std::less<>> by_name_;  // the sources, by the names of their files
+  std::map<std::string_view, std::uint32_t, std::less<>> by_name_;  // the sources, by the names of their files
 };
 
 // Warns of bytes outside all blobs that are not zero: once, for the first.

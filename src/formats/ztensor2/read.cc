@@ -328,7 +328,7 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   const std::shared_ptr<const Source> root = opening.place.open(kWholeName);
   if (!root) base::io_error_of(opening.place.name(), "open", "its manifest, model.zt, is no longer there");
   draft.add_source(root);
-  core::Findings findings = opening.findings.in(*root);
+  core::Findings findings = opening.findings.in(root);
   read(*root, opening.context, findings, draft);
 }
 

@@ -11,12 +11,11 @@
 namespace weighbridge::ztensor2 {
 
 std::string shard_file(std::string_view root, std::string_view shard) {
-  std::string_view stem = root.substr(root.rfind('/') + 1);
-  if (stem.ends_with(".zt")) stem.remove_suffix(3);
-  return std::string(stem) + "-" + std::string(shard) + ".zt";
+  if (root.ends_with(".zt")) root.remove_suffix(3);
+  return std::string(root) + "-" + std::string(shard) + ".zt";
 }
 
-std::string Shards::file_of(std::string_view name) const { return shard_file(root_.name(), name); }
+std::string Shards::file_of(std::string_view name) const { return shard_file(root_.file_name(), name); }
 
 std::optional<std::uint32_t> Shards::find(std::string_view name) const noexcept {
   const auto before = [](const Shard& shard, std::string_view wanted) {
@@ -62,7 +61,7 @@ void Shards::open_unused() {
 void Shards::check(Shard& shard, std::shared_ptr<const Source> source) {
   shard.state = Shard::State::broken;
   shard.source = draft_.add_source(source);  // findings name it
-  core::Findings in = findings_.in(*source);
+  core::Findings in = findings_.in(source);
   if (source->size() != shard.size)
     in.report(rules::kShardSize, {}, core::Said(shard.size, " bytes"), source->size());
   else if (!is_container(*source))

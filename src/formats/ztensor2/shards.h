@@ -53,7 +53,7 @@ class Shards {
   std::vector<Shard> table_;
 };
 
-// The name of a shard's file, by the name of the root's.
+// The name of a shard's file, by that of the root's (Source::file_name()).
 std::string shard_file(std::string_view root, std::string_view shard);
 
 // Divides a laid-out file of zTensor 2 into shards (7.1): model-00001-of-00003.zt and so on, each a model of its own

@@ -40,7 +40,7 @@ std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
 // Adds what the file's own sidecar says and the module's does not, so that a tensor has the same name and shape in a
 // module as in the file by itself.
 void add_own(stb::Sidecar& one, const stb::Sidecar& own, const Source& file) {
-  const stb::BinFile* const here = own.file_named(file.name());
+  const stb::BinFile* const here = own.file_of(file);
   if (!here) return;
   if (!one.shapes && own.shapes) one.shapes = shapes_for(file, *own.shapes);
   const std::size_t from_module = one.tensors.size();
@@ -121,7 +121,7 @@ std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At
 // The sidecar beside the file, unless it is the module's. Reports its errors.
 std::optional<stb::Sidecar> BinFiles::own_sidecar(const Source& file, Report& report) const {
   const std::shared_ptr<const Source> source = find_sidecar(file);
-  if (!source || source->name() == module_.sidecar_source->name()) return std::nullopt;
+  if (!source || core::is_same(*source, *module_.sidecar_source)) return std::nullopt;
   core::Findings findings(report, core::Findings::Mode::all);
   return stb::read_sidecar(*source, context_.limits, findings);
 }

@@ -54,7 +54,7 @@ std::vector<std::uint32_t> internal::read_words(const Source& source, const Limi
 
 std::shared_ptr<const Source> internal::find_sidecar(const Source& module) {
   const auto place = module.place();
-  return place ? place->open(stb::sidecar_name(module.name())) : nullptr;
+  return place ? place->open(stb::sidecar_name(module.file_name())) : nullptr;
 }
 
 void internal::check_words(const Module::Rep& module, unsigned authority, core::Findings& findings) {
@@ -81,7 +81,7 @@ Module Module::open(const std::shared_ptr<const Source>& module, std::shared_ptr
     rep->words = read_words(*module, context.limits, findings);
     rep->sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
     if (rep->sidecar_source)
-      if (core::Findings in_sidecar = findings.in(*rep->sidecar_source);
+      if (core::Findings in_sidecar = findings.in(rep->sidecar_source);
           auto read = stb::read_sidecar(*rep->sidecar_source, context.limits, in_sidecar))
         rep->sidecar = *std::move(read);
   } catch (const core::Stop&) {

@@ -135,7 +135,7 @@ Report verify(const std::shared_ptr<const Source>& module, std::shared_ptr<const
   rep.sidecar_source = sidecar ? std::move(sidecar) : find_sidecar(*module);
   bool whole = true;  // a sidecar that cannot be read tells nothing about what the words name
   if (rep.sidecar_source) {
-    core::Findings in_sidecar = findings.in(*rep.sidecar_source);
+    core::Findings in_sidecar = findings.in(rep.sidecar_source);
     auto read = stb::read_sidecar(*rep.sidecar_source, context.limits, in_sidecar);
     whole = read.has_value();
     if (read) rep.sidecar = *std::move(read);
