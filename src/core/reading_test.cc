@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "codecs/codec.h"
+#include "core/asking_source.h"
 #include "core/draft.h"
 #include "core/elements.h"
+#include "io/forwarding_source.h"
 #include "support/random.h"
 #include "support/thrown.h"
 #include "weighbridge/block_type.h"
@@ -109,6 +111,105 @@ TEST(ReadRange, ReadsNoMoreThanTheEncodingForces) {
   const Made coded = one(codecs::encode(codecs::kZstd, bytes), DType::u8, {1 << 20}, Encoding::zstd, bytes.size());
   coded.model[0U].main().read_range(0, 100, out);
   EXPECT_TRUE(std::ranges::equal(out, std::span(bytes).first(100)));
+}
+
+// A file far away: how many calls it gets, and with how many ranges. Each byte is a function of its offset.
+class FarAway final : public Source {
+ public:
+  std::uint64_t size() const noexcept override { return std::uint64_t{1} << 40; }
+  std::string_view name() const noexcept override { return "<far away>"; }
+  ReadCost cost() const noexcept override { return {.gap = 1U << 20, .round_trip = true}; }
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    const ReadRange range{offset, out};
+    read({&range, 1});
+  }
+  void read(std::span<const ReadRange> ranges) const override {
+    ++calls;
+    most = std::max(most, ranges.size());
+    for (const ReadRange& range : ranges)
+      for (std::size_t i = 0; i < range.out.size(); ++i) range.out[i] = at(range.offset + i);
+  }
+  static std::byte at(std::uint64_t offset) { return static_cast<std::byte>(offset * 0x9E3779B97F4A7C15U >> 56); }
+  mutable std::size_t calls = 0, most = 0;
+};
+
+// Each element was a call, if they are more than 4 KiB apart.
+TEST(ReadRange, StridedElementsThatAreFarApartAreReadManyWithOneCall) {
+  const struct {
+    std::vector<std::uint64_t> shape;
+    std::vector<std::int64_t> strides;
+    std::size_t calls;
+  } cases[] = {
+      {{1000}, {2000}, 1},             // a column
+      {{1000}, {-2000}, 1},            // from its end
+      {{100'000}, {5000}, 7},          // more ranges than one call has
+      {{50, 20}, {2000, 200'000}, 1},  // two dimensions
+      {{200, 100}, {1, 5000}, 1},      // a transposed matrix: runs of neighbors, all with one call
+      {{100, 3, 7}, {40'000, 2000, -3}, 1},
+  };
+  for (const auto& c : cases) {
+    std::int64_t low = 0, high = 0;
+    std::uint64_t count = 1;
+    for (std::size_t d = 0; d < c.shape.size(); ++d) {
+      const std::int64_t reach = static_cast<std::int64_t>(c.shape[d] - 1) * c.strides[d];
+      (reach < 0 ? low : high) += reach;
+      count *= c.shape[d];
+    }
+    const auto source = std::make_shared<FarAway>();
+    Draft draft;
+    draft.add_source(source);
+    draft.add_tensor("w", Layout::dense, DType::f32, c.shape);
+    const std::uint32_t part = draft.add_part("data", DType::f32, c.shape, Encoding::raw,
+                                              {0, 64, 4 * static_cast<std::uint64_t>(high - low + 1)}, 4 * count);
+    draft.part(part).strides(c.strides);
+    draft.index_names();
+    const Model model = draft.finish();
+    const std::vector<std::byte> got = all_of(model[0U].main());
+    EXPECT_EQ(source->calls, c.calls) << count;
+    EXPECT_LE(source->most, std::size_t{1} << 14);
+    std::vector<std::byte> expected;
+    std::vector<std::uint64_t> index(c.shape.size());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::int64_t at = -low;
+      for (std::size_t d = 0; d < index.size(); ++d) at += static_cast<std::int64_t>(index[d]) * c.strides[d];
+      for (std::uint64_t byte = 0; byte < 4; ++byte)
+        expected.push_back(FarAway::at(64 + 4 * static_cast<std::uint64_t>(at) + byte));
+      for (std::size_t d = index.size(); d-- > 0;) {
+        if (++index[d] < c.shape[d]) break;
+        index[d] = 0;
+      }
+    }
+    EXPECT_EQ(got, expected) << count;
+  }
+}
+
+// It did not forward this, and read ranges of more than 4 MiB one by one.
+TEST(AskingSource, ForwardsAllAndReadsManyRangesWithFewCalls) {
+  class WithAHole final : public io::ForwardingSource {
+   public:
+    using ForwardingSource::ForwardingSource;
+    std::uint64_t written_end() const noexcept override { return 50; }
+  };
+  const FarAway far;
+  const WithAHole source(far);
+  const Context context;
+  const AskingSource asking(source, context);
+  EXPECT_EQ(asking.written_end(), 50U);
+  EXPECT_TRUE(asking.cost().round_trip);
+  std::vector<std::byte> bytes(std::size_t{13} << 20);
+  std::vector<ReadRange> ranges;
+  std::size_t at = 0;
+  for (const std::size_t length : {2U << 20, 2U << 20, 1U << 20, 0U, 8U << 20}) {
+    ranges.push_back({1000 + 2 * at, std::span(bytes).subspan(at, length)});
+    at += length;
+  }
+  asking.read(ranges);
+  EXPECT_EQ(far.calls, 4U) << "two of 2 MiB, 1 MiB and nothing, two pieces of 8 MiB";
+  for (const ReadRange& range : ranges)
+    for (const std::size_t i : {std::size_t{0}, range.out.size() / 2, range.out.size() - 1})
+      if (!range.out.empty()) {
+        EXPECT_EQ(range.out[i], FarAway::at(range.offset + i));
+      }
 }
 
 TEST(ReadRange, RefusesWhatIsNotThere) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided parts: gathers whole tiles of rows, run by run. A run goes along the dimension with the smallest stride.
+// Strided parts: gathers whole tiles of rows. A run goes along the dimension with the smallest stride. The reads of
+// many runs are one call of the source, which may be a round trip.
 #include "core/payload.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,9 @@ Reach reach_of(Shape shape, std::span<const std::int64_t> strides) {
 
 // Elements of a run that are this many bytes apart or closer are read with what lies between them.
 constexpr std::uint64_t kApart = 4096;
-constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;  // bytes of such a read
+// Of one call: bytes, and ranges, which take about a hundred bytes each.
+constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;
+constexpr std::size_t kMostRanges = std::size_t{1} << 14;
 
 // What all boxes of one part share.
 struct Gather {
@@ -43,27 +46,61 @@ struct Gather {
   std::uint32_t width;
   std::uint64_t piece;
   const std::function<bool(std::span<std::byte>)>& sink;
+
+  // A range that is to be read, and where its elements go.
+  struct Wanted {
+    std::uint64_t at, length;  // of the range in the file
+    std::int64_t first;        // element of the range
+    std::int64_t stride;
+    std::uint64_t n;
+    std::byte* out;
+    std::uint64_t step;
+  };
+  std::vector<Wanted> wanted{};
+  std::uint64_t bytes = 0;  // of all that are wanted
+  std::vector<ReadRange> ranges{};
   std::vector<std::byte> gathered{};
 
   // Reads `n` elements that are `stride` apart, the first at element `from` of the extent, to `out` and every `step`
-  // bytes after it.
+  // bytes after it; at the latest with read_wanted().
   void run(std::int64_t from, std::int64_t stride, std::uint64_t n, std::byte* out, std::uint64_t step) {
     const auto apart = static_cast<std::uint64_t>(std::abs(stride));
     const std::uint64_t most =
         apart > kApart / width ? 1 : std::max<std::uint64_t>(1, kAtOnce / (width * std::max<std::uint64_t>(1, apart)));
     for (std::uint64_t done = 0; done < n;) {
-      const std::uint64_t take = std::min(most, n - done);
+      const std::uint64_t take = std::min(most, n - done), length = (apart * (take - 1) + 1) * width;
       const std::int64_t last = from + stride * static_cast<std::int64_t>(take - 1);
       const std::int64_t lowest = std::min(from, last);
-      gathered.resize(base::to_size((apart * (take - 1) + 1) * width));
-      source.read_at(offset + static_cast<std::uint64_t>(lowest) * width, gathered);
-      for (std::uint64_t i = 0; i < take; ++i, out += step) {
-        const auto at = static_cast<std::uint64_t>(from + stride * static_cast<std::int64_t>(i) - lowest);
-        std::memcpy(out, gathered.data() + at * width, width);
-      }
+      if (bytes + length > kAtOnce || wanted.size() == kMostRanges) read_wanted();
+      wanted.push_back({offset + static_cast<std::uint64_t>(lowest) * width, length, from - lowest, stride, take,
+                        out + done * step, step});
+      bytes += length;
       done += take;
       if (done < n) from = last + stride;
     }
+  }
+
+  void read_wanted() {
+    if (wanted.empty()) return;
+    gathered.resize(base::to_size(bytes));
+    ranges.clear();
+    std::size_t used = 0;
+    for (const Wanted& each : wanted) {  // single elements are read to their place
+      const std::size_t length = base::to_size(each.length);
+      ranges.push_back({each.at, {each.n == 1 ? each.out : gathered.data() + used, length}});
+      used += length;
+    }
+    source.read(ranges);
+    used = 0;
+    for (const Wanted& each : wanted) {
+      for (std::uint64_t i = 0; each.n > 1 && i < each.n; ++i) {
+        const auto at = static_cast<std::uint64_t>(each.first + each.stride * static_cast<std::int64_t>(i));
+        std::memcpy(each.out + i * each.step, gathered.data() + used + at * width, width);
+      }
+      used += base::to_size(each.length);
+    }
+    wanted.clear();
+    bytes = 0;
   }
 
   bool box(std::int64_t origin, Shape shape, std::span<const std::int64_t> strides);
@@ -118,6 +155,7 @@ bool Gather::box(std::int64_t origin, Shape shape, std::span<const std::int64_t>
         }
         if (d + 1 == cut || d == static_cast<std::size_t>(-1)) break;
       }
+      read_wanted();
       if (!sink({tile.get(), base::to_size(rows * inner)})) return false;
     }
     std::size_t d = cut;
