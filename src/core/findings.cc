@@ -2,7 +2,6 @@
 // Findings made from rules.
 #include "core/findings.h"
 
-
 #include <algorithm>
 #include <utility>
 namespace weighbridge::core {
