@@ -155,13 +155,14 @@ template <class T> void append(std::vector<T>& to, std::vector<T>&& from) {
 
 }  // namespace
 
-core::WriteLayout lay_out(const core::Format& format, const Model& model, const Options& options) {
-  core::WriteLayout out = format.layout(model, options);
+core::WriteLayout lay_out(const core::Format& format, const Model& model, const Options& options,
+                          const Context& context) {
+  core::WriteLayout out = format.layout(model, options, context);
   if (!out.folder || !out.folder->inner) return out;
   core::OutFolder& folder = *out.folder;
   const core::Inner inner = *std::exchange(folder.inner, std::nullopt);
   const core::Format& files = *find(inner.format);
-  core::WriteLayout made = files.layout_files(inner.model, options);
+  core::WriteLayout made = files.layout_files(inner.model, options, context);
   append(out.blockers, std::move(made.blockers));
   append(out.losses, std::move(made.losses));
   append(out.changes, std::move(made.changes));

@@ -37,7 +37,7 @@ std::uint32_t check_content(const Loaded&, const Share&, const Context&, core::F
 
 // Calls Format::layout. For a folder with an inner model (OutFolder::inner), also lays out that model and merges it in.
 // Throws what those calls throw.
-core::WriteLayout lay_out(const core::Format&, const Model&, const Options&);
+core::WriteLayout lay_out(const core::Format&, const Model&, const Options&, const Context&);
 
 // The pickles of a folder: programs load them by their names, whether or not the model's weights are other files.
 
