@@ -193,7 +193,8 @@ class ZstdDecoder final : public Decoder {
   }
 
   std::size_t kept() const noexcept override {
-    return ZSTD_sizeof_DCtx(context_.get()) + in_buffer_.capacity() + output_.capacity() + frames_.memory();
+    return ZSTD_sizeof_DCtx(context_.get()) + in_buffer_.capacity() + output_.capacity() +
+           base::to_size(frames_.memory());
   }
 
  private:
