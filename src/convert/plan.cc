@@ -206,6 +206,10 @@ void name_missing(core::WriteLayout& layout, const Model& from) {
     layout.losses.insert(layout.losses.begin(), {LossKind::part, "model", part->why, "only this part is written"});
 }
 
+template <class T> void append(std::vector<T>& items, std::vector<T> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(items));
+}
+
 // Lists the losses and changes of joining models or merging adapters.
 void name_making(core::WriteLayout& layout, const Model& from) {
   const auto put = [](std::vector<Item>& items, std::span<const Item> more) {
@@ -222,7 +226,7 @@ void name_factors(core::WriteLayout& layout, const Model& from) {
     for (const core::OutTensor& tensor : file->tensors)
       if (!file->repeats && tensor.layout == Layout::dense)
         if (auto change = convert::factor_stays(from, tensor.from)) changes.push_back(*std::move(change));
-  std::move(changes.begin(), changes.end(), std::back_inserter(layout.changes));
+  append(layout.changes, std::move(changes));
 }
 
 // Whether the format stores GPTQ's layers as quantized_group.
@@ -250,12 +254,11 @@ struct Input : core::Derived {
   bool refused = false;   // the blockers say why no option that needs values applies
 
   void take(core::Derived made) {
-    const auto add = [](auto& items, auto& more) { std::move(more.begin(), more.end(), std::back_inserter(items)); };
     model = std::move(made.model);
-    add(losses, made.losses);
-    add(changes, made.changes);
-    add(blockers, made.blockers);
-    add(files, made.files);
+    append(losses, std::move(made.losses));
+    append(changes, std::move(made.changes));
+    append(blockers, std::move(made.blockers));
+    append(files, std::move(made.files));
     unseen = unseen || made.unseen;
   }
 };
@@ -287,15 +290,12 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     out.computed = true;
   }
   if (to.name != "hf") {  // a folder has the files of the modules
-    convert::WithModules whole = convert::with_modules(out.model, context);
-    out.model = std::move(whole.model);
-    out.files = std::move(whole.files);
+    out.take(convert::with_modules(out.model, context));
     out.computed = out.computed || !out.files.empty();
-    add(out.changes, std::move(whole.changes));
   }
   if (to.name == "embd" || !options.gguf.naming.empty()) {
     out.take(convert::with_norm_names(out.model));
-    std::ranges::move(convert::refused_settings(out.model), std::back_inserter(out.blockers));
+    append(out.blockers, convert::refused_settings(out.model));
   }
   const bool own = convert::needs_own_names(out.model, to.name);
   if (own || !options.gguf.naming.empty()) {
@@ -323,7 +323,7 @@ core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInf
     input.model = core::restate(input.model, claims, input.changes);
     out = lay_out(input.model, layout, left_out);
   }
-  std::move(left_out.begin(), left_out.end(), std::back_inserter(input.losses));
+  append(input.losses, std::move(left_out));
   return out;
 }
 

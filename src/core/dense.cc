@@ -11,7 +11,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/cast.h"
-#include "core/blocks.h"
 #include "core/dense.h"
 #include "core/elements.h"
 #include "core/payload.h"
@@ -31,7 +30,7 @@ void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
 }
 
-// Bytes of the dense form; throws if they exceed the caller's limit, or are out of proportion to what is stored.
+// Bytes of the dense form. Throws if they exceed the caller's limit, or are out of proportion to the stored bytes.
 std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
   core::require_dense_work(tensor, limits);
   const auto count = base::element_count(tensor.shape());

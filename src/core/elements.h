@@ -57,9 +57,9 @@ bool divides(const Tensor&, DType, std::uint64_t bytes) noexcept;
 void stream(const Elements&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
             codecs::CastTally* tally = nullptr);
 
-// Throws Error{unsupported} for codes of a scheme, which have no values in another dtype.
+// Throws Error{unsupported} for codes of a scheme, which cannot be cast.
 void require_castable(const Tensor&);
-// Throws Error{misuse} unless the result is that all is well. `first`: the index in the tensor where the cast began.
+// Throws Error{misuse} unless the cast succeeded. `first`: the index in the tensor where the cast began.
 void require_cast(const Tensor&, DType from, DType to, const codecs::CastResult&, std::uint64_t first);
 
 // Tensors whose elements are blocks: their parameters and their dense form, for every row of the table of block types.
