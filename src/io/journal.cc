@@ -223,15 +223,23 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
     if (there.error != 0) base::io_error_of(join_path(path_, name), "publish", "it cannot be looked up", there.error);
     return there;
   };
+  // A file that this user may not read is known by its inode and size.
+  const auto hash_of = [&](const std::string& name, const There& there) {
+    if (!S_ISREG(there.mode)) return std::string();
+    int error = 0;
+    std::string block = block_of(folder_.get(), name, error);
+    if (error != 0 && error != EACCES)
+      base::io_error_of(join_path(path_, name), "publish", "it cannot be read", error);
+    return block;
+  };
   for (Change& change : changes) {
     left.require_free(folder, change.name);
     JournalEntry entry;
     const There old = look_at(change.name);
-    int unread = 0;  // a file that cannot be read is known by its inode and size
     if (old.inode != 0 && change.replace) {
       entry.aside = aside_name(change.name);
       entry.old_inode = old.inode;
-      entry.old_block = block_of(folder_.get(), change.name, unread);
+      entry.old_block = hash_of(change.name, old);
       if (S_ISREG(old.mode)) entry.old_size = old.size;
     }
     if (S_ISREG(old.mode) && change.replace && !change.fresh.empty())
@@ -242,7 +250,7 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
       entry.inode = fresh.inode;
       entry.size = fresh.size;
       entry.time = fresh.time;
-      entry.block = block_of(folder_.get(), change.fresh, unread);
+      entry.block = hash_of(change.fresh, fresh);
     }
     entry.name = std::move(change.name);
     entry.fresh = std::move(change.fresh);
