@@ -175,7 +175,7 @@ class Dictionary {
         if (open.size() == kDepth) return unexpected("fewer brackets in each other");
         open += c == '[' ? ']' : ')';
       } else if (c == ']' || c == ')') {
-        if (open.back() != c) return unexpected({open.back()});
+        if (open.back() != c) return unexpected(std::string(1, open.back()));
         open.pop_back();
       } else if (std::string_view(" \n\t,").find(c) == std::string_view::npos && !is_digit(c) && c != 'L' && c != 'u' &&
                  c != 'b') {

@@ -202,6 +202,12 @@ TEST(Numpy, AnObjectArrayIsOneUnsupportedTensorBesideOthers) {
 }
 
 // Changing any byte of a header gives a finding or an array within the file, never anything else.
+TEST(Numpy, TheBracketThatIsMissingIsNamedAsACharacter) {
+  const Outcome outcome = walk(kNpy, npy_case("header-brackets"));
+  ASSERT_FALSE(outcome.report.findings().empty());
+  EXPECT_EQ(outcome.report.findings()[0].expected, ")");
+}
+
 TEST(Numpy, BrokenHeadersAreFindings) {
   std::size_t broken = 0;
   for (const char* name : {"valid-one", "valid-fortran-order", "valid-big-endian", "structured"}) {
