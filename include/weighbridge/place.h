@@ -38,7 +38,8 @@ class Place {
   /// The file with this name; null if there is none. The folder may come from a stranger, so a symbolic link is
   /// followed only if it stays inside the folder or, in a snapshot of a Hugging Face cache, leads to that model's
   /// blobs. Throws Error{io} ("io/outside" for a link that leads out), and Error{misuse} if it is not a regular file or
-  /// the name is absolute or has "..". Safe to call from several threads.
+  /// the name is absolute or has "..". Sources of one file are one object, or have one Source::path(). Safe to call
+  /// from several threads.
   virtual std::shared_ptr<const Source> open(std::string_view name) const = 0;
 };
 

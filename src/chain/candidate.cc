@@ -39,7 +39,7 @@ std::string name_of(std::string_view file, const std::string& candidate) {
 bool speaks_of_license(std::string_view key) {
   std::string lower;
   for (const char c : key) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower.find("license") != std::string::npos || lower.find("license") != std::string::npos;
+  return lower.find("license") != std::string::npos || lower.find("licence") != std::string::npos;
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -90,7 +90,7 @@ struct Codec {
 extern const Codec kRaw;   // uncompressed
 extern const Codec kZstd;  // RFC 8878: one or more frames; skippable ones are ignored
 // zstd in frames of at most 16 MiB, of equal content except for the last, each with a checksum, and a table of them
-// at the end (zstd.h), which must be right.
+// at the end (codecs/zstd.h), which must be right.
 extern const Codec kZstdSeekable;
 extern const Codec kDeflate;  // RFC 1951 without a gzip or zlib header, as zip stores members
 

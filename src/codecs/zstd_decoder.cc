@@ -144,7 +144,7 @@ class Input {
 
 class ZstdDecoder final : public Decoder {
  public:
-  // `seekable`: the frames keep the rules of zstd.h, and the table ends the stream.
+  // `seekable`: the frames keep the rules of codecs/zstd.h, and the table ends the stream.
   explicit ZstdDecoder(bool seekable = false) : seekable_(seekable) {}
 
   DecodeResult decode(std::uint64_t demanded, std::uint64_t memory_limit, const Pull& pull, const Sink& sink) override {

@@ -279,7 +279,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   if (replace || !beside.empty()) turn.emplace(io::split_path(last.path()).folder, go_on);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
-  progress.finish_before_publishing();
+  progress.finish_pass();
   if (folder) folder->sync();
   convert::publish_together(last, beside);
   if (folder) folder->keep();

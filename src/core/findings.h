@@ -21,6 +21,9 @@
 
 namespace weighbridge::core {
 
+template <class T>
+concept Count = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
+
 // What was expected or found: a text, or a number with words around it. It becomes text only when a finding is kept:
 // a hostile file can have millions of errors that are only counted. Words and literals are static texts.
 class Said {
@@ -29,9 +32,8 @@ class Said {
   Said(const char* literal) : before_(literal) {}
   Said(std::string text) : text_(std::move(text)) {}
   Said(std::string_view text) : text_(text) {}
-  template <std::integral Number>
-  Said(Number number, std::string_view after = {}) : Said(std::string_view(), number, after) {}
-  template <std::integral Number>
+  template <Count Number> Said(Number number, std::string_view after = {}) : Said(std::string_view(), number, after) {}
+  template <Count Number>
   Said(std::string_view before, Number number, std::string_view after = {})
       : before_(before), after_(after), number_(static_cast<std::uint64_t>(number)), form_(Form::number) {
     if constexpr (std::signed_integral<Number>)
@@ -48,11 +50,9 @@ class Said {
   std::uint64_t number_ = 0;
   Form form_ = Form::text;
 };
-template <std::integral Number> Said at_most(Number n, std::string_view after = {}) { return {"at most ", n, after}; }
-template <std::integral Number> Said at_least(Number n, std::string_view after = {}) { return {"at least ", n, after}; }
-template <std::integral Number> Said multiple_of(Number n, std::string_view after = {}) {
-  return {"a multiple of ", n, after};
-}
+template <Count Number> Said at_most(Number n, std::string_view after = {}) { return {"at most ", n, after}; }
+template <Count Number> Said at_least(Number n, std::string_view after = {}) { return {"at least ", n, after}; }
+template <Count Number> Said multiple_of(Number n, std::string_view after = {}) { return {"a multiple of ", n, after}; }
 
 // Thrown by Findings in mode first_error after the error has been recorded. Only the registry catches it.
 struct Stop {};

@@ -53,7 +53,7 @@ class PickleScan {
   wire::PickleError member(const Source&, const ZipMember&, std::uint64_t start = 0);
   // Checks a whole file that is not an archive.
   void file(const Source&);
-  // Checks a file that is packed as a whole (packed.h); reports a packing that this library cannot read.
+  // Checks a file that is packed as a whole (packed.cc); reports a packing that this library cannot read.
   void packed_file(const Source&);
 
  private:

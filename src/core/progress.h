@@ -53,9 +53,8 @@ class Progress {
     done_.store(total_, std::memory_order_relaxed);
     static_cast<void>(context_.progress(total_, total_));
   }
-  // The same for a job that publishes what it has written next: the last moment at which it can be stopped. Throws
-  // Cancelled.
-  void finish_before_publishing() {
+  // The same for a job that goes on: with another pass, or by publishing what it has written. Throws Cancelled.
+  void finish_pass() {
     if (!context_.progress) return;
     const std::lock_guard lock(mutex_);
     done_.store(total_, std::memory_order_relaxed);

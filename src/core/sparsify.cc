@@ -345,7 +345,7 @@ class SparseMaker {
       });
       if (is_worth_it(tensor, count)) counts_[i] = count;
     });
-    if (!dense.empty()) progress.finish();
+    if (!dense.empty()) progress.finish_pass();
   }
 
   bool is_worth_it(const Tensor& tensor, std::uint64_t count) const {

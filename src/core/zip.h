@@ -122,7 +122,7 @@ struct ZipOut {
   std::uint64_t header_at = 0;
   std::uint64_t stored = 0, size = 0;
   std::uint32_t crc32 = 0;
-  std::uint16_t method = 0;   // of zip_layout.h: stored
+  std::uint16_t method = 0;   // of the format: stored
   std::uint16_t flags = 0;    // other than the flag for a name that is not ASCII
   bool large = false;         // with 64-bit sizes in the local header, decided before they are known
   std::uint16_t padding = 0;  // bytes of the extra field that aligns the data; 0: none

@@ -38,7 +38,7 @@ void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, con
     base::misuse("not-sound", "the copy would still be invalid: " + verdict.report.first_error()->message);
   const io::FolderLock turn(io::split_path(out.path()).folder);
   source->check_unchanged();
-  progress.finish_before_publishing();
+  progress.finish_pass();
   out.publish();
 }
 

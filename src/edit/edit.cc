@@ -48,6 +48,7 @@ class WithHeader final : public io::InterposedSource {
       : InterposedSource(std::move(file)), offset_(where.offset), room_(where.room), header_(header) {}
   std::uint64_t size() const noexcept override { return of().size() - room_ + header_.size(); }
   std::uint64_t written_end() const noexcept override { return size(); }
+  std::string_view path() const noexcept override { return {}; }  // which has other bytes
   void will_need(std::uint64_t, std::uint64_t) const noexcept override {}  // the offsets are others
   std::shared_ptr<const Place> place() const override { return nullptr; }  // only this file is read
   void read_at(std::uint64_t at, std::span<std::byte> out) const override {
@@ -463,7 +464,7 @@ void copy_to(const std::string& path, bool replace, Editor& editor, int from,
   editor.require_reads(written);
   const io::FolderLock turn(io::split_path(out.path()).folder);
   source->check_unchanged();
-  progress.finish_before_publishing();
+  progress.finish_pass();
   out.publish();
 }
 

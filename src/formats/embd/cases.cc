@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The corpus of EMBD: for each rule a small file that breaks it and near misses that do not, and valid files of every
-// kind. Each is the tiny model of case_file.h with one change.
+// kind. Each is the tiny model of support/embd_case_file.h with one change.
 #include <string>
 #include <utility>
 

@@ -43,7 +43,7 @@ void check_computed(const Model& model, const Context& context, std::vector<Find
       out.push_back(std::move(finding));
     }
   });
-  progress.finish();
+  progress.finish_pass();
 }
 
 void check_bools(const Model& model, const Rule& rule, const Context& context, std::vector<Finding>& out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the settings in an encoder's folder against the table embedding_settings.def, and collects those that this
-// library does not implement or does not know. Runtimes refuse them (core/odd_settings.h).
+// library does not implement or does not know. Runtimes refuse them (core/encoder_settings.h).
 #pragma once
 #include <cstdint>
 #include <span>

@@ -202,8 +202,7 @@ class TokenizerReader {
                      kTokenizerJson);
   }
 
-  // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`. The text of a
-  // token, which is a string or an object with flags; empty for null.
+  // The text of a token, which is a string or an object with flags; empty for null.
   std::optional<std::string> text_of(const JsonObject& file, const Member& member) {
     if (member.kind == JsonKind::null) return std::string();
     if (member.kind == JsonKind::string) return unquote(member.raw);
@@ -211,6 +210,7 @@ class TokenizerReader {
     return inner ? inner->text("content") : std::nullopt;
   }
 
+  // The special tokens by tokenizer_config.json: each is text, or an object with the text as `content`.
   SpecialTexts special_texts(const std::optional<JsonObject>& config) {
     SpecialTexts out;
     for (std::size_t i = 0; i < kSpecialTokens.size(); ++i) {
