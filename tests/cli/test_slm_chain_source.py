@@ -505,7 +505,7 @@ def folder(tmp_path):
             {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
         "pre_tokenizer": None,
         "model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "vocab": vocabulary, "merges": ["a b"]}}))
-    (path / "README.md").write_text("---\nlanguage: en\nlicense: 'apache-2.0'\nlicense_name:\n- one\n- two\n---\nlicense: no\n")
+    (path / "README.md").write_text("---\nlanguage: en\nlicense: 'apache-2.0'\nLicence: openrail\nlicense_name:\n- one\n- two\n---\nlicense: no\n")
     (path / "LICENSE").write_text("do what you like\n")
     return path
 
@@ -518,11 +518,11 @@ def test_a_folder_goes_the_same_way(folder, tmp_path):
     assert fields(chain.template)["source_dtype"] == "bf16"
     chain.do_review()
     review = fields(chain.review)
-    found = [tuple(review[f"license.{i}.{part}"] for part in ("source", "key", "value")) for i in range(5)]
-    assert found == [("config.json", "license", "mit"), ("README.md", "license", "apache-2.0"),
+    found = [tuple(review[f"license.{i}.{part}"] for part in ("source", "key", "value")) for i in range(6)]
+    assert found == [("config.json", "license", "mit"), ("README.md", "license", "apache-2.0"), ("README.md", "Licence", "openrail"),
                      ("README.md", "license_name", "one"), ("README.md", "license_name", "two"),
                      ("LICENSE", "sha256", hashlib.sha256(b"do what you like\n").hexdigest())]
-    assert "license.5.key" not in review and review["kv_head_count"] == "2"
+    assert "license.6.key" not in review and review["kv_head_count"] == "2"
     names = [review[key] for key in review if re.fullmatch(r"file\.\d+\.name", key)]
     assert names == sorted(names) and {"config.json", "model.safetensors", "tokenizer.json", "README.md"} <= set(names)
     chain.do_extract()
