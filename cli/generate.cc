@@ -3,12 +3,12 @@
 #include "weighbridge/generate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <vector>
 
 #include "interrupt.h"
+#include "os.h"
 #include "session.h"
 #include "slm_actions.h"
 #include "texts.h"
@@ -112,7 +112,7 @@ Status run_generate(Session& session) {
     Status status = Status::done;
     const auto generator = open_generator(session, status);
     if (!generator) return status;
-    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    const bool terminal = os::is_terminal(os::Stream::output);
     std::uint64_t pieces = 0;
     if (session.json)
       options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owns the signal handlers: SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGBUS.
 #pragma once
+#include <functional>
 #include <string_view>
+#include <thread>
 
 namespace weighbridge::cli {
 
@@ -16,6 +18,9 @@ void end_on_bus_error() noexcept;
 // erases the bar; without one, it ends the line in which the terminal echoed ^C. Draws nothing once the process is
 // ending.
 void draw(std::string_view text, bool bar_stands) noexcept;
+// Starts a thread that gets none of these signals, so that they interrupt the reads of the working thread, which has to
+// clean up. Throws std::system_error.
+std::thread start_without_signals(std::function<void()> body);
 // The number of the noted signal; 0 if there is none.
 int interrupted() noexcept;
 

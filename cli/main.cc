@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: finds the verb, runs it, and turns exceptions into an exit status and a message.
-#include <signal.h>
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +12,7 @@
 #include "help.h"
 #include "interrupt.h"
 #include "nearest.h"
+#include "os.h"
 #include "sandbox.h"
 #include "session.h"
 #include "standard_input.h"
@@ -159,22 +157,8 @@ int run(std::span<const char* const> words, Output& out) {
 }  // namespace
 }  // namespace weighbridge::cli
 
-// Each file of an output keeps a lock until all are published, and shells allow 1,024 open files where the system would
-// allow more.
-static void allow_many_files() noexcept {
-#ifdef RLIMIT_NOFILE
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
-  files.rlim_cur = files.rlim_max;
-  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &files));
-#endif
-}
-
 int main(int argc, char** argv) {
-  ::signal(SIGXFSZ, SIG_IGN);  // write() reports a file size limit as EFBIG
-  ::signal(SIGPIPE, SIG_IGN);  // write() reports a closed pipe as EPIPE
-  weighbridge::cli::guard_standard_descriptors();
-  allow_many_files();
+  weighbridge::cli::os::prepare_process();
   weighbridge::cli::Output out;
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   return weighbridge::cli::run(words.empty() ? words : words.subspan(1), out);

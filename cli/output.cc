@@ -2,10 +2,6 @@
 // Buffering, escaping and number formatting, all independent of the locale.
 #include "output.h"
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "os.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
@@ -22,7 +19,7 @@ bool wants_color() {
   const char* no_color = std::getenv("NO_COLOR");
   if (no_color && *no_color != '\0') return false;
   const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) == 1 && terminal && *terminal != '\0' && std::string_view(terminal) != "dumb";
+  return os::is_terminal(os::Stream::output) && terminal && *terminal != '\0' && std::string_view(terminal) != "dumb";
 }
 
 constexpr std::string_view code(Tone tone) {
@@ -55,14 +52,8 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-Output::Output() : columns_(terminal_columns(STDOUT_FILENO)), color_(wants_color()) {
+Output::Output() : columns_(os::terminal_columns(os::Stream::output)), color_(wants_color()) {
   buffer_.reserve(kFull + (kFull >> 4));  // growing step by step would touch twice the memory
-}
-
-std::size_t terminal_columns(int descriptor) noexcept {
-  if (::isatty(descriptor) != 1) return 0;
-  struct winsize size {};
-  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 void Output::shown(std::string_view text) {
@@ -80,13 +71,13 @@ void Output::toned(Tone tone, std::string_view text) {
 
 void Output::write_all(const char* data, std::size_t size) {
   while (size > 0 && !closed_) {
-    const ssize_t written = ::write(STDOUT_FILENO, data, size);
+    const std::ptrdiff_t written = os::write(os::Stream::output, data, size);
     if (written >= 0) {
       data += written;
       size -= static_cast<std::size_t>(written);
     } else if (errno == EPIPE) {
       closed_ = true;
-    } else if (errno != EINTR) {
+    } else {
       const int error_number = errno;
       closed_ = true;
       throw OutputFailed{error_number};
@@ -113,8 +104,7 @@ void remark(std::string_view line) {
   text += '\n';
   std::string_view rest = text;
   while (!rest.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t written = os::write(os::Stream::errors, rest.data(), rest.size());
     if (written < 0) return;  // there is nowhere left to report it
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -206,14 +196,6 @@ std::string grouped(std::uint64_t number) {
 }
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   return grouped(count) + " " + std::string(count == 1 ? one : many);
-}
-
-void guard_standard_descriptors() noexcept {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // open() returns the lowest free number, which is fd.
-    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
-  }
 }
 
 }  // namespace weighbridge::cli

@@ -56,9 +56,6 @@ class Output {
   bool color_ = false, closed_ = false;
 };
 
-// The width of the terminal on a descriptor, 80 if the terminal does not tell; 0 if it is not a terminal.
-std::size_t terminal_columns(int descriptor) noexcept;
-
 // Prints "weighbridge: " and the sentence, already escaped, on standard error.
 void complain(std::string_view sentence);
 // Prints a line on standard error.
@@ -85,9 +82,5 @@ std::string grouped(std::uint64_t number);
 void append_number(std::string& to, std::uint64_t number);
 // "1 file", "1,234 files"
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many);
-
-// If descriptor 0, 1 or 2 is closed, a file opened later would take its number and be written to by mistake. Opens a
-// placeholder in its place, on which reading or writing fails.
-void guard_standard_descriptors() noexcept;
 
 }  // namespace weighbridge::cli

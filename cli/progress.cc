@@ -2,14 +2,12 @@
 // A thread draws the bar ten times a second; the working thread only stores the numbers.
 #include "progress.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
 #include "interrupt.h"
+#include "os.h"
 #include "output.h"
 #include "weighbridge/text.h"
 
@@ -23,7 +21,7 @@ constexpr std::size_t kWidestBar = 24, kNarrowestBar = 6;
 // A terminal without cursor movement would print one bar after the other.
 bool can_draw() {
   const char* const terminal = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && *terminal != '\0' &&
+  return os::is_terminal(os::Stream::errors) && terminal != nullptr && *terminal != '\0' &&
          std::string_view(terminal) != "dumb";
 }
 
@@ -39,30 +37,13 @@ std::string bar(double part, std::size_t width) {
   return "[" + std::string(full, '=') + std::string(width - full, ' ') + "] ";
 }
 
-// Blocks signals while the drawing thread is started, so that they go to the working thread, which has to clean up.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old_);
-  }
-  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-
- private:
-  sigset_t old_{};
-};
-
 }  // namespace
 
 Progress::Progress(std::string_view label, bool quiet)
     : label_(label), draws_(!quiet && can_draw()), job_begin_(Clock::now()), begin_(job_begin_) {
   if (!draws_) return;
-  const SignalsHeld held;
   try {
-    drawer_ = std::thread([this] { draw_now_and_then(); });
+    drawer_ = start_without_signals([this] { draw_now_and_then(); });
   } catch (const std::system_error&) {
     draws_ = false;  // the job runs without a bar
   }
@@ -117,7 +98,7 @@ void Progress::draw_now_and_then() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kPause, [&] { return ends_; })) {
     const auto now = Clock::now();
-    const std::size_t columns = terminal_columns(STDERR_FILENO);
+    const std::size_t columns = os::terminal_columns(os::Stream::errors);
     if (!working_ || now - job_begin_ < kPatience || columns < 2) continue;
     draw("\r\x1b[J" + line(columns - 1, now) + "\r", true);
     drawn_ = true;

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits in poll(), which a signal interrupts; the system would restart a read().
+// Reads standard input in glances, between which a signal is noticed.
 #include "standard_input.h"
-
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "interrupt.h"
+#include "os.h"
 #include "session.h"
 
 namespace weighbridge::cli {
@@ -28,20 +25,15 @@ std::string temporary_folder() {
   return named != nullptr && *named != 0 ? named : "/tmp";
 }
 
-// -1: it could not be made, for the reason in `error`.
+// Empty: it could not be made, for the reason in `error`.
 struct Temporary {
-  int descriptor = -1, error = 0;
+  os::OpenFile file{};
+  int error = 0;
 } prepared;
 
-int make_temporary() {
-  const std::string folder = temporary_folder();
-#ifdef O_TMPFILE
-  if (const int made = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); made >= 0) return made;
-#endif
-  std::string name = folder + "/weighbridge-XXXXXX";  // for filesystems that cannot make unnamed files
-  const int made = ::mkstemp(name.data());
-  if (made >= 0) ::unlink(name.c_str());
-  return made;
+void make_temporary() {
+  prepared.file = os::OpenFile::temporary(temporary_folder());
+  prepared.error = errno;
 }
 
 [[noreturn]] void fail_to_hold(std::uint64_t held, int error) {
@@ -54,10 +46,7 @@ int make_temporary() {
 // A file that is open, read in place.
 class OpenFile final : public Source {
  public:
-  OpenFile(int descriptor, std::uint64_t size) : descriptor_(descriptor), size_(size) {}
-  ~OpenFile() override { ::close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+  OpenFile(os::OpenFile file, std::uint64_t size) : file_(std::move(file)), size_(size) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   std::string_view name() const noexcept override { return kStandardInput; }
@@ -65,8 +54,7 @@ class OpenFile final : public Source {
     if (offset > size_ || out.size() > size_ - offset)
       raise(Kind::misuse, "misuse/range", "a read goes beyond the end", std::string(kStandardInput));
     while (!out.empty()) {
-      const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t got = file_.read_at(offset, out);
       if (got <= 0)
         raise(Kind::io, got < 0 ? "io/read" : "io/changed",
               got < 0 ? std::string("cannot be read: ") + std::strerror(errno)
@@ -78,7 +66,7 @@ class OpenFile final : public Source {
   }
 
  private:
-  const int descriptor_;
+  const os::OpenFile file_;
   const std::uint64_t size_;
 };
 
@@ -91,11 +79,8 @@ class OpenFile final : public Source {
 
 std::size_t read_standard_input(std::span<std::byte> out) {
   for (;;) {
-    pollfd in{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&in, 1, kGlance);
+    const std::ptrdiff_t got = os::read_input(out, kGlance);
     if (interrupted() != 0) throw Cancelled{};
-    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-    const ssize_t got = ::read(STDIN_FILENO, out.data(), out.size());
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno != EINTR && errno != EAGAIN)
       raise(Kind::io, "io/read", std::string("cannot be read: ") + std::strerror(errno), std::string(kStandardInput));
@@ -104,21 +89,15 @@ std::size_t read_standard_input(std::span<std::byte> out) {
 
 void prepare_standard_input(const Arguments& arguments) {
   if (std::ranges::find(arguments.operands, "-") == arguments.operands.end()) return;
-  struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode)) return;
-  prepared.descriptor = make_temporary();
-  prepared.error = errno;
+  if (!os::input_is_file()) make_temporary();
 }
 
 std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
                                                    const std::function<bool(std::uint64_t, std::uint64_t)>& progress) {
-  struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode) && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0)
-    if (const int own = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3); own >= 0)
-      return std::make_shared<const OpenFile>(own, static_cast<std::uint64_t>(status.st_size));
-  if (prepared.descriptor < 0)
-    prepared = {make_temporary(), errno};  // not confined, or what was read before is missing
-  if (prepared.descriptor < 0) fail_to_hold(0, prepared.error);
+  if (auto own = os::OpenFile::standard_input())
+    if (const auto size = own.size()) return std::make_shared<const OpenFile>(std::move(own), *size);
+  if (!prepared.file) make_temporary();  // not confined, or what was read before is missing
+  if (!prepared.file) fail_to_hold(0, prepared.error);
   std::vector<std::byte> piece(kPiece);
   std::uint64_t held = 0;
   for (;;) {
@@ -126,15 +105,14 @@ std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
     if (got == 0) break;
     if (got > most - held) refuse_more(most);
     for (std::size_t done = 0; done < got;) {
-      const ssize_t wrote = ::write(prepared.descriptor, piece.data() + done, got - done);
-      if (wrote < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t wrote = prepared.file.append(std::span(piece).subspan(done, got - done));
       if (wrote < 0) fail_to_hold(held + done, errno);
       done += static_cast<std::size_t>(wrote);
     }
     held += got;
     if (!progress(held, 0)) throw Cancelled{};
   }
-  return std::make_shared<const OpenFile>(prepared.descriptor, held);
+  return std::make_shared<const OpenFile>(std::exchange(prepared.file, {}), held);
 }
 
 }  // namespace weighbridge::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where verify --manifest remembers what it has read, by the XDG Base Directory Specification.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <system_error>
 
 #include "manifest.h"
+#include "os.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -44,7 +44,7 @@ std::string state_file(const Arguments& arguments) {
   const fs::path out = there / name_for(path.native());
   while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
   // A container without a writable home is not a reason for a warning at each check.
-  return ::access(there.c_str(), W_OK) == 0 ? out.string() : std::string();
+  return os::may_write(there.native()) ? out.string() : std::string();
 }
 
 }  // namespace weighbridge::cli

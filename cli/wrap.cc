@@ -2,11 +2,10 @@
 // Greedy line filling: a word stays on the line if it fits.
 #include "wrap.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "os.h"
 #include "output.h"
 #include "weighbridge/text.h"
 
@@ -34,7 +33,7 @@ std::vector<std::string> shell_words(std::string_view command) {
 }  // namespace
 
 std::size_t help_columns() {
-  const std::size_t columns = terminal_columns(STDOUT_FILENO);
+  const std::size_t columns = os::terminal_columns(os::Stream::output);
   return columns == 0 ? 80 : std::clamp<std::size_t>(columns, 40, 100);
 }
 

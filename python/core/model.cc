@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models and tensors, and their elements as arrays.
-#if defined(__linux__) || defined(__APPLE__)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -140,16 +135,6 @@ void require_copies(const nb::list& tensors, const Settings& settings) {
   check_output(all, settings.limits);
 }
 
-// Gets the pages of new memory in one call, which takes half the time of a fault for each.
-void populate([[maybe_unused]] std::span<std::byte> memory) {
-#ifdef MADV_POPULATE_WRITE
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size());
-  static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE));
-#endif
-}
-
 // Large memory begins at a huge page and asks for such pages: the kernel hands out and clears 2 MiB at a time, and the
 // processor finds them with fewer entries.
 std::shared_ptr<std::byte[]> new_memory(std::uint64_t size) {
@@ -157,10 +142,7 @@ std::shared_ptr<std::byte[]> new_memory(std::uint64_t size) {
   const std::align_val_t alignment{size < 4 * kHuge ? 64 : kHuge};
   auto* const data = new (alignment) std::byte[static_cast<std::size_t>(size)];
   std::shared_ptr<std::byte[]> out(data, [alignment](std::byte* p) { operator delete[](p, alignment); });
-#ifdef MADV_HUGEPAGE
-  if (size >= 4 * kHuge)
-    static_cast<void>(::madvise(data, static_cast<std::size_t>(size) / kHuge * kHuge, MADV_HUGEPAGE));
-#endif
+  if (size >= 4 * kHuge) use_huge_pages({data, static_cast<std::size_t>(size) / kHuge * kHuge});
   return out;
 }
 

@@ -15,7 +15,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "base/large_pages.h"
+#include "base/os.h"
 #include "base/utf8.h"
 #include "support/thrown.h"
 #include "weighbridge/dtype.h"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two executors: inline, and a thread pool. Owns every thread that the library starts.
-#ifdef __linux__
-#include <sched.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -13,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/os.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge {
@@ -165,25 +162,6 @@ class ThreadExecutor final : public Executor {
 
 thread_local const ThreadExecutor* ThreadExecutor::current_ = nullptr;
 
-#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
-constexpr bool kThreads = false;
-#else
-constexpr bool kThreads = true;
-#endif
-
-// The processors that this process may use; containers and taskset reduce their number.
-unsigned usable_processors() noexcept {
-#ifdef __linux__
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    const int count = CPU_COUNT(&set);
-    if (count > 0) return static_cast<unsigned>(count);
-  }
-#endif
-  return std::max(1U, std::thread::hardware_concurrency());
-}
-
 }  // namespace
 
 std::shared_ptr<Executor> inline_executor() {
@@ -192,8 +170,8 @@ std::shared_ptr<Executor> inline_executor() {
 }
 
 std::shared_ptr<Executor> thread_executor(unsigned threads) {
-  if (threads == 0) threads = usable_processors();
-  if (threads == 1 || !kThreads) return inline_executor();
+  if (threads == 0) threads = base::usable_processors();
+  if (threads == 1 || !base::has_threads()) return inline_executor();
   return std::make_shared<ThreadExecutor>(threads);
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // extract-safetensors-source: writes the tensors of a reviewed candidate as files. It converts to a temporary .slm of
 // f32 and takes them from there, so that both ways end in the same bytes.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -17,6 +14,7 @@
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
 #include "io/journal.h"
+#include "io/os.h"
 #include "io/staging.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/open.h"
@@ -33,7 +31,7 @@ class Intermediate {
     plan(model, "slm", chain_options("f32", false)).execute(path_, context);
     model_ = open(path_, context);
   }
-  ~Intermediate() { ::unlink(path_.c_str()); }
+  ~Intermediate() { io::os::remove(io::os::kHere, path_.c_str()); }
   Intermediate(const Intermediate&) = delete;
   Intermediate& operator=(const Intermediate&) = delete;
   const Model& model() const noexcept { return model_; }
@@ -46,7 +44,8 @@ class Intermediate {
 // A folder of the output. Goes again if this run created it and ends without a source.
 class OutputFolder {
  public:
-  OutputFolder(std::string path, bool replace) : path_(std::move(path)), made_(::mkdir(path_.c_str(), 0777) == 0) {
+  OutputFolder(std::string path, bool replace)
+      : path_(std::move(path)), made_(io::os::make_folder(io::os::kHere, path_.c_str(), 0777) == 0) {
     if (made_) return;
     if (errno != EEXIST) base::io_error_of(path_, "create", "the folder cannot be created", errno);
     if (!std::filesystem::is_directory(std::filesystem::symlink_status(path_)))
@@ -58,7 +57,7 @@ class OutputFolder {
                       base::option_hint("replace"));
   }
   ~OutputFolder() {
-    if (made_ && !kept_) ::rmdir(path_.c_str());
+    if (made_ && !kept_) io::os::remove_folder(io::os::kHere, path_.c_str());
   }
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

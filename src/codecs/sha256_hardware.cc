@@ -3,12 +3,12 @@
 // have its own.
 #if defined(__x86_64__)
 #include <immintrin.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(__aarch64__)
 #include <arm_neon.h>
-#include <sys/auxv.h>
 #endif
 
 #include "base/cpu.h"
+#include "base/os.h"
 #include "codecs/sha256_portable.h"
 
 namespace weighbridge::codecs {
@@ -57,7 +57,7 @@ Sha256Compress sha256_hardware() noexcept {
   return base::cpu_has(base::Cpu::sha, base::Cpu::sse41) ? compress : nullptr;
 }
 
-#elif defined(__aarch64__) && defined(__linux__)
+#elif defined(__aarch64__)
 namespace {
 
 #if defined(__clang__)
@@ -92,8 +92,7 @@ WB_SHA void compress(Sha256State& state, const std::byte* data, std::size_t bloc
 }  // namespace
 
 Sha256Compress sha256_hardware() noexcept {
-  constexpr unsigned long kSha2 = 1ul << 6;  // HWCAP_SHA2
-  static const bool has = (::getauxval(AT_HWCAP) & kSha2) != 0;
+  static const bool has = base::has_arm_sha256();
   return has ? compress : nullptr;
 }
 

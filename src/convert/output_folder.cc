@@ -2,9 +2,6 @@
 // Creates, fills, checks and, after a failure, removes an output folder.
 #include "convert/output_folder.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -105,7 +102,8 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
 }
 
 void OutputFolder::remove_made() noexcept {
-  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
+    io::os::remove_folder(io::os::kHere, folder->c_str());
 }
 
 // Through a symbolic link we would write outside the folder, to a file that others read: download caches contain such
@@ -167,9 +165,9 @@ std::vector<std::string> OutputFolder::paths() const {
 
 void OutputFolder::make_folder(const std::string& path) {
   const io::NamesChange creating;
-  if (::mkdir(path.c_str(), 0777) == 0) {
+  if (io::os::make_folder(io::os::kHere, path.c_str(), 0777) == 0) {
     made_.push_back(path);
-    on_abandon_.emplace_back([path] { ::rmdir(path.c_str()); });
+    on_abandon_.emplace_back([path] { io::os::remove_folder(io::os::kHere, path.c_str()); });
   } else if (errno != EEXIST)
     base::io_error_of(path, "create", "the folder cannot be created", errno);
 }

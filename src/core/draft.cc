@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/large_pages.h"
+#include "base/os.h"
 
 namespace weighbridge::core {
 

@@ -16,8 +16,8 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "core/state.h"
-#include "io/calls.h"
 #include "io/forwarding_source.h"
+#include "io/os.h"
 #include "weighbridge/place.h"
 
 namespace weighbridge::core {
@@ -29,7 +29,7 @@ class WitnessedSource final : public io::InterposedSource {
  public:
   explicit WitnessedSource(std::shared_ptr<const Source> source)
       : InterposedSource(std::move(source)), id_(next_id()), seen_(base::to_size((of().size() + kBlock - 1) / kBlock)) {
-    if (!io::random_bytes(std::as_writable_bytes(std::span(salt_))))
+    if (!io::os::random_bytes(std::as_writable_bytes(std::span(salt_))))
       base::io_error("read", "the system gives no random numbers", errno);
   }
 

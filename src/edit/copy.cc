@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FICLONERANGE for whole blocks, copy_file_range for the rest, and reads and writes where neither is offered.
+// Shares whole blocks, lets the system copy the rest, and reads and writes where it offers neither.
 #include "edit/copy.h"
-
-#include <fcntl.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -24,31 +16,6 @@ namespace {
 constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;  // through memory
 constexpr std::uint64_t kShare = std::uint64_t{1} << 30;  // one call, after which the caller may stop the job
 
-bool share([[maybe_unused]] int from, [[maybe_unused]] int to, [[maybe_unused]] const Range& range) noexcept {
-#ifdef FICLONERANGE
-  struct file_clone_range what {};
-  what.src_fd = from;
-  what.src_offset = range.from;
-  what.src_length = range.length;
-  what.dest_offset = range.to;
-  return ::ioctl(to, FICLONERANGE, &what) == 0;
-#else
-  return false;
-#endif
-}
-
-// The bytes copied by one call; 0 if the system cannot copy this way, and nothing was copied.
-std::uint64_t copy_some([[maybe_unused]] int from, [[maybe_unused]] int to,
-                        [[maybe_unused]] const Range& range) noexcept {
-#if defined(__linux__) && defined(SYS_copy_file_range)
-  auto in = static_cast<loff_t>(range.from), out = static_cast<loff_t>(range.to);
-  const long done = ::syscall(SYS_copy_file_range, from, &in, to, &out, static_cast<std::size_t>(range.length), 0U);
-  return done > 0 ? static_cast<std::uint64_t>(done) : 0;
-#else
-  return 0;
-#endif
-}
-
 class Copy {
  public:
   Copy(int from, int to, const std::string& path, const std::function<void(std::uint64_t)>& go_on)
@@ -59,14 +26,12 @@ class Copy {
     const std::uint64_t end = range.from + range.length;
     for (std::uint64_t at = range.from; at < end;) {
       std::uint64_t data = at, hole = end;
-#ifdef SEEK_DATA
-      const off_t next = ::lseek(from_, static_cast<off_t>(at), SEEK_DATA);
+      const std::int64_t next = io::os::next_data(from_, at);
       if (next < 0 && errno == ENXIO) data = end;
       if (next >= 0) data = std::min(end, static_cast<std::uint64_t>(next));
       if (next >= 0 && data < end)
-        if (const off_t stop = ::lseek(from_, static_cast<off_t>(data), SEEK_HOLE); stop > 0)
+        if (const std::int64_t stop = io::os::next_hole(from_, data); stop > 0)
           hole = std::min(end, static_cast<std::uint64_t>(stop));
-#endif
       if (data > at) go_on_(data - at);
       if (data < hole) copy({data, range.to + (data - range.from), hole - data});
       at = hole;
@@ -83,7 +48,7 @@ class Copy {
       const std::uint64_t rest = range.length - first - whole.length;
       while (whole.length > 0) {
         const Range some{whole.from, whole.to, std::min(whole.length, kShare)};
-        if (!share(from_, to_, some)) {
+        if (io::os::clone_range(from_, some.from, some.length, to_, some.to) != 0) {
           may_share_ = false;
           break;
         }
@@ -105,8 +70,9 @@ class Copy {
 
   void move(Range range) {
     while (range.length > 0 && may_copy_) {
-      const std::uint64_t done = copy_some(from_, to_, {range.from, range.to, std::min(range.length, 4 * kPiece)});
-      if (done == 0) may_copy_ = false;
+      const std::int64_t got = io::os::copy_range(from_, range.from, std::min(range.length, 4 * kPiece), to_, range.to);
+      may_copy_ = got > 0;
+      const auto done = static_cast<std::uint64_t>(std::max<std::int64_t>(got, 0));
       advance(range, done);
       go_on_(done);
     }

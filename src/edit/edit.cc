@@ -4,9 +4,6 @@
 // request.
 #include "weighbridge/edit.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -504,7 +501,7 @@ Edited edit_file(PatchedFile& file, const std::string& path, const EditOptions& 
   } else {
     file.share();
     copy_to(path, true, editor, file.descriptor(), source, context);
-    ::unlink(file.undo_path().c_str());  // of the file that is gone
+    io::os::remove(io::os::kHere, file.undo_path().c_str());  // of the file that is gone
   }
   return out;
 }
@@ -526,8 +523,7 @@ Edited plan_edit(const std::string& path, const EditOptions& options, const Cont
   refuse_left_journal(path);
   Editor editor(io::source_over(fd, path), options, context);
   Edited out = editor.plan(options.output.empty());
-  struct stat there {};
-  if (::fstat(fd.get(), &there) == 0) out.names = there.st_nlink;
+  if (const auto there = io::os::status(fd.get())) out.names = there->links;
   if (!options.output.empty()) {
     require_other_file(path, options.output);
     io::AtomicFile::check(options.output, options.replace);

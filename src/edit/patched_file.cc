@@ -3,15 +3,9 @@
 // is the old one; from then on, the journal has the old and the new bytes.
 #include "edit/patched_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -130,36 +124,30 @@ PatchedFile::PatchedFile(const std::string& path, std::uint64_t most, Trust trus
     base::misuse_of(asked_, "hub-cache",
                     "the file belongs to a cache of the Hugging Face Hub, where its name is the digest of its bytes: "
                     "write a new file instead");
-  // O_NONBLOCK: neither wait for a FIFO nor for the lease of another editor.
-  do {
-    file_ =
-        io::Fd(::openat(folder_.get(), target_.name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  } while (!file_ && errno == EINTR);
-  if (!file_) {
-    const int error = errno;
-    struct stat there {};
-    if (::fstatat(folder_.get(), target_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(there.st_mode))
+  const auto require_file = [&](const std::optional<io::os::Status>& there) {
+    if (there && there->kind != io::os::Kind::file)
       base::misuse_of(
           asked_, "not-a-file",
-          std::string("this is ") + io::file_kind(there.st_mode) + ", and only a regular file can be changed in place");
+          std::string("this is ") + io::file_kind(there->kind) + ", and only a regular file can be changed in place");
+  };
+  file_ = io::os::open_to_change(folder_.get(), target_.name.c_str());
+  if (!file_) {
+    const int error = errno;
+    require_file(io::os::status(folder_.get(), target_.name.c_str()));
     if (error == EWOULDBLOCK)
       base::io_error_of(asked_, "in-use", "another process is changing the file: try again when it has finished");
     base::io_error_of(asked_, "open", "cannot be opened to change it", error);
   }
-  struct stat opened {};
-  if (::fstat(file_.get(), &opened) != 0) base::io_error_of(asked_, "open", "cannot be opened to change it", errno);
-  if (!S_ISREG(opened.st_mode))
-    base::misuse_of(
-        asked_, "not-a-file",
-        std::string("this is ") + io::file_kind(opened.st_mode) + ", and only a regular file can be changed in place");
-  if ((opened.st_mode & 0222) == 0)
+  const auto opened = io::os::status(file_.get());
+  if (!opened) base::io_error_of(asked_, "open", "cannot be opened to change it", errno);
+  require_file(opened);
+  if ((opened->mode & 0222) == 0)
     base::misuse_of(asked_, "read-only",
                     "the file is read-only, so it is not changed in place: make it writable, or write a new file");
-  inode_ = opened.st_ino;
-  size_ = static_cast<std::uint64_t>(opened.st_size);
-  names_ = opened.st_nlink;
-  mode_ = opened.st_mode & 0666;
-  owner_ = opened.st_uid;
+  inode_ = opened->inode;
+  size_ = opened->size;
+  names_ = opened->links;
+  mode_ = opened->mode & 0666;
   journal_name_ = io::edit_file_name(target_.name, io::EditFile::journal);
   undo_name_ = io::edit_file_name(target_.name, io::EditFile::undo);
   lock();
@@ -170,21 +158,14 @@ PatchedFile::PatchedFile(const std::string& path, std::uint64_t most, Trust trus
 // A lock keeps other runs of ours away. A lease is given only if no other process has the file open, and keeps them
 // from opening it while it is held.
 void PatchedFile::lock() {
-  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EWOULDBLOCK)
-      base::io_error_of(asked_, "in-use", "another run is changing the file: try again when it has finished");
-    break;  // no locks on this filesystem
-  }
-#if defined(__linux__) && defined(F_SETLEASE)
-  // The signal that reports a process waiting to open the file. The default one would end this process.
-  ::fcntl(file_.get(), F_SETSIG, SIGURG);
+  if (io::os::lock(file_.get()) != 0 && errno == EWOULDBLOCK)  // else there are no locks on this filesystem
+    base::io_error_of(asked_, "in-use", "another run is changing the file: try again when it has finished");
   // Another run that our lock has refused still has the file open for a moment: without patience, both would be
   // refused.
   constexpr int kTries = 20;
   int fault = 0;
   for (int left = kTries; left > 0; --left) {
-    fault = ::fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0 ? 0 : errno;
+    fault = io::os::take_lease(file_.get()) == 0 ? 0 : errno;
     if (fault != EAGAIN && fault != EBUSY) break;
     if (left > 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -195,13 +176,10 @@ void PatchedFile::lock() {
         asked_, "in-use",
         "another process has the file open, and would read a mix of old and new bytes: stop it, or write a "
         "new file");
-#endif
 }
 
 void PatchedFile::share() noexcept {
-#if defined(__linux__) && defined(F_SETLEASE)
-  if (alone_) ::fcntl(file_.get(), F_SETLEASE, F_UNLCK);
-#endif
+  if (alone_) io::os::end_lease(file_.get());
 }
 
 std::shared_ptr<const Source> PatchedFile::source() const { return io::source_over(file_, asked_); }
@@ -224,30 +202,29 @@ void PatchedFile::refuse_journal(const std::string& name, const std::string& why
 
 // Null if there is none.
 std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string& name) const {
-  const io::Fd fd(::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const io::Fd fd = io::os::open_to_read(folder_.get(), name.c_str());
   if (!fd) {
     if (errno == ENOENT) return nullptr;
     refuse_journal(name, errno == ELOOP ? "it is a symbolic link: remove it if the file is sound"
                                         : std::string("it cannot be opened: ") + std::strerror(errno));
   }
-  struct stat there {};
-  if (::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
+  const auto there = io::os::status(fd.get());
+  if (!there || there->kind != io::os::Kind::file)
     refuse_journal(name, "it is not a regular file: remove it if the file is sound");
-  const auto size = static_cast<std::uint64_t>(there.st_size);
-  if (size > most_) refuse_journal(name, "it is larger than any that would be written for this file");
-  std::string text(base::to_size(size), '\0');
+  if (there->size > most_) refuse_journal(name, "it is larger than any that would be written for this file");
+  std::string text(base::to_size(there->size), '\0');
   text.resize(io::pread_full(fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
-  auto out = Journal::parse(text, there.st_ino);
+  auto out = Journal::parse(text, there->inode);
   if (!out) refuse_journal(name, "it is damaged: verify the file, and remove the journal if the file is sound");
   if (std::max(out->old_length, out->new_length) > most_)
     refuse_journal(name, "it changes more than would be changed in this file");
   if (trust_ == Trust::any) return out;
   // Anything may come with an archive, or be put into a folder where others may write.
-  const std::string why = there.st_uid != ::geteuid()  ? "it belongs to another user"
-                          : (there.st_mode & 022) != 0 ? "others can write to it"
-                          : there.st_nlink != 1        ? "it has another name (a hard link)"
-                          : !out->marked               ? io::why_unmarked()
-                                                       : std::string();
+  const std::string why = there->owner != io::os::user() ? "it belongs to another user"
+                          : (there->mode & 022) != 0     ? "others can write to it"
+                          : there->links != 1            ? "it has another name (a hard link)"
+                          : !out->marked                 ? io::why_unmarked()
+                                                         : std::string();
   if (!why.empty())
     io::refuse_journal(
         asked_, "io/journal",
@@ -317,15 +294,15 @@ void PatchedFile::settle(const Show& show) {
   }
   const io::NamesChange settling;
   if (fresh) {
-    if (::fsync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
-    if (io::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
+    if (io::os::sync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+    if (io::os::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
     io::sync_folder(folder_.get());
     left_ = Edited::Left::finished;
     return;
   }
   if (!old) restore(*journal);
-  if (::unlinkat(folder_.get(), journal_name_.c_str(), 0) != 0)
+  if (io::os::remove(folder_.get(), journal_name_.c_str()) != 0)
     base::io_error_of(asked_, "publish", "its journal cannot be removed", errno);
   io::sync_folder(folder_.get());
   left_ = Edited::Left::undone;
@@ -334,11 +311,10 @@ void PatchedFile::settle(const Show& show) {
 // Writes, sets the size, and syncs.
 void PatchedFile::put(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t size) {
   io::pwrite_full(file_.get(), offset, bytes, asked_);
-  struct stat now {};
-  if (::fstat(file_.get(), &now) != 0 ||
-      (static_cast<std::uint64_t>(now.st_size) != size && ::ftruncate(file_.get(), static_cast<off_t>(size)) != 0))
+  const auto now = io::os::status(file_.get());
+  if (!now || (now->size != size && io::os::set_size(file_.get(), size) != 0))
     base::io_error_of(asked_, "write", "its size cannot be set", errno);
-  if (::fsync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+  if (io::os::sync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
   size_ = size;
 }
 
@@ -354,25 +330,24 @@ void PatchedFile::restore(const Journal& j) {
 // Gives a complete journal its name, on the disk.
 void PatchedFile::publish_journal(Journal j) {
   const io::Temporary made = io::create_temporary(folder_.get(), target_, mode_ & 0600);
-  struct stat own {};
-  if (::fstat(made.fd.get(), &own) == 0) j.own_inode = own.st_ino;
+  if (const auto own = io::os::status(made.fd.get())) j.own_inode = own->inode;
   const std::string text = j.spell();
   const auto bytes = std::as_bytes(std::span(text));
   try {
     io::pwrite_full(made.fd.get(), 0, bytes, asked_);
-    if (::fsync(made.fd.get()) != 0) base::io_error_of(asked_, "write", "its journal cannot be written", errno);
+    if (io::os::sync(made.fd.get()) != 0) base::io_error_of(asked_, "write", "its journal cannot be written", errno);
     std::vector<std::byte> back(bytes.size());
     if (io::pread_full(made.fd.get(), 0, back, asked_) != bytes.size() || !std::ranges::equal(back, bytes))
       base::io_error_of(asked_, "read-back", "its journal does not read back as it was written; nothing was changed");
     if (io::rename_new(folder_.get(), made.name.c_str(), folder_.get(), journal_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
   } catch (...) {
-    ::unlinkat(folder_.get(), made.name.c_str(), 0);
+    io::os::remove(folder_.get(), made.name.c_str());
     throw;
   }
   if (io::sync_folder(folder_.get()) != 0) {
     const int error = errno;
-    ::unlinkat(folder_.get(), journal_name_.c_str(), 0);
+    io::os::remove(folder_.get(), journal_name_.c_str());
     base::io_error_of(asked_, "publish", "its folder cannot be written to the disk", error);
   }
 }
@@ -406,12 +381,12 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
     put(j.at, std::as_bytes(std::span(j.new_bytes)), j.new_size);
     if (!holds_new(j)) base::io_error_of(asked_, "read-back", "the new bytes do not read back as they were written");
     if (check) check();
-    if (io::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
+    if (io::os::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
   } catch (...) {
     try {
       restore(j);
-      ::unlinkat(folder_.get(), journal_name_.c_str(), 0);
+      io::os::remove(folder_.get(), journal_name_.c_str());
     } catch (...) {
       // The journal stays, and the next run undoes the change.
     }

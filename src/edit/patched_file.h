@@ -94,7 +94,7 @@ class PatchedFile {
   io::Target target_;
   io::Fd folder_, file_;
   std::uint64_t inode_ = 0, size_ = 0, names_ = 0;
-  std::uint32_t mode_ = 0, owner_ = 0;
+  unsigned mode_ = 0;
   std::string journal_name_, undo_name_;
   bool alone_ = false;
   Edited::Left left_ = Edited::Left::nothing;

@@ -2,13 +2,9 @@
 // The steps of publishing a file. The process may die after any of them.
 #include "io/atomic_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -22,41 +18,17 @@ namespace weighbridge::io {
 namespace {
 
 constexpr std::uint64_t kHintBytes = std::uint64_t{32} << 20;
-constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-
-// Linux-only calls; elsewhere they fail with ENOSYS or do nothing.
-
-int reserve_blocks([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t size) noexcept {
-#ifdef __linux__
-  // Not posix_fallocate, which writes every block if the filesystem cannot reserve space.
-  return ::fallocate(fd, 0, 0, static_cast<off_t>(size));
-#else
-  errno = ENOSYS;
-  return -1;
-#endif
-}
-
-void start_writing([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t begin,
-                   [[maybe_unused]] std::uint64_t end) noexcept {
-#ifdef __linux__
-  static_cast<void>(
-      ::sync_file_range(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin), SYNC_FILE_RANGE_WRITE));
-#endif
-}
-
-// Whether the target exists; throws if it is not a regular file. Looks through links before they are resolved by hand,
+// The target, if it exists; throws if it is not a regular file. Looks through links before they are resolved by hand,
 // because only the kernel can follow /dev/stdout.
-bool exists_as_file(const std::string& target, bool itself, struct stat& there) {
-  const int result = itself ? ::lstat(target.c_str(), &there) : ::stat(target.c_str(), &there);
+std::optional<os::Status> file_at(const std::string& target, os::Last last) {
+  auto there = os::status(os::kHere, target.c_str(), last);
   // Whatever else keeps us from looking (a link in /tmp that the kernel does not follow) is not an absent file.
-  if (result != 0 && errno != ENOENT && errno != ENOTDIR)
-    base::io_error_of(target, "create", "cannot be written", errno);
-  if (result != 0) return false;
-  if (!S_ISREG(there.st_mode))
-    base::misuse_of(target, "output-kind",
-                    std::string("cannot be written: it is ") + file_kind(there.st_mode) +
-                        ", and only a regular file can be written");
-  return true;
+  if (!there && errno != ENOENT && errno != ENOTDIR) base::io_error_of(target, "create", "cannot be written", errno);
+  if (there && there->kind != os::Kind::file)
+    base::misuse_of(
+        target, "output-kind",
+        std::string("cannot be written: it is ") + file_kind(there->kind) + ", and only a regular file can be written");
+  return there;
 }
 
 [[noreturn]] void refuse_existing_file(const std::string& target) {
@@ -67,9 +39,8 @@ bool exists_as_file(const std::string& target, bool itself, struct stat& there) 
 
 AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : options_(options), asked_(target) {
   require_path(target);
-  const auto look = [&](struct stat& there) { return exists_as_file(target, !options_.beneath.empty(), there); };
-  struct stat existing {};
-  bool exists = look(existing);
+  const auto look = [&] { return file_at(target, options_.beneath.empty() ? os::Last::followed : os::Last::itself); };
+  auto existing = look();
   if (options_.beneath.empty()) {
     target_ = resolve_target(target);
   } else {
@@ -81,22 +52,22 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   if (!swept) {
     const Recovered left = recover(target_.folder);
     left.require_free(target_.folder, target_.name);
-    if (left.did) exists = look(existing);
+    if (left.did) existing = look();
   }
-  if (exists && !options_.replace) refuse_existing();
+  if (existing && !options_.replace) refuse_existing();
   folder_ = options_.beneath.empty() ? open_folder(target_.folder) : open_folder_beneath(options_.beneath, target);
   if (!swept) remove_stale(folder_.get(), target_.name);
-  if (exists) kept_mode_ = existing.st_mode & 0777;
+  if (existing) kept_mode_ = existing->mode & 0777;
   // A file that replaces a private one must be private while it is written.
   {
     const NamesChange creating;
-    temporary_ = create_temporary(folder_.get(), target_, exists ? 0600 : 0666);
+    temporary_ = create_temporary(folder_.get(), target_, existing ? 0600 : 0666);
     on_abandon_.emplace([this] { discard(); });
   }
   try {
     // The list's mask, which the mode sets, keeps the file private until then.
-    if (exists && keep_attributes(target_.path(), temporary_path(), asked_, "create") &&
-        ::fchmod(temporary_.fd.get(), 0600) != 0)
+    if (existing && keep_attributes(target_.path(), temporary_path(), asked_, "create") &&
+        os::set_mode(temporary_.fd.get(), 0600) != 0)
       base::io_error_of(asked_, "create", "the mode cannot be set", errno);
     reserve(options_.expected_size);
   } catch (...) {
@@ -107,13 +78,11 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
 
 void AtomicFile::check(const std::string& target, bool replace) {
   require_path(target);
-  struct stat existing {};
-  const bool exists = exists_as_file(target, false, existing);
+  const bool exists = file_at(target, os::Last::followed).has_value();
   const Target resolved = resolve_target(target);
   if (exists && !replace) refuse_existing_file(target);
   const Fd folder = open_folder(resolved.folder);
-  if (::faccessat(folder.get(), ".", W_OK | X_OK, AT_EACCESS) != 0)
-    base::io_error_of(target, "create", "cannot be written", errno);
+  if (os::may_write_into(folder.get()) != 0) base::io_error_of(target, "create", "cannot be written", errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -122,30 +91,27 @@ AtomicFile::~AtomicFile() {
   discard();  // also if it was published: a journal that was undone gave it back
 }
 
-void AtomicFile::discard() noexcept { ::unlinkat(folder_.get(), temporary_.name.c_str(), 0); }
+void AtomicFile::discard() noexcept { os::remove(folder_.get(), temporary_.name.c_str()); }
 
 void AtomicFile::refuse_existing() const { refuse_existing_file(asked_); }
 
 void AtomicFile::reserve(std::uint64_t size) {
   if (size == 0) return;
   const std::string what = "there is no room for " + std::to_string(size) + " bytes";
-  if (size > kMaxOffset) base::io_error_of(asked_, "write", what, EFBIG);
-  int result = 0;
-  do {
-    result = reserve_blocks(temporary_.fd.get(), size);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0 && !not_offered(errno)) base::io_error_of(asked_, "write", what, errno);
+  if (size > os::kMostBytes) base::io_error_of(asked_, "write", what, EFBIG);
+  if (os::allocate(temporary_.fd.get(), size) != 0 && !not_offered(errno))
+    base::io_error_of(asked_, "write", what, errno);
 }
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data) {
   synced_.store(false, std::memory_order_relaxed);
-  if (offset > kMaxOffset || data.size() > kMaxOffset - offset)
+  if (offset > os::kMostBytes || data.size() > os::kMostBytes - offset)
     base::io_error_of(asked_, "write", "cannot be written", EFBIG);
   pwrite_full(temporary_.fd.get(), offset, data, asked_);
 }
 
 void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexcept {
-  if (length == 0 || offset > kMaxOffset || length > kMaxOffset - offset) return;
+  if (length == 0 || offset > os::kMostBytes || length > os::kMostBytes - offset) return;
   std::uint64_t begin = 0, end = 0;
   {
     const std::lock_guard lock(hint_mutex_);
@@ -158,24 +124,23 @@ void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexce
     hint_begin_ = hint_end_;
   }
   // Best effort: sync() reports errors.
-  start_writing(temporary_.fd.get(), begin, end);
+  os::start_writing(temporary_.fd.get(), begin, end - begin);
 }
 
 void AtomicFile::sync(std::uint64_t size) {
-  struct stat now {};
-  if (::fstat(temporary_.fd.get(), &now) != 0) base::io_error_of(asked_, "write", "cannot be written", errno);
-  if (size > kMaxOffset) base::io_error_of(asked_, "write", "cannot be written", EFBIG);
-  if (static_cast<std::uint64_t>(now.st_size) != size &&
-      ::ftruncate(temporary_.fd.get(), static_cast<off_t>(size)) != 0)
+  const auto now = os::status(temporary_.fd.get());
+  if (!now) base::io_error_of(asked_, "write", "cannot be written", errno);
+  if (size > os::kMostBytes) base::io_error_of(asked_, "write", "cannot be written", EFBIG);
+  if (now->size != size && os::set_size(temporary_.fd.get(), size) != 0)
     base::io_error_of(asked_, "write", "the size cannot be set", errno);
   // No retry after a failure: the kernel may have dropped the pages, and a second fsync would report success.
-  if (::fsync(temporary_.fd.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+  if (os::sync(temporary_.fd.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
   synced_.store(true, std::memory_order_relaxed);
 }
 
 std::shared_ptr<const Source> AtomicFile::reopen() const {
   const std::string path = temporary_path();
-  Fd fd(::openat(folder_.get(), temporary_.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  Fd fd = os::open_to_read(folder_.get(), temporary_.name.c_str());
   if (!fd) base::io_error_of(path, "open", "cannot be opened to read it back", errno);
   return source_from_fd(std::move(fd), path);
 }
@@ -215,13 +180,13 @@ void AtomicFile::refuse_read_back() const {
 void AtomicFile::publish() {
   if (published_ || !synced_.load(std::memory_order_relaxed))
     throw std::logic_error("publish() needs a sync() before it");
-  if (kept_mode_ && ::fchmod(temporary_.fd.get(), *kept_mode_) != 0)
+  if (kept_mode_ && os::set_mode(temporary_.fd.get(), *kept_mode_) != 0)
     base::io_error_of(asked_, "publish", "the mode cannot be set", errno);
   const NamesChange publishing;
   const char* const from = temporary_.name.c_str();
   const char* const to = target_.name.c_str();
   if (options_.replace) {
-    if (rename_over(folder_.get(), from, folder_.get(), to) != 0)
+    if (os::rename_over(folder_.get(), from, folder_.get(), to) != 0)
       base::io_error_of(asked_, "publish", "cannot be replaced", errno);
   } else if (rename_new(folder_.get(), from, folder_.get(), to) != 0) {
     if (errno == EEXIST) refuse_existing();

@@ -90,7 +90,7 @@ class AtomicFile {
   std::string asked_;  // the target as given, for messages
   Target target_;
   Fd folder_;
-  std::optional<mode_t> kept_mode_;
+  std::optional<unsigned> kept_mode_;
   Temporary temporary_;
   std::optional<OnAbandon> on_abandon_;
   std::mutex hint_mutex_;

@@ -3,33 +3,22 @@
 // its lock.
 #include "io/descriptor.h"
 
-#ifdef __linux__
-#include <pthread.h>
-#include <sys/resource.h>
-#endif
-
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/os.h"
+
 namespace weighbridge::io {
 namespace {
 
 // A quarter of what the process may open, and at most 64, so that most descriptors stay free for the program around the
 // library. At least 4, for files that are in use at once.
-[[maybe_unused]] constexpr std::size_t kMost = 64, kLeast = 4, kPart = 4;
+constexpr std::size_t kMost = 64, kLeast = 4, kPart = 4;
 
-std::size_t most_open() noexcept {
-#ifdef __linux__
-  struct rlimit files {};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return kMost;
-  return std::clamp(static_cast<std::size_t>(std::min<rlim_t>(files.rlim_cur, kMost * kPart)) / kPart, kLeast, kMost);
-#else
-  return kMost;
-#endif
-}
+std::size_t most_open() noexcept { return std::clamp(os::most_open_files() / kPart, kLeast, kMost); }
 
 }  // namespace
 
@@ -39,11 +28,9 @@ class Descriptor::OpenOnes {
   static OpenOnes& instance() {
     static OpenOnes* const all = [] {
       auto* const made = new OpenOnes;
-#ifdef __linux__
       // After a fork, the child must not wait for a lock that a thread of the parent held.
-      ::pthread_atfork([] { instance().lock_.lock(); }, [] { instance().lock_.unlock(); },
-                       [] { instance().lock_.unlock(); });
-#endif
+      base::at_fork([] { instance().lock_.lock(); }, [] { instance().lock_.unlock(); },
+                    [] { instance().lock_.unlock(); });
       return made;
     }();
     return *all;

@@ -3,13 +3,6 @@
 // reopening a closed descriptor.
 #include "io/file_source.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/uio.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -28,47 +21,14 @@
 namespace weighbridge::io {
 namespace {
 
-[[noreturn]] void refuse_kind(const std::string& path, mode_t mode) {
-  base::misuse_of(path, "not-a-file", std::string("this is ") + file_kind(mode) + ", not a regular file",
-                  S_ISFIFO(mode) ? base::option_hint("standard-input") : Hint{});
-}
-
-class Mapping {
- public:
-  // Null, with errno, if the system cannot map the range; Emscripten would copy it instead of mapping.
-  static std::shared_ptr<const Mapping> make(int fd, std::uint64_t offset, std::uint64_t length) {
-#ifdef __EMSCRIPTEN__
-    constexpr bool kMaps = false;
-#else
-    constexpr bool kMaps = true;
-#endif
-    if (!kMaps || !std::in_range<std::size_t>(length)) {
-      errno = kMaps ? ENOMEM : ENOTSUP;
-      return nullptr;
-    }
-    const auto size = base::to_size(length);
-    void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
-    if (at == MAP_FAILED) return nullptr;
-    return std::shared_ptr<const Mapping>(new Mapping(at, size));
-  }
-  ~Mapping() { ::munmap(at_, length_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  std::span<const std::byte> span() const noexcept { return {static_cast<const std::byte*>(at_), length_}; }
-
- private:
-  Mapping(void* at, std::size_t length) noexcept : at_(at), length_(length) {}
-  void* at_;
-  std::size_t length_;
-};
-
-bool same_time(const struct timespec& a, const struct timespec& b) noexcept {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+[[noreturn]] void refuse_kind(const std::string& path, os::Kind kind) {
+  base::misuse_of(path, "not-a-file", std::string("this is ") + file_kind(kind) + ", not a regular file",
+                  kind == os::Kind::fifo ? base::option_hint("standard-input") : Hint{});
 }
 
 class FileSource final : public Source, public std::enable_shared_from_this<FileSource> {
  public:
-  FileSource(Fd fd, std::string path, std::string there, const struct stat& opened, Access access,
+  FileSource(Fd fd, std::string path, std::string there, const os::Status& opened, Access access,
              std::function<Fd()> again)
       : path_(std::move(path)),
         there_(there.empty() ? anchored(path_) : std::move(there)),
@@ -80,7 +40,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       base::io_error_of(path_, "map", "cannot be mapped into memory", errno);
   }
 
-  std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(opened_.st_size); }
+  std::uint64_t size() const noexcept override { return opened_.size; }
   std::string_view name() const noexcept override { return path_; }
   std::string_view path() const noexcept override { return there_; }
 
@@ -88,7 +48,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     require_range(offset, out.size());
     if (out.empty()) return;
     if (access_ == Access::mapped) {
-      std::memcpy(out.data(), whole()->span().subspan(base::to_size(offset)).data(), out.size());
+      std::memcpy(out.data(), whole() + base::to_size(offset), out.size());
       return;
     }
     const std::size_t got = pread_full(file_.use()->get(), offset, out, path_);
@@ -98,11 +58,10 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   // Reads neighboring ranges with one system call, and the gaps between them into a scratch buffer.
   void read(std::span<const ReadRange> ranges) const override {
     for (const ReadRange& range : ranges) require_range(range.offset, range.out.size());
-#ifdef __linux__
     if (access_ == Access::mapped) return Source::read(ranges);
-    constexpr std::size_t kMostRanges = 512;  // half the limit of a call: each range may have a gap before it
+    constexpr std::size_t kMostRanges = os::kMostBuffers / 2;  // each range may have a gap before it
     std::array<std::byte, 4096> between;
-    std::vector<struct iovec> pieces;
+    std::vector<std::span<std::byte>> pieces;
     const auto file = file_.use();
     for (std::size_t first = 0; first < ranges.size();) {
       pieces.clear();
@@ -111,34 +70,27 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       for (; last < ranges.size() && last - first < kMostRanges; ++last) {
         const ReadRange& next = ranges[last];
         if (next.offset < end || next.offset - end > between.size()) break;
-        if (next.offset > end) pieces.push_back({between.data(), base::to_size(next.offset - end)});
-        if (!next.out.empty()) pieces.push_back({next.out.data(), next.out.size()});
+        if (next.offset > end) pieces.emplace_back(between.data(), base::to_size(next.offset - end));
+        if (!next.out.empty()) pieces.push_back(next.out);
         end = next.offset + next.out.size();
       }
       const std::uint64_t wanted = end - ranges[first].offset;
-      ssize_t got = -1;
-      if (last - first > 1 && std::in_range<ssize_t>(wanted))
-        got = ::preadv(file->get(), pieces.data(), static_cast<int>(pieces.size()),
-                       static_cast<off_t>(ranges[first].offset));
+      std::int64_t got = -1;
+      if (last - first > 1) got = os::read_at(file->get(), ranges[first].offset, pieces);
       // After a short or failed call, and for single ranges, read the ranges one by one, which reports the exact error.
       if (got < 0 || static_cast<std::uint64_t>(got) != wanted)
         for (std::size_t i = first; i < last; ++i) read_at(ranges[i].offset, ranges[i].out);
       first = last;
     }
-#else
-    Source::read(ranges);
-#endif
   }
 
   ReadCost cost() const noexcept override { return {.gap = access_ == Access::mapped ? 0U : 4096U}; }
 
-  void will_need([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t length) const noexcept override {
-#ifdef __linux__
+  void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override {
     try {
-      ::posix_fadvise(file_.use()->get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+      os::will_need(file_.use()->get(), offset, length);
     } catch (...) {  // the next read reports why it cannot be reopened
     }
-#endif
   }
 
   Bytes map(std::uint64_t offset, std::uint64_t length) const override {
@@ -150,32 +102,25 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     }
     // Pages beyond the end of a file that has shrunk raise SIGBUS: report it here as an error instead.
     const auto file = file_.use();
-    struct stat now {};
-    if (::fstat(file->get(), &now) == 0 && now.st_size < opened_.st_size)
-      shrank(static_cast<std::uint64_t>(now.st_size));
-    if (const auto all = whole()) return {all->span().subspan(base::to_size(offset), base::to_size(length)), all};
+    if (const auto now = os::status(file->get()); now && now->size < size()) shrank(now->size);
+    if (const std::byte* const all = whole()) return {{all + base::to_size(offset), base::to_size(length)}, mapping_};
     // The whole file may not fit into the address space where this range does.
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    const std::uint64_t before = offset % page;
-    const auto part = Mapping::make(file->get(), offset - before, length + before);
+    auto part = os::map(file->get(), offset, length);
     if (!part) return {};
-    return {part->span().subspan(base::to_size(before)), part};
+    const std::byte* const begin = part.get();
+    return {{begin, base::to_size(length)}, std::move(part)};
   }
 
   std::uint64_t written_end() const noexcept override {
-#ifdef SEEK_DATA
     std::shared_ptr<const Fd> file;
     try {
       file = file_.use();
     } catch (...) {
       return size();
     }
-    // Finds where the hole at the end of the file begins: the first offset with no data after it, which lseek reports
-    // as ENXIO.
+    // Finds where the hole at the end of the file begins: the first offset with no data after it.
     std::uint64_t low = 0, high = size();
-    const auto is_hole = [&](std::uint64_t from) {
-      return ::lseek(file->get(), static_cast<off_t>(from), SEEK_DATA) < 0 && errno == ENXIO;
-    };
+    const auto is_hole = [&](std::uint64_t from) { return os::next_data(file->get(), from) < 0 && errno == ENXIO; };
     if (high == 0 || !is_hole(high - 1)) return high;
     for (--high; low < high;) {
       const std::uint64_t middle = low + (high - low) / 2;
@@ -185,19 +130,16 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
         low = middle + 1;
     }
     return high;
-#else
-    return size();
-#endif
   }
 
   void check_unchanged() const override {
-    struct stat held {
-    }, there{};
-    if (::fstat(file_.use()->get(), &held) != 0) base::io_error_of(path_, "read", "cannot be read", errno);
-    require_same_content(held);
-    if (::stat(there_.c_str(), &there) != 0) changed("it is no longer there");
-    require_same_file(there);
-    require_same_change(held);
+    const auto held = os::status(file_.use()->get());
+    if (!held) base::io_error_of(path_, "read", "cannot be read", errno);
+    require_same_content(*held);
+    const auto there = os::status(os::kHere, there_.c_str(), os::Last::followed);
+    if (!there) changed("it is no longer there");
+    require_same_file(*there);
+    require_same_change(*held);
   }
 
   std::shared_ptr<const Place> place() const override { return place_beside(shared_from_this(), there_); }
@@ -207,19 +149,17 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (!base::fits(offset, length, size())) base::misuse_of(path_, "range", "a range outside the file was requested");
   }
 
-  void require_same_file(const struct stat& now) const {
-    if (now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino || !S_ISREG(now.st_mode))
-      changed("another file has taken its place");
+  void require_same_file(const os::Status& now) const {
+    if (!now.is_same_file(opened_) || now.kind != os::Kind::file) changed("another file has taken its place");
   }
-  void require_same_content(const struct stat& now) const {
-    if (now.st_size != opened_.st_size)
-      changed("its size went from " + std::to_string(opened_.st_size) + " to " + std::to_string(now.st_size) +
-              " bytes");
-    if (!same_time(now.st_mtim, opened_.st_mtim)) changed("its modification time changed");
+  void require_same_content(const os::Status& now) const {
+    if (now.size != size())
+      changed("its size went from " + std::to_string(size()) + " to " + std::to_string(now.size) + " bytes");
+    if (now.modified != opened_.modified) changed("its modification time changed");
   }
   // Programs cannot set the change time, so it reveals a modification time that was set back.
-  void require_same_change(const struct stat& now) const {
-    if (!same_time(now.st_ctim, opened_.st_ctim)) changed("its change time (ctime) changed");
+  void require_same_change(const os::Status& now) const {
+    if (now.changed != opened_.changed) changed("its change time (ctime) changed");
   }
 
   // Continue only if it is the file that was opened before, unchanged.
@@ -228,17 +168,18 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     if (!fd && (errno == ENOENT || errno == ENOTDIR)) changed("it is no longer there");
     if (!fd && (errno == EXDEV || errno == ELOOP)) changed("a symbolic link has taken its place");
     if (!fd) base::io_error_of(path_, "open", "cannot be opened again", errno);
-    struct stat now {};
-    if (::fstat(fd.get(), &now) != 0) base::io_error_of(path_, "open", "cannot be opened again", errno);
-    require_same_file(now);
-    require_same_content(now);
-    require_same_change(now);
+    const auto now = os::status(fd.get());
+    if (!now) base::io_error_of(path_, "open", "cannot be opened again", errno);
+    require_same_file(*now);
+    require_same_content(*now);
+    require_same_change(*now);
     return fd;
   }
 
-  std::shared_ptr<const Mapping> whole() const {
-    std::call_once(mapped_once_, [this] { mapping_ = Mapping::make(file_.use()->get(), 0, size()); });
-    return mapping_;
+  // Null, with errno at the first call, if the system cannot map the file.
+  const std::byte* whole() const {
+    std::call_once(mapped_once_, [this] { mapping_ = os::map(file_.use()->get(), 0, size()); });
+    return mapping_.get();
   }
 
   [[noreturn]] void shrank(std::uint64_t end) const {
@@ -251,50 +192,48 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   }
 
   const std::string path_, there_;  // as given, and anchored()
-  const struct stat opened_;
+  const os::Status opened_;
   const Access access_;
   const std::function<Fd()> again_;
   const Descriptor file_;
   mutable std::once_flag mapped_once_;
-  mutable std::shared_ptr<const Mapping> mapping_;
+  mutable std::shared_ptr<const std::byte> mapping_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access access, std::function<Fd()> again,
                                              std::string there) {
-  struct stat opened {};
-  if (::fstat(fd.get(), &opened) != 0) base::io_error_of(path, "open", "cannot be opened", errno);
-  if (!S_ISREG(opened.st_mode)) refuse_kind(path, opened.st_mode);
-  return std::make_shared<FileSource>(std::move(fd), std::move(path), std::move(there), opened, access,
+  const auto opened = os::status(fd.get());
+  if (!opened) base::io_error_of(path, "open", "cannot be opened", errno);
+  if (opened->kind != os::Kind::file) refuse_kind(path, opened->kind);
+  return std::make_shared<FileSource>(std::move(fd), std::move(path), std::move(there), *opened, access,
                                       std::move(again));
 }
 
 Fd open_to_read(const std::string& path) {
   require_path(path);
   Fd fd = open_making_room([&] {
-    int made = -1;
-    for (int attempt = 0;; ++attempt) {
-      made = ::open(path.c_str(), kOpenToRead);
-      // EWOULDBLOCK: an edit in place holds a lease on the file, for some milliseconds.
-      if (made >= 0 || (errno != EINTR && (errno != EWOULDBLOCK || attempt >= 1000))) break;
-      if (errno == EWOULDBLOCK) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    Fd made = os::open_to_read(os::kHere, path.c_str(), os::Last::followed);
+    // EWOULDBLOCK: an edit in place holds a lease on the file, for some milliseconds.
+    for (int attempt = 0; !made && errno == EWOULDBLOCK && attempt < 1000; ++attempt) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      made = os::open_to_read(os::kHere, path.c_str(), os::Last::followed);
     }
-    return Fd(made);
+    return made;
   });
   if (!fd) {
     const int reason = errno;
     // A socket, or a device without a driver, cannot be opened; its kind says more than ENXIO.
-    struct stat there {};
-    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
-      refuse_kind(path, there.st_mode);
+    const auto there = os::status(os::kHere, path.c_str(), os::Last::followed);
+    if (there && there->kind != os::Kind::file && there->kind != os::Kind::folder) refuse_kind(path, there->kind);
     base::io_error_of(path, "open", "cannot be opened", reason);
   }
   return fd;
 }
 
 std::shared_ptr<const Source> source_over(const Fd& fd, std::string path) {
-  Fd again(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  Fd again = os::duplicate(fd.get());
   if (!again) base::io_error_of(path, "open", "cannot be opened", errno);
   return source_from_fd(std::move(again), std::move(path));
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a Source from an open descriptor, for code in io that opens files in its own way.
 #pragma once
-#include <fcntl.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,9 +22,5 @@ std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access acc
 Fd open_to_read(const std::string& path);
 // Reads through a duplicate of `fd`, which the caller keeps. Error as source_from_fd(), and io/open.
 std::shared_ptr<const Source> source_over(const Fd& fd, std::string path);
-
-// The flags to open a file for reading. With O_NONBLOCK, opening a FIFO returns at once instead of waiting for a
-// writer; a regular file ignores it.
-inline constexpr int kOpenToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 }  // namespace weighbridge::io

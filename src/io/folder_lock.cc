@@ -2,10 +2,6 @@
 // Waits for a lock and still reacts to interrupts.
 #include "io/folder_lock.h"
 
-#include <pthread.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -18,6 +14,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "io/abandon.h"
 #include "io/temporary.h"
 
@@ -100,14 +97,12 @@ class Holders {
   };
 
   Holders() {
-#ifndef __EMSCRIPTEN__
     // A forked child has only one of its parent's threads.
-    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
-                     [] {
-                       std::erase_if(all().list_, [](const Holder& h) { return h.thread != this_thread(); });
-                       all().mutex_.unlock();
-                     });
-#endif
+    base::at_fork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                  [] {
+                    std::erase_if(all().list_, [](const Holder& h) { return h.thread != this_thread(); });
+                    all().mutex_.unlock();
+                  });
   }
   std::vector<Holder>::iterator find(const Id& folder) noexcept {
     return std::ranges::find(list_, folder, &Holder::folder);
@@ -119,15 +114,14 @@ class Holders {
 };
 
 Id id_of(int fd) noexcept {
-  struct stat there {};
-  return ::fstat(fd, &there) == 0 ? Id{there.st_dev, there.st_ino} : Id{};
+  const auto there = os::status(fd);
+  return there ? Id{there->device, there->inode} : Id{};
 }
 
 void lock_for_processes(const Fd& file, const std::string& folder, const std::function<bool()>& go_on,
                         std::chrono::milliseconds patience) {
   const Clock::time_point begin = Clock::now();
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
+  while (os::lock(file.get()) != 0) {
     // NFS locks only descriptors that are open for writing.
     if (not_offered(errno) || errno == EBADF || errno == ENOLCK) return;
     if (errno != EWOULDBLOCK) base::io_error_of(folder, "lock", "the folder cannot be locked", errno);

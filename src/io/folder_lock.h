@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lock of a folder, by which runs and threads that publish into one folder take turns.
 #pragma once
-#include <sys/types.h>
-
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -35,7 +34,7 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  using Id = std::pair<dev_t, ino_t>;
+  using Id = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
 
  private:
   Id id_{};

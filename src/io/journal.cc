@@ -2,13 +2,7 @@
 // The renames, and undoing them. What is left of other runs is in recover.cc.
 #include "io/journal.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <climits>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -26,17 +20,17 @@ using Way = RecoveryStep::Way;
 // What a name beneath a folder is; `inode` is 0 if nothing has the name.
 struct There {
   std::uint64_t inode = 0, size = 0, time = 0;
-  mode_t mode = 0;
+  os::Kind kind = os::Kind::other;
+  unsigned mode = 0;
   int error = 0;  // errno if the system could not say, in which case `inode` is 0 too
 };
 There look(int folder, const std::string& name) noexcept try {
   const Beneath at = look_beneath(folder, name);
-  struct stat there {};
-  if (at.folder < 0 || ::fstatat(at.folder, at.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
-    return {.error = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : errno};
-  const auto time = static_cast<std::uint64_t>(there.st_mtim.tv_sec) * 1'000'000'000 +
-                    static_cast<std::uint64_t>(there.st_mtim.tv_nsec);
-  return {there.st_ino, static_cast<std::uint64_t>(there.st_size), time, there.st_mode};
+  const auto there = at.folder < 0 ? std::nullopt : os::status(at.folder, at.name.c_str());
+  if (!there) return {.error = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : errno};
+  const auto time = static_cast<std::uint64_t>(there->modified.seconds) * 1'000'000'000 +
+                    static_cast<std::uint64_t>(there->modified.nanoseconds);
+  return {there->inode, there->size, time, there->kind, there->mode & 0777U};
 } catch (...) {
   return {.error = ENOMEM};
 }
@@ -44,15 +38,10 @@ There look(int folder, const std::string& name) noexcept try {
 // The hash of a file's first block; empty if it has none or cannot be read (then `error` is errno).
 std::string block_of(int folder, const std::string& name, int& error) noexcept try {
   const Beneath at = look_beneath(folder, name);
-  const Fd fd(at.folder < 0 ? -1
-                            : ::openat(at.folder, at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat there {};
-  error = 0;
-  if (!fd || ::fstat(fd.get(), &there) != 0) {
-    error = errno;
-    return {};
-  }
-  if (!S_ISREG(there.st_mode)) return {};
+  const Fd fd = at.folder < 0 ? Fd() : os::open_to_read(at.folder, at.name.c_str());
+  const auto there = fd ? os::status(fd.get()) : std::nullopt;
+  error = there ? 0 : errno;
+  if (!there || there->kind != os::Kind::file) return {};
   std::vector<std::byte> first(kHashedBytes);
   first.resize(pread_full(fd.get(), 0, first, name));
   return block_hash(first);
@@ -87,14 +76,14 @@ int rename_beneath(int folder, const std::string& from, const std::string& to, R
 }
 int remove_beneath(int folder, const std::string& name) noexcept try {
   const Beneath at = look_beneath(folder, name);
-  return at.folder < 0 ? -1 : ::unlinkat(at.folder, at.name.c_str(), 0);
+  return at.folder < 0 ? -1 : os::remove(at.folder, at.name.c_str());
 } catch (...) {
   errno = ENOMEM;
   return -1;
 }
-int chmod_beneath(int folder, const std::string& name, mode_t mode) noexcept try {
+int chmod_beneath(int folder, const std::string& name, unsigned mode) noexcept try {
   const Beneath at = look_beneath(folder, name);
-  return at.folder < 0 ? -1 : ::fchmodat(at.folder, at.name.c_str(), mode, 0);
+  return at.folder < 0 ? -1 : os::set_mode(at.folder, at.name.c_str(), mode);
 } catch (...) {
   errno = ENOMEM;
   return -1;
@@ -102,7 +91,7 @@ int chmod_beneath(int folder, const std::string& name, mode_t mode) noexcept try
 // Syncs the folder of a name, which may be a folder below.
 int sync_parent(int folder, const std::string& name) noexcept try {
   const Beneath at = look_beneath(folder, name);
-  const Fd open(at.folder < 0 ? -1 : ::openat(at.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd open = at.folder < 0 ? Fd() : os::open_folder(at.folder, ".");
   return open ? sync_folder(open.get()) : -1;
 } catch (...) {
   errno = ENOMEM;
@@ -145,7 +134,7 @@ std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry
 }
 
 int take_step(int folder, const RecoveryStep& step) noexcept {
-  return rename_beneath(folder, step.from, step.to, step.way == Way::exchange ? exchange : rename_new);
+  return rename_beneath(folder, step.from, step.to, step.way == Way::exchange ? os::exchange : rename_new);
 }
 
 // Whether to undo the first change in two steps: its new file is removed before the files that belong to it.
@@ -225,11 +214,10 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
   };
   // A file that this user may not read is known by its inode and size.
   const auto hash_of = [&](const std::string& name, const There& there) {
-    if (!S_ISREG(there.mode)) return std::string();
+    if (there.kind != os::Kind::file) return std::string();
     int error = 0;
     std::string block = block_of(folder_.get(), name, error);
-    if (error != 0 && error != EACCES)
-      base::io_error_of(join_path(path_, name), "publish", "it cannot be read", error);
+    if (error != 0 && error != EACCES) base::io_error_of(join_path(path_, name), "publish", "it cannot be read", error);
     return block;
   };
   for (Change& change : changes) {
@@ -240,9 +228,9 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
       entry.aside = aside_name(change.name);
       entry.old_inode = old.inode;
       entry.old_block = hash_of(change.name, old);
-      if (S_ISREG(old.mode)) entry.old_size = old.size;
+      if (old.kind == os::Kind::file) entry.old_size = old.size;
     }
-    if (S_ISREG(old.mode) && change.replace && !change.fresh.empty())
+    if (old.kind == os::Kind::file && change.replace && !change.fresh.empty())
       keep_attributes(join_path(folder, change.name), join_path(folder, change.fresh), join_path(path_, change.name),
                       "publish");
     if (!change.fresh.empty()) {
@@ -264,17 +252,16 @@ void Journal::write() {
   name_ = journal_name();
   const auto refuse = [&] {
     const int error = errno;
-    ::unlinkat(folder_.get(), name_.c_str(), 0);
+    os::remove(folder_.get(), name_.c_str());
     base::io_error_of(path_, "publish", "a journal of the files to replace cannot be written", error);
   };
   // Others may read the journal, but a journal that is undone by itself must be writable only by its owner.
-  journal_ = Fd(::openat(folder_.get(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  journal_ = os::create(folder_.get(), name_.c_str(), 0644);
   if (!journal_) return refuse();
-  ::flock(journal_.get(), LOCK_EX | LOCK_NB);  // on a filesystem without locks, no run undoes it
-  struct stat where {
-  }, file{};
-  if (::fstat(folder_.get(), &where) != 0 || ::fstat(journal_.get(), &file) != 0) return refuse();
-  const std::string text = spell_journal(where, file, entries_);
+  os::lock(journal_.get());  // on a filesystem without locks, no run undoes it
+  const auto where = os::status(folder_.get()), file = where ? os::status(journal_.get()) : std::nullopt;
+  if (!file) return refuse();
+  const std::string text = spell_journal(where->inode, file->inode, entries_);
   if (text.size() > JournalText::kMostBytes) {
     errno = EFBIG;
     return refuse();
@@ -282,21 +269,21 @@ void Journal::write() {
   try {
     pwrite_full(journal_.get(), 0, std::as_bytes(std::span(text)), path_);
   } catch (const Error&) {
-    ::unlinkat(folder_.get(), name_.c_str(), 0);
+    os::remove(folder_.get(), name_.c_str());
     throw;
   }
-  if (::fsync(journal_.get()) != 0 || sync_folder(folder_.get()) != 0) refuse();
+  if (os::sync(journal_.get()) != 0 || sync_folder(folder_.get()) != 0) refuse();
 }
 
 Journal::~Journal() {
   // Entries that cannot be undone now stay in the journal for the next run.
   if (!done_ && (entries_.empty() || undo(folder_.get(), entries_) == nullptr))
-    ::unlinkat(folder_.get(), name_.c_str(), 0);
+    os::remove(folder_.get(), name_.c_str());
 }
 
 void Journal::set_aside() {
   for (const JournalEntry& each : entries_)
-    if (S_ISDIR(look(folder_.get(), each.name).mode))
+    if (look(folder_.get(), each.name).kind == os::Kind::folder)
       base::misuse_of(join_path(path_, each.name), "output-kind",
                       "cannot be set aside: it is a directory, where a file belongs");
   for (const JournalEntry& each : entries_)
@@ -312,19 +299,19 @@ int Journal::move(std::size_t change) noexcept {
   const int folder = folder_.get();
   if (each.aside.empty()) return rename_beneath(folder, each.fresh, each.name, rename_new);
   if (const There aside = look(folder, each.aside); aside.inode != 0) {
-    if (S_ISREG(aside.mode) && chmod_beneath(folder, each.fresh, aside.mode & 0777U) != 0) return -1;
+    if (aside.kind == os::Kind::file && chmod_beneath(folder, each.fresh, aside.mode) != 0) return -1;
     return rename_beneath(folder, each.fresh, each.name, rename_new);
   }
   const There old = look(folder, each.name);
-  if (!S_ISREG(old.mode) || old.inode != each.old_inode) {
+  if (old.kind != os::Kind::file || old.inode != each.old_inode) {
     errno = EEXIST;
     return -1;
   }
-  if (chmod_beneath(folder, each.fresh, old.mode & 0777U) != 0) return -1;
-  if (rename_beneath(folder, each.fresh, each.name, exchange) == 0) {
+  if (chmod_beneath(folder, each.fresh, old.mode) != 0) return -1;
+  if (rename_beneath(folder, each.fresh, each.name, os::exchange) == 0) {
     if (look(folder, each.fresh).inode == each.old_inode) return 0;
     // Another file took the name in the meantime.
-    rename_beneath(folder, each.fresh, each.name, exchange);
+    rename_beneath(folder, each.fresh, each.name, os::exchange);
     errno = EEXIST;
     return -1;
   }
@@ -334,18 +321,19 @@ int Journal::move(std::size_t change) noexcept {
 
 void Journal::commit() {
   // An empty journal undoes nothing, so this is the moment at which the new files are final.
-  if (sync_parents(folder_.get(), entries_) != 0 || ::ftruncate(journal_.get(), 0) != 0 || ::fsync(journal_.get()) != 0)
+  if (sync_parents(folder_.get(), entries_) != 0 || os::set_size(journal_.get(), 0) != 0 ||
+      os::sync(journal_.get()) != 0)
     base::io_error_of(path_, "publish", "the folder cannot be written to the disk", errno);
   done_ = true;
-  ::unlinkat(folder_.get(), name_.c_str(), 0);
+  os::remove(folder_.get(), name_.c_str());
   for (const JournalEntry& each : entries_)
-    if (!each.aside.empty()) ::unlinkat(folder_.get(), each.aside.c_str(), 0);
+    if (!each.aside.empty()) os::remove(folder_.get(), each.aside.c_str());
 }
 
 std::string edit_file_name(const std::string& name, EditFile kind) {
   constexpr std::string_view kEdit = ".weighbridge-edit";
   const std::string_view ending = kind == EditFile::journal ? kJournalEnding : ".undo";
-  const std::size_t room = NAME_MAX - (1 + kEdit.size() + kJournalEnding.size());
+  const std::size_t room = kMostName - (1 + kEdit.size() + kJournalEnding.size());
   std::string own = name;
   if (name.size() > room) {
     std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: this only has to tell apart files of one folder
@@ -362,8 +350,7 @@ std::string left_edit_journal(const std::string& path) {
   const SplitPath split = split_path(path);
   if (path.empty() || split.name.empty() || path.find('\0') != std::string::npos) return {};
   std::string journal = join_path(split.folder, edit_file_name(split.name, EditFile::journal));
-  struct stat there {};
-  return ::lstat(journal.c_str(), &there) == 0 ? journal : std::string();
+  return os::status(os::kHere, journal.c_str()) ? journal : std::string();
 }
 
 }  // namespace weighbridge::io

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <climits>
 #include <iterator>
 #include <utility>
 
@@ -27,19 +26,19 @@ constexpr std::string_view kLast = "end", kOld = ".old";
 constexpr std::size_t kMostComponents = 8, kBlockDigits = 16;
 
 // The text that the mark covers.
-std::string marked_text(const struct stat& folder, const struct stat& journal, std::string_view rest) {
-  std::string out = "weighbridge journal\n" + std::to_string(folder.st_ino) + "\n" + std::to_string(journal.st_ino);
+std::string marked_text(std::uint64_t folder, std::uint64_t journal, std::string_view rest) {
+  std::string out = "weighbridge journal\n" + std::to_string(folder) + "\n" + std::to_string(journal);
   out += '\n';
   return out.append(rest);
 }
 
 bool is_beneath(std::string_view name) noexcept {
-  if (name.empty() || name.size() >= PATH_MAX || name.front() == '/' || name.back() == '/') return false;
+  if (name.empty() || name.size() >= kMostPath || name.front() == '/' || name.back() == '/') return false;
   std::size_t components = 0;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view component = name.substr(begin, end - begin);
-    if (component.empty() || component.size() > NAME_MAX || component == "." || component == "..") return false;
+    if (component.empty() || component.size() > kMostName || component == "." || component == "..") return false;
     if (++components > kMostComponents) return false;
     begin = end + 1;
   }
@@ -92,8 +91,7 @@ std::string block_hash(std::span<const std::byte> first) {
   return codecs::to_hex(codecs::sha256(first)).substr(0, kBlockDigits);
 }
 
-std::string spell_journal(const struct stat& folder, const struct stat& journal,
-                          const std::vector<JournalEntry>& entries) {
+std::string spell_journal(std::uint64_t folder, std::uint64_t journal, const std::vector<JournalEntry>& entries) {
   std::string rest;
   const auto add = [](std::string& to, std::string_view text) { to.append(text).push_back('\0'); };
   for (const JournalEntry& each : entries) {
@@ -112,7 +110,7 @@ std::string spell_journal(const struct stat& folder, const struct stat& journal,
   return out + rest;
 }
 
-std::optional<JournalText> parse_journal(const struct stat& folder, const struct stat& journal, std::string_view text) {
+std::optional<JournalText> parse_journal(std::uint64_t folder, std::uint64_t journal, std::string_view text) {
   JournalText out;
   std::vector<std::string_view> fields;
   for (std::size_t begin = 0, end = 0; (end = text.find('\0', begin)) != std::string_view::npos; begin = end + 1) {

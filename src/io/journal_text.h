@@ -10,8 +10,6 @@
 // of the old one: after a power failure, a filesystem may give an inode to another file. Version 2 has neither blocks
 // nor the old size, and version 1, of weighbridge 0.2, has neither mark, size nor time.
 #pragma once
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,12 +43,11 @@ struct JournalText {
   bool marked = false;                // by this user's key
 };
 
-// `folder` and `journal` as fstat() returns them.
-std::string spell_journal(const struct stat& folder, const struct stat& journal,
-                          const std::vector<JournalEntry>& entries);
+// `folder` and `journal` are their inodes.
+std::string spell_journal(std::uint64_t folder, std::uint64_t journal, const std::vector<JournalEntry>& entries);
 // Null if it is not a journal: another syntax, or names that no run would list: outside the folder, a new file without
 // the name of a temporary, an old file without the name of an old file, or a name twice.
-std::optional<JournalText> parse_journal(const struct stat& folder, const struct stat& journal, std::string_view text);
+std::optional<JournalText> parse_journal(std::uint64_t folder, std::uint64_t journal, std::string_view text);
 
 // Whether a folder entry has the name of an old file that a journal sets aside.
 bool is_old(std::string_view entry) noexcept;

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, folders and sets of files as places. Opens a name first, then checks the descriptor: openat2 cannot leave the
-// folder, the fallback walk follows no link, and a cache blob is opened without following one. A closed descriptor is
-// reopened in the same way, in the same open folder.
+// Files, folders and sets of files as places. Opens a name first, then checks the descriptor: os::open_beneath() cannot
+// leave the folder, the fallback walk follows no link, and a cache blob is opened without following one. A closed
+// descriptor is reopened in the same way, in the same open folder.
 #include "io/place.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#endif
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
@@ -29,8 +21,6 @@ namespace weighbridge::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
 void require_relative(std::string_view relative) {
   bool good = !relative.empty() && relative.front() != '/' && relative.back() != '/' &&
@@ -52,33 +42,14 @@ bool leads_out(int error) noexcept { return error == EXDEV || error == ELOOP; }
 using Folder = std::shared_ptr<const Fd>;
 
 Folder open_folder_path(const std::string& folder) {
-  Fd out = open_making_room([&] { return Fd(::open(folder.c_str(), kFolder)); });
+  Fd out = open_making_room([&] { return os::enter_folder(os::kHere, folder.c_str(), os::Last::followed); });
   if (!out) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
   return std::make_shared<const Fd>(std::move(out));
 }
 
 bool same_folder(int one, int other) noexcept {
-  struct stat a {
-  }, b{};
-  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-std::string text_of_link(int folder, const std::string& name) {
-  std::array<char, 4096> text;
-  const ssize_t length = ::readlinkat(folder, name.c_str(), text.data(), text.size());
-  return length < 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(length));
-}
-
-int open_beneath(int folder, const std::string& relative) {
-  Fd found(open_beneath_by_kernel(folder, relative));
-  // Some sandboxes return EPERM for an unknown system call.
-  if (!found && (errno == ENOSYS || errno == EPERM)) found = Fd(open_beneath_by_hand(folder, relative));
-  if (!found && leads_out(errno)) {
-    const int reason = errno;
-    found = Fd(open_cached_blob(folder, relative));
-    if (!found && leads_out(errno)) errno = reason;
-  }
-  return found.release();
+  const auto a = os::status(one), b = os::status(other);
+  return a && b && a->is_same_file(*b);
 }
 
 // The file `relative` in the open folder, whose path is `there`, and `path` in messages; null if there is none.
@@ -86,7 +57,7 @@ std::shared_ptr<const Source> open_in(const Folder& folder, const std::string& p
                                       std::string_view relative, Access access) {
   require_relative(relative);
   const std::string below(relative), whole = join_path(path, below);
-  const auto look_up = [folder, below] { return Fd(open_beneath(folder->get(), below)); };
+  const auto look_up = [folder, below] { return open_beneath(folder->get(), below); };
   Fd found = open_making_room(look_up);
   if (found) return source_from_fd(std::move(found), whole, access, look_up, join_path(there, below));
   if (is_absent(errno)) return nullptr;
@@ -266,14 +237,12 @@ Beneath look_beneath(int folder, const std::string& relative) {
     if (slash == std::string::npos) break;
     const std::string component = relative.substr(begin, slash - begin);
     if (!component.empty() && component != ".") {
-      Fd next(::openat(out.folder, component.c_str(), kFolder | O_NOFOLLOW));
+      Fd next = os::enter_folder(out.folder, component.c_str());
       if (!next) {
         // A link here gives ENOTDIR, which would be mistaken for an absent file.
-        struct stat there {};
         const int reason = errno;
-        const bool link =
-            ::fstatat(out.folder, component.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(there.st_mode);
-        errno = link ? ELOOP : reason;
+        const auto there = os::status(out.folder, component.c_str());
+        errno = there && there->kind == os::Kind::link ? ELOOP : reason;
         out.folder = -1;
         return out;
       }
@@ -287,43 +256,39 @@ Beneath look_beneath(int folder, const std::string& relative) {
   return out;
 }
 
-int open_beneath_by_kernel([[maybe_unused]] int folder, [[maybe_unused]] const std::string& relative) noexcept {
-#ifdef __linux__
-  struct open_how how {};
-  how.flags = static_cast<std::uint64_t>(kOpenToRead);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, folder, relative.c_str(), &how, sizeof how);
-    // EAGAIN: because of a concurrent rename, the kernel could not prove that the path stays inside.
-    if (fd >= 0 || (errno != EINTR && (errno != EAGAIN || attempt >= 100))) return static_cast<int>(fd);
+Fd open_beneath(int folder, const std::string& relative) {
+  Fd found = os::open_beneath(folder, relative.c_str());
+  // Some sandboxes return EPERM for an unknown system call.
+  if (!found && (errno == ENOSYS || errno == EPERM)) found = open_beneath_by_hand(folder, relative);
+  if (!found && leads_out(errno)) {
+    const int reason = errno;
+    found = open_cached_blob(folder, relative);
+    if (!found && leads_out(errno)) errno = reason;
   }
-#else
-  errno = ENOSYS;
-  return -1;
-#endif
+  return found;
 }
 
-int open_beneath_by_hand(int folder, const std::string& relative) {
+Fd open_beneath_by_hand(int folder, const std::string& relative) {
   const Beneath last = look_beneath(folder, relative);
-  return last.folder < 0 ? -1 : ::openat(last.folder, last.name.c_str(), kOpenToRead | O_NOFOLLOW);
+  return last.folder < 0 ? Fd() : os::open_to_read(last.folder, last.name.c_str());
 }
 
-int open_cached_blob(int folder, const std::string& relative) {
+Fd open_cached_blob(int folder, const std::string& relative) {
   const Beneath last = look_beneath(folder, relative);
-  if (last.folder < 0) return -1;
+  if (last.folder < 0) return Fd();
   std::string to_blobs = "../../blobs/";
   for (std::size_t i = 0; i < last.depth; ++i) to_blobs.insert(0, "../");
-  const std::string text = text_of_link(last.folder, last.name);
-  const std::string blob = text.starts_with(to_blobs) ? text.substr(to_blobs.size()) : std::string();
-  const Fd above(::openat(folder, "..", kFolder)), model(::openat(folder, "../..", kFolder));
-  const Fd snapshots(model ? ::openat(model.get(), "snapshots", kFolder | O_NOFOLLOW) : -1);
+  const auto link = os::link_at(last.folder, last.name.c_str());
+  const std::string blob = link && link->text.starts_with(to_blobs) ? link->text.substr(to_blobs.size()) : "";
+  const Fd above = os::enter_folder(folder, ".."), model = os::enter_folder(folder, "../..");
+  const Fd snapshots = model ? os::enter_folder(model.get(), "snapshots") : Fd();
   const bool is_snapshot = above && snapshots && same_folder(above.get(), snapshots.get());
   if (!is_snapshot || blob.empty() || blob == "." || blob == ".." || blob.find('/') != std::string::npos) {
     errno = ELOOP;
-    return -1;
+    return Fd();
   }
-  const Fd blobs(::openat(model.get(), "blobs", kFolder | O_NOFOLLOW));
-  return blobs ? ::openat(blobs.get(), blob.c_str(), kOpenToRead | O_NOFOLLOW) : -1;
+  const Fd blobs = os::enter_folder(model.get(), "blobs");
+  return blobs ? os::open_to_read(blobs.get(), blob.c_str()) : Fd();
 }
 
 }  // namespace weighbridge::io

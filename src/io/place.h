@@ -38,14 +38,14 @@ struct FilesBelow {
 };
 FilesBelow files_below(const Place&, std::size_t most, std::size_t deepest);
 
-// Opens a regular file at a relative path without ".." below `folder`; on failure -1 and errno (EXDEV or ELOOP: a
-// symbolic link leads out). Uses openat2, which follows links that stay inside. On kernels and in sandboxes without it,
-// walks component by component and follows no links.
-int open_beneath_by_kernel(int folder, const std::string& relative) noexcept;
-int open_beneath_by_hand(int folder, const std::string& relative);
+// Opens a regular file at a relative path without ".." below `folder`; on failure an empty one and errno (EXDEV or
+// ELOOP: a symbolic link leads out). Links that stay inside are followed, and those to blobs of a cache. By hand, where
+// the system cannot do that (os.h), it walks component by component and follows no links.
+Fd open_beneath(int folder, const std::string& relative);
+Fd open_beneath_by_hand(int folder, const std::string& relative);
 // Opens the blob that a link points to, if `folder` is a snapshot in a Hugging Face cache
 // (models--x--y/snapshots/REVISION) and `relative` is a link "../../blobs/HASH" in it. Follows no link, so that nobody
-// can swap the file between the check and the open. On failure -1 and errno (ELOOP: not such a link).
-int open_cached_blob(int folder, const std::string& relative);
+// can swap the file between the check and the open. On failure an empty one and errno (ELOOP: not such a link).
+Fd open_cached_blob(int folder, const std::string& relative);
 
 }  // namespace weighbridge::io

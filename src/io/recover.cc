@@ -3,12 +3,6 @@
 // trusts them.
 #include "weighbridge/recover.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -24,33 +18,21 @@ namespace weighbridge {
 namespace io {
 namespace {
 
-// WebAssembly's disk in memory ends with the run, and it has no locks by which to recognize a killed run.
-#ifdef __EMSCRIPTEN__
-constexpr bool kOutlivesRuns = false;
-#else
-constexpr bool kOutlivesRuns = true;
-#endif
 // Limits over all journals of a folder, because an unpacked archive can contain any number of them.
 constexpr std::size_t kMostJournals = 64, kMostBytes = JournalText::kMostBytes;
 
-std::vector<std::string> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
-  std::vector<std::string> out;
-  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return out;
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(again), ::closedir);
-  if (!listing) {
-    ::close(again);
-    return out;
-  }
-  while (const dirent* entry = ::readdir(listing.get()))
-    if (wanted(entry->d_name)) out.emplace_back(entry->d_name);
-  std::ranges::sort(out);
+// Empty if the folder cannot be listed.
+std::optional<std::vector<std::string>> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
+  auto out = os::list(folder);
+  if (!out) return out;
+  std::erase_if(*out, [&](const std::string& name) { return !wanted(name); });
+  std::ranges::sort(*out);
   return out;
 }
 
 bool is_own(int folder, const std::string& name) noexcept {
-  struct stat file {};
-  return ::fstatat(folder, name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 && file.st_uid == ::geteuid();
+  const auto file = os::status(folder, name.c_str());
+  return file && file->owner == os::user();
 }
 
 std::string text_of(int error) { return std::generic_category().message(error); }
@@ -82,40 +64,39 @@ class Finder {
       return std::move(out);
     };
     if (++journals_ > kMostJournals) return stands("the folder has more journals than a run looks at");
-    struct stat file {
-    }, where{};
-    if (::fstatat(folder_, name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) return out;  // another run was quicker
-    if (!S_ISREG(file.st_mode)) return stands(std::string("it is ") + file_kind(file.st_mode));
-    const bool mine = file.st_uid == ::geteuid();
-    out.fd = Fd(::openat(folder_, name.c_str(), (mine ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    auto file = os::status(folder_, name.c_str());
+    if (!file) return out;  // another run was quicker
+    if (file->kind != os::Kind::file) return stands(std::string("it is ") + file_kind(file->kind));
+    const bool mine = file->owner == os::user();
+    out.fd = mine ? os::open_to_change(folder_, name.c_str()) : os::open_to_read(folder_, name.c_str());
     if (!out.fd) {
       if (errno == ENOENT) return out;
       return stands((mine ? "it cannot be opened: " : "it belongs to another user, and cannot be opened: ") +
                     text_of(errno));
     }
-    if (::fstat(out.fd.get(), &file) != 0 || ::fstat(folder_, &where) != 0 || !S_ISREG(file.st_mode))
-      return stands("it cannot be looked at");
-    if (::flock(out.fd.get(), LOCK_EX | LOCK_NB) != 0) return out;
-    const auto size = static_cast<std::uint64_t>(file.st_size);
-    if (size > kMostBytes - bytes_) return stands("it is larger than the journals of a folder are");
-    bytes_ += static_cast<std::size_t>(size);
-    std::string text(static_cast<std::size_t>(size), '\0');
+    file = os::status(out.fd.get());
+    const auto where = os::status(folder_);
+    if (!file || !where || file->kind != os::Kind::file) return stands("it cannot be looked at");
+    if (os::lock(out.fd.get()) != 0) return out;
+    if (file->size > kMostBytes - bytes_) return stands("it is larger than the journals of a folder are");
+    std::string text(static_cast<std::size_t>(file->size), '\0');
+    bytes_ += text.size();
     try {
       text.resize(pread_full(out.fd.get(), 0, std::as_writable_bytes(std::span(text)), path_ + "/" + name));
     } catch (const Error& error) {
       return stands(error.finding().message);
     }
-    auto journal = parse_journal(where, file, text);
+    auto journal = parse_journal(where->inode, file->inode, text);
     if (!journal)
       return stands("it is damaged: move the files named .*.old back by hand if they are yours, then remove it");
     out.entries = std::move(journal->entries);
-    if (file.st_uid != ::geteuid()) return stands("it belongs to another user");
+    if (file->owner != os::user()) return stands("it belongs to another user");
     if (out.entries.empty()) {
       out.state = Found::State::done;
       return out;
     }
-    if ((file.st_mode & 022) != 0) return stands("others can write to it");
-    if (file.st_nlink != 1) return stands("it has another name (a hard link)");
+    if ((file->mode & 022) != 0) return stands("others can write to it");
+    if (file->links != 1) return stands("it has another name (a hard link)");
     if (!journal->marked) return stands(why_unmarked());
     out.state = Found::State::own;
     return out;
@@ -129,8 +110,8 @@ class Finder {
 
 // Empty it first: a hard link to it would otherwise remain a valid journal of a change that is already undone.
 void remove_journal(int folder, const Found& found) noexcept {
-  if (::ftruncate(found.fd.get(), 0) == 0) ::fsync(found.fd.get());
-  ::unlinkat(folder, found.name.c_str(), 0);
+  if (os::set_size(found.fd.get(), 0) == 0) os::sync(found.fd.get());
+  os::remove(folder, found.name.c_str());
 }
 
 // Why the journal's changes cannot be undone; empty once they are, and the journal is gone.
@@ -149,8 +130,8 @@ Standing standing(const std::string& folder, const Found& found) {
 }
 
 bool exists_as_folder(const std::string& path) {
-  struct stat there {};
-  return kOutlivesRuns && ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+  const auto there = os::is_shared() ? os::status(os::kHere, path.c_str(), os::Last::followed) : std::nullopt;
+  return there && there->kind == os::Kind::folder;
 }
 
 bool is_left(std::string_view name) noexcept { return is_journal(name) || is_old(name); }
@@ -181,11 +162,11 @@ Recovered recover(const std::string& folder, std::chrono::milliseconds patience)
   if (!exists_as_folder(folder)) return out;
   const Fd fd = open_folder(folder);
   const auto left = entries_of(fd.get(), is_left);
-  if (left.empty()) return out;
+  if (!left || left->empty()) return out;
   // If nothing here is this user's, nothing will change, so do not wait for the lock.
   std::optional<FolderLock> turn;
   std::string kept_out;
-  if (std::ranges::any_of(left, [&](const std::string& name) { return is_own(fd.get(), name); })) try {
+  if (std::ranges::any_of(*left, [&](const std::string& name) { return is_own(fd.get(), name); })) try {
       turn.emplace(folder, std::function<bool()>(), patience);
     } catch (const Error& error) {
       // A journal must not block writing other names, whoever holds the folder's lock.
@@ -193,10 +174,11 @@ Recovered recover(const std::string& folder, std::chrono::milliseconds patience)
       kept_out = error.finding().message;
     }
   // Old files are listed before journals: the journal of a living run is there before its old files.
-  const std::vector<std::string> old = entries_of(fd.get(), is_old);
+  const auto old = entries_of(fd.get(), is_old), journals = entries_of(fd.get(), is_journal);
+  if (!old || !journals) return out;  // an old file may be of a journal that is not seen
   Finder finder(folder, fd.get());
   bool all = kept_out.empty();
-  for (const std::string& name : entries_of(fd.get(), is_journal)) {
+  for (const std::string& name : *journals) {
     Found found = finder.look_at(name);
     if (found.state == Found::State::own && kept_out.empty()) {
       found.why = undo_all(fd.get(), found);
@@ -210,8 +192,8 @@ Recovered recover(const std::string& folder, std::chrono::milliseconds patience)
     all = all && found.state != Found::State::running && found.why.empty();
     if (!found.why.empty()) out.standing.push_back(standing(folder, found));
   }
-  for (const std::string& name : old)
-    if (all && is_own(fd.get(), name)) out.did = ::unlinkat(fd.get(), name.c_str(), 0) == 0 || out.did;
+  for (const std::string& name : *old)
+    if (all && is_own(fd.get(), name)) out.did = os::remove(fd.get(), name.c_str()) == 0 || out.did;
   return out;
 }
 
@@ -235,7 +217,7 @@ LeftJournal describe(const std::string& folder, int fd, const Found& found, bool
 std::vector<Found> journals_of(const std::string& folder, int fd) {
   io::Finder finder(folder, fd);
   std::vector<Found> out;
-  for (const std::string& name : io::entries_of(fd, io::is_journal))
+  for (const std::string& name : io::entries_of(fd, io::is_journal).value_or(std::vector<std::string>()))
     if (Found found = finder.look_at(name); found.state == Found::State::own || !found.why.empty())
       out.push_back(std::move(found));
   return out;

@@ -447,11 +447,11 @@ TEST(OwnJournal, WithoutAKeyItsExchangedFilesStay) {
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   const Fd fd = open_folder(folder.path());
-  remove_stale(fd.get(), "folder", S_IFDIR);
+  remove_stale(fd.get(), "folder", os::Kind::folder);
   EXPECT_FALSE(recover(folder.path()).did);
   recover_folder(folder.path(), true);
   EXPECT_EQ(read_file(folder / "a"), "old");
-  remove_stale(fd.get(), "folder", S_IFDIR);
+  remove_stale(fd.get(), "folder", os::Kind::folder);
   EXPECT_EQ(folder.entries(), std::set<std::string>{"a"});
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file without a name: O_TMPFILE, or a temporary that is unlinked at once.
+// A file without a name, or a temporary that is removed at once.
 #include "io/spill.h"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -16,13 +13,13 @@ Spill::Spill(const std::string& beside) {
   const Target target = resolve_target(beside);
   name_ = "a temporary in " + target.folder;
   const Fd folder = open_folder(target.folder);
-  fd_ = Fd(::openat(folder.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  fd_ = os::create_unnamed(folder.get());
   if (fd_) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
     base::io_error_of(target.folder, "create", "no file can be created in the folder", errno);
   // Created under a temporary's name, so that the next run removes it if this one is killed here.
   Temporary temporary = create_temporary(folder.get(), target, 0600);
-  if (::unlinkat(folder.get(), temporary.name.c_str(), 0) != 0)
+  if (os::remove(folder.get(), temporary.name.c_str()) != 0)
     base::io_error_of(target.folder, "create", "a temporary in the folder cannot be unlinked", errno);
   fd_ = std::move(temporary.fd);
 }

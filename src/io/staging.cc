@@ -2,8 +2,6 @@
 // Creates and removes temporary folders.
 #include "io/staging.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 
 #include "base/fail.h"
@@ -12,7 +10,7 @@ namespace weighbridge::io {
 
 Staging::Staging(const std::string& folder, const std::string& name, bool made)
     : path_(folder), where_(open_folder(folder)) {
-  remove_stale(where_.get(), name, S_IFDIR);
+  remove_stale(where_.get(), name, os::Kind::folder);
   const NamesChange creating;
   temporary_ = create_temporary_folder(where_.get(), {folder, name}, made ? 0777 : 0700);
   lock_.emplace(std::move(temporary_.fd));  // conversions into this folder use the same lock

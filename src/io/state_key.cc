@@ -2,17 +2,12 @@
 // Finds, creates and checks the state folder and its key. Nothing here is an error: without a key, nothing is marked.
 #include "io/state_key.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
 
 #include "codecs/checksum.h"
-#include "io/calls.h"
 #include "io/fd.h"
 #include "io/temporary.h"
 #include "weighbridge/error.h"
@@ -23,9 +18,7 @@ namespace {
 
 // "" if there is no home.
 std::string state_path() {
-#ifdef __EMSCRIPTEN__
-  return {};  // the disk in memory ends with the run, and has one user
-#else
+  if (!io::os::is_shared()) return {};
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && *value == '/' ? std::string(value) : std::string();
@@ -37,22 +30,22 @@ std::string state_path() {
     base = io::join_path(base, ".local/state");
   }
   return io::join_path(base, "weighbridge");
-#endif
 }
 
 // Creates a folder and those above it, but only below a folder of this user: with `sudo`, the home may be another's.
 bool make_below_own(const std::string& path) {
-  struct stat there {};
-  if (::stat(path.c_str(), &there) == 0) return S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
+  if (const auto there = io::os::status(io::os::kHere, path.c_str(), io::os::Last::followed))
+    return there->kind == io::os::Kind::folder && there->owner == io::os::user();
   const std::string above = io::split_path(path).folder;
-  return above != path && make_below_own(above) && (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST);
+  return above != path && make_below_own(above) &&
+         (io::os::make_folder(io::os::kHere, path.c_str(), 0700) == 0 || errno == EEXIST);
 }
 
 // The folder, if it is this user's alone.
 io::Fd open_state(const std::string& path) {
-  io::Fd fd(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat there {};
-  const bool own = fd && ::fstat(fd.get(), &there) == 0 && there.st_uid == ::geteuid() && (there.st_mode & 077) == 0;
+  io::Fd fd = path.empty() ? io::Fd() : io::os::open_folder(io::os::kHere, path.c_str());
+  const auto there = fd ? io::os::status(fd.get()) : std::nullopt;
+  const bool own = there && there->owner == io::os::user() && (there->mode & 077) == 0;
   return own ? std::move(fd) : io::Fd();
 }
 
@@ -71,35 +64,31 @@ constexpr const char* kKeyFile = "journal-key";
 using Key = std::array<std::byte, 32>;
 
 std::optional<Key> read_key(int folder) {
-  const Fd fd(::openat(folder, kKeyFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat there {};
-  if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode) || there.st_uid != ::geteuid() ||
-      (there.st_mode & 077) != 0 || there.st_size != static_cast<off_t>(Key{}.size()))
-    return std::nullopt;
+  const Fd fd = os::open_to_read(folder, kKeyFile);
+  const auto there = fd ? os::status(fd.get()) : std::nullopt;
   Key key{};
-  ssize_t got = 0;
-  do {
-    got = ::read(fd.get(), key.data(), key.size());
-  } while (got < 0 && errno == EINTR);
+  if (!there || there->kind != os::Kind::file || there->owner != os::user() || (there->mode & 077) != 0 ||
+      there->size != key.size())
+    return std::nullopt;
   // An unreadable key counts as none; it is no reason to refuse a run.
-  return got == static_cast<ssize_t>(key.size()) ? std::optional(key) : std::nullopt;
+  return os::read(fd.get(), key) == static_cast<std::int64_t>(key.size()) ? std::optional(key) : std::nullopt;
 }
 
 // Writes a key to the disk before a journal is marked with it. If two runs do so at once, the first one's key stays.
 // Error{io}.
 void make_key(int folder, const std::string& path) {
   Key key{};
-  if (!random_bytes(key)) return;
+  if (!os::random_bytes(key)) return;
   remove_stale(folder, kKeyFile);
   const Temporary made = create_temporary(folder, {path, kKeyFile}, 0600);
-  const auto remove = [&] { ::unlinkat(folder, made.name.c_str(), 0); };
+  const auto remove = [&] { os::remove(folder, made.name.c_str()); };
   try {
     pwrite_full(made.fd.get(), 0, key, kKeyFile);
   } catch (const Error&) {
     remove();
     throw;
   }
-  if (::fsync(made.fd.get()) == 0 && rename_new(folder, made.name.c_str(), folder, kKeyFile) == 0)
+  if (os::sync(made.fd.get()) == 0 && rename_new(folder, made.name.c_str(), folder, kKeyFile) == 0)
     io::sync_folder(folder);
   else
     remove();

@@ -2,20 +2,12 @@
 // Names, locks and removal of temporaries.
 #include "io/temporary.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "base/fail.h"
-#include "io/calls.h"
 #include "io/place.h"
 
 namespace weighbridge::io {
@@ -24,12 +16,6 @@ namespace {
 constexpr std::string_view kMark = ".weighbridge-", kEnding = ".tmp";
 constexpr std::size_t kDigits = 16;
 constexpr int kMaxLinks = 40;  // the kernel's limit
-// Emscripten grants every lock to everyone, so no temporary can be recognized as stale.
-#ifdef __EMSCRIPTEN__
-constexpr bool kLocks = false;
-#else
-constexpr bool kLocks = true;
-#endif
 
 // ".<name>.weighbridge-"
 std::string prefix_of(const std::string& name) {
@@ -42,7 +28,7 @@ bool is_temporary_of(std::string_view entry, std::string_view prefix) noexcept {
 
 std::string random_digits() {
   unsigned char bytes[kDigits / 2];
-  if (!random_bytes(std::as_writable_bytes(std::span(bytes))))
+  if (!os::random_bytes(std::as_writable_bytes(std::span(bytes))))
     base::io_error("create", "the system provides no random numbers", errno);
   std::string out;
   for (const unsigned char byte : bytes) {
@@ -54,63 +40,38 @@ std::string random_digits() {
 
 // Whether `name` in the folder is still the file that `fd` holds.
 bool still_named(int folder, const char* name, int fd) noexcept {
-  struct stat held {
-  }, there{};
-  return ::fstat(fd, &held) == 0 && ::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-}
-
-int lock_now(int fd) noexcept {
-  int result = 0;
-  do {
-    result = ::flock(fd, LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  return result;
+  const auto held = os::status(fd), there = held ? os::status(folder, name) : std::nullopt;
+  return there && held->is_same_file(*there);
 }
 
 // The text of the link at this path; none if it is no link. Error io/create for a link that another user put into a
 // world-writable folder (/tmp): it could lead to any of our files. The kernel does not follow such links either
 // (protected_symlinks), but it does let us read them, as here.
 std::optional<std::string> link_at(const std::string& path, const std::string& folder) {
-  char text[PATH_MAX];
-#ifdef __linux__
-  // One descriptor for both, so that the link that was checked is the one that is read.
-  const Fd fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat link {
-  }, parent{};
-  if (!fd || ::fstat(fd.get(), &link) != 0 || !S_ISLNK(link.st_mode)) return std::nullopt;
-  if (::stat(folder.c_str(), &parent) != 0 || ((parent.st_mode & S_ISVTX) != 0 && (parent.st_mode & S_IWOTH) != 0 &&
-                                               link.st_uid != ::geteuid() && link.st_uid != parent.st_uid))
+  auto link = os::link_at(os::kHere, path.c_str());
+  if (!link) return std::nullopt;
+  constexpr unsigned kSticky = 01000, kForEverybody = 0002;
+  const auto parent = os::status(os::kHere, folder.c_str(), os::Last::followed);
+  if (!parent || ((parent->mode & kSticky) != 0 && (parent->mode & kForEverybody) != 0 &&
+                  link->status.owner != os::user() && link->status.owner != parent->owner))
     base::io_error_of(path, "create", "cannot be written: somebody else put this link into a folder for everybody");
-  const ssize_t length = ::readlinkat(fd.get(), "", text, sizeof text);
-#else
-  static_cast<void>(folder);
-  const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
-#endif
-  if (length < 0) return std::nullopt;
-  return std::string(text, static_cast<std::size_t>(length));
+  return std::move(link->text);
 }
 
-// Calls visit(name) for each entry of the folder.
+// Calls visit(name) for each entry of the folder; for none if it cannot be listed.
 template <typename Visit> void for_each_entry(int folder, Visit&& visit) {
-  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again), ::closedir);
-  if (!entries) {
-    ::close(again);
-    return;
-  }
-  while (const dirent* entry = ::readdir(entries.get())) visit(static_cast<const char*>(entry->d_name));
+  if (const auto names = os::list(folder))
+    for (const std::string& name : *names) visit(name);
 }
 
 // Removes a temporary, and what is in it, if nobody holds it.
-void remove_if_stale(int folder, const char* entry, mode_t kind) {
-  const Fd fd(::openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat held {};
-  if (!fd || ::fstat(fd.get(), &held) != 0 || (held.st_mode & S_IFMT) != kind || lock_now(fd.get()) != 0) return;
+void remove_if_stale(int folder, const char* entry, os::Kind kind) {
+  const Fd fd = os::open_to_read(folder, entry);
+  const auto held = fd ? os::status(fd.get()) : std::nullopt;
+  if (!held || held->kind != kind || os::lock(fd.get()) != 0) return;
   // Its owner may have published it between our open and our lock; then the name is gone or belongs to another file.
   if (!still_named(folder, entry, fd.get())) return;
-  kind == S_IFDIR ? remove_folder(folder, entry) : static_cast<void>(::unlinkat(folder, entry, 0));
+  kind == os::Kind::folder ? remove_folder(folder, entry) : static_cast<void>(os::remove(folder, entry));
 }
 
 // A locked temporary that `make(name)` opens; if that returns none, errno is EEXIST if another name should be tried.
@@ -124,7 +85,7 @@ Temporary create_locked(int folder, const Target& target, Make&& make, Refuse&& 
       refuse(errno);
     }
     // Until it is locked, another run may take it for stale, and may have locked or removed it already.
-    if (lock_now(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
+    if (os::lock(fd.get()) != 0 && errno == EWOULDBLOCK) continue;
     // Without flock, no run can lock it, so none treats it as stale.
     if (!still_named(folder, name.c_str(), fd.get())) continue;
     return {std::move(fd), std::move(name)};
@@ -150,10 +111,7 @@ Target resolve_target(const std::string& path) {
 }
 
 Fd open_folder(const std::string& folder) {
-  Fd fd;
-  do {
-    fd = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  } while (!fd && errno == EINTR);
+  Fd fd = os::open_folder(os::kHere, folder.c_str(), os::Last::followed);
   if (!fd) base::io_error_of(folder, "open", "the folder cannot be opened", errno);
   return fd;
 }
@@ -163,7 +121,7 @@ Fd open_folder_beneath(const std::string& root, const std::string& file) {
   const std::string start = join_path(root, "");
   const Beneath at = look_beneath(top.get(), file.substr(std::min(start.size(), file.size())));
   if (at.folder >= 0 && !at.held) return top;
-  Fd out(at.folder < 0 ? -1 : ::openat(at.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd out = at.folder < 0 ? Fd() : os::open_folder(at.folder, ".");
   if (!out) base::io_error_of(file, "open", "its folder cannot be opened", errno);
   return out;
 }
@@ -189,39 +147,40 @@ bool is_journal(std::string_view entry) noexcept {
 }
 
 void remove_folder(int folder, const std::string& name) noexcept {
-  const Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd) for_each_entry(fd.get(), [&](const char* entry) { ::unlinkat(fd.get(), entry, 0); });
-  ::unlinkat(folder, name.c_str(), AT_REMOVEDIR);
+  const Fd fd = os::open_folder(folder, name.c_str());
+  if (fd) for_each_entry(fd.get(), [&](const std::string& entry) { os::remove(fd.get(), entry.c_str()); });
+  os::remove_folder(folder, name.c_str());
 }
 
-void remove_stale(int folder, const std::string& name, mode_t kind) noexcept try {
-  if (!kLocks) return;
+void remove_stale(int folder, const std::string& name, os::Kind kind) noexcept try {
+  if (!os::is_shared()) return;
   const std::string prefix = prefix_of(name);
   bool has_journal = false;
-  if (kind == S_IFDIR) for_each_entry(folder, [&](const char* entry) { has_journal |= is_journal(entry); });
+  if (kind == os::Kind::folder)
+    for_each_entry(folder, [&](const std::string& entry) { has_journal |= is_journal(entry); });
   if (has_journal) return;
-  for_each_entry(folder, [&](const char* entry) {
-    if (is_temporary_of(entry, prefix)) remove_if_stale(folder, entry, kind);
+  for_each_entry(folder, [&](const std::string& entry) {
+    if (is_temporary_of(entry, prefix)) remove_if_stale(folder, entry.c_str(), kind);
   });
 } catch (...) {
   // Out of memory: stale temporaries stay until the next run.
 }
 
 void remove_stale_of(int folder, const std::function<bool(std::string_view name)>& is_target) noexcept try {
-  if (!kLocks) return;
-  for_each_entry(folder, [&](const char* entry) {
+  if (!os::is_shared()) return;
+  for_each_entry(folder, [&](const std::string& entry) {
     std::string_view name = entry;
     if (!is_temporary(name)) return;
     name.remove_prefix(1);
     name.remove_suffix(kMark.size() + kDigits + kEnding.size());
-    if (is_target(name)) remove_if_stale(folder, entry, S_IFREG);
+    if (is_target(name)) remove_if_stale(folder, entry.c_str(), os::Kind::file);
   });
 } catch (...) {
   // As above.
 }
 
 std::string_view name_in_temporaries(std::string_view name) noexcept {
-  std::size_t length = std::min(name.size(), NAME_MAX - (1 + kMark.size() + kDigits + kEnding.size()));
+  std::size_t length = std::min(name.size(), kMostName - (1 + kMark.size() + kDigits + kEnding.size()));
   if (length < name.size())  // between UTF-8 characters
     while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80) --length;
   return name.substr(0, length);
@@ -234,26 +193,24 @@ std::string temporary_name_like(const std::string& name, std::string_view other)
 }
 
 Fd lock_file(int folder, const std::string& name) noexcept {
-  Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  return fd && lock_now(fd.get()) == 0 ? std::move(fd) : Fd();
+  Fd fd = os::open_to_read(folder, name.c_str());
+  return fd && os::lock(fd.get()) == 0 ? std::move(fd) : Fd();
 }
 
-Temporary create_temporary(int folder, const Target& target, mode_t mode) {
-  const auto make = [&](const char* name) {
-    return Fd(::openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-  };
+Temporary create_temporary(int folder, const Target& target, unsigned mode) {
+  const auto make = [&](const char* name) { return os::create(folder, name, mode); };
   return create_locked(folder, target, make, [&](int error) {
     base::io_error_of(target.folder, "create", "no file can be created in the folder", error);
   });
 }
 
-Temporary create_temporary_folder(int folder, const Target& target, mode_t mode) {
+Temporary create_temporary_folder(int folder, const Target& target, unsigned mode) {
   const auto make = [&](const char* name) {
-    if (::mkdirat(folder, name, mode) != 0) return Fd();
-    Fd fd(::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (os::make_folder(folder, name, mode) != 0) return Fd();
+    Fd fd = os::open_folder(folder, name);
     if (fd) return fd;
     const int error = errno == ENOENT ? EEXIST : errno;  // another run took it for stale and removed it
-    ::unlinkat(folder, name, AT_REMOVEDIR);              // the umask may deny access even to its owner
+    os::remove_folder(folder, name);                     // the umask may deny access even to its owner
     errno = error;
     return fd;
   };

@@ -35,9 +35,9 @@ inline constexpr std::string_view kJournalEnding = ".journal";
 bool is_journal(std::string_view entry) noexcept;
 // Whether it ends in ".weighbridge-<16 hex digits>" and this ending.
 bool has_our_digits(std::string_view entry, std::string_view ending) noexcept;
-// Removes stale temporaries of `name` in the folder: files, or with S_IFDIR folders of files. Removes no folder while a
+// Removes stale temporaries of `name` in the folder: files, or folders of files. Removes no folder while a
 // journal exists, because an old file may be in it. Best effort; never throws.
-void remove_stale(int folder, const std::string& name, mode_t kind = S_IFREG) noexcept;
+void remove_stale(int folder, const std::string& name, os::Kind kind = os::Kind::file) noexcept;
 // The same for the files of all names that `is_target` accepts, in one pass. `is_target` gets names as their
 // temporaries spell them: shortened if too long.
 void remove_stale_of(int folder, const std::function<bool(std::string_view name)>& is_target) noexcept;
@@ -57,9 +57,9 @@ struct Temporary {
   std::string name;
 };
 // A new, empty, locked file beside `target`, of mode `mode` less the umask. Error io/create.
-Temporary create_temporary(int folder, const Target& target, mode_t mode);
+Temporary create_temporary(int folder, const Target& target, unsigned mode);
 // The same as a folder, for files that are published together. Error io/create.
-Temporary create_temporary_folder(int folder, const Target& target, mode_t mode);
+Temporary create_temporary_folder(int folder, const Target& target, unsigned mode);
 // Removes a folder that holds only files. Best effort.
 void remove_folder(int folder, const std::string& name) noexcept;
 

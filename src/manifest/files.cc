@@ -2,8 +2,6 @@
 // Listing, stamps and hashing.
 #include "manifest/files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <span>
@@ -49,9 +47,9 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
                    : entry.kind == Listing::Kind::link       ? "a symbolic link"
                                                              : "a symbolic link to nothing";
     } else if (status.type() != fs::file_type::regular) {
-      struct stat info {};
+      const auto info = io::os::status(io::os::kHere, at->path().c_str());
       entry.kind = Listing::Kind::other;
-      entry.what = ::lstat(at->path().c_str(), &info) == 0 ? io::file_kind(info.st_mode) : "no regular file";
+      entry.what = info ? io::file_kind(info->kind) : "no regular file";
     }
     out.entries.push_back(std::move(entry));
     if (out.entries.size() > kMostEntries)
@@ -159,15 +157,15 @@ Listing list(const Root& root, const std::set<std::string, std::less<>>& ignored
 }
 
 std::optional<Stamp> stamp_of(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
-  return Stamp{.device = static_cast<std::uint64_t>(info.st_dev),
-               .inode = static_cast<std::uint64_t>(info.st_ino),
-               .size = static_cast<std::uint64_t>(info.st_size),
-               .modified = info.st_mtim.tv_sec,
-               .modified_ns = info.st_mtim.tv_nsec,
-               .changed = info.st_ctim.tv_sec,
-               .changed_ns = info.st_ctim.tv_nsec};
+  const auto info = io::os::status(io::os::kHere, path.c_str(), io::os::Last::followed);
+  if (!info) return std::nullopt;
+  return Stamp{.device = info->device,
+               .inode = info->inode,
+               .size = info->size,
+               .modified = info->modified.seconds,
+               .modified_ns = info->modified.nanoseconds,
+               .changed = info->changed.seconds,
+               .changed_ns = info->changed.nanoseconds};
 }
 
 void hash(const Root& root, std::vector<Piece>& pieces, const Context& context, Leaves* leaves) {

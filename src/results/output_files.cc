@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OutputFiles: writes into a temporary folder and moves the files into place. Leaves names, locks and stale temporaries
 // to io.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -113,7 +109,7 @@ void OutputFiles::Rep::find_missing() {
 
 void OutputFiles::Rep::make_temporary() {
   where = io::open_folder(target.folder);
-  io::remove_stale(where.get(), target.name, S_IFDIR);
+  io::remove_stale(where.get(), target.name, io::os::Kind::folder);
   // A folder that may replace private files must itself be private while they are written.
   temporary = io::create_temporary_folder(where.get(), target, exists ? 0700 : 0777);
 }
@@ -160,7 +156,7 @@ void OutputFiles::Rep::publish_files() {
   }
   journal.commit();
   for (const std::string& name : names)
-    ::unlinkat(temporary.fd.get(), name.c_str(), 0);  // old files that were exchanged
+    io::os::remove(temporary.fd.get(), name.c_str());  // old files that were exchanged
   io::remove_folder(where.get(), temporary.name);
 }
 

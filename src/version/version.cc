@@ -4,14 +4,12 @@
 #include "weighbridge/version.h"
 
 #include <fmt/core.h>
-#ifdef __GLIBC__
-#include <gnu/libc-version.h>
-#endif
 
 #include <array>
 #include <string>
 #include <vector>
 
+#include "base/os.h"
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
 #include "codecs/kernels.h"
@@ -74,9 +72,7 @@ std::span<const Library> libraries() noexcept {
 #ifdef _GLIBCXX_RELEASE
     out.push_back({"libstdc++", WB_TEXT(_GLIBCXX_RELEASE)});
 #endif
-#ifdef __GLIBC__
-    out.push_back({"glibc", gnu_get_libc_version()});
-#endif
+    if (const std::string_view glibc = base::glibc_version(); !glibc.empty()) out.push_back({"glibc", glibc});
     return out;
   }();
   return all;

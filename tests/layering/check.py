@@ -14,6 +14,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".cc", ".def"}
 ROOMS = ["README.md", "layout.h", "rules.def", "read.cc", "write.cc", "format.h", "format.cc", "cases.cc"]
 TESTS = ("_test.cc", "cases.cc")  # compiled for tests only
+# Names of the standard library; <csignal> raises signals, which belong to the operating system.
+STANDARD = re.compile(r"^[a-z_0-9]+$")
+NOT_STANDARD = {"csignal"}
 C_HEADERS = {("capi", "stddef.h"), ("capi", "stdint.h")}  # of the header for C
 CASES = "cases.h"  # beside the cases.cc that it declares
 READ_ONLY_MARK = "read only"  # a format whose README says so needs no write.cc
@@ -23,7 +26,7 @@ class Order:
     """layers.txt as data."""
 
     def __init__(self, text):
-        self.layers, self.headers, self.only = {}, {}, {}
+        self.layers, self.headers, self.only, self.system = {}, {}, {}, {}
         for line in text.splitlines():
             if not line.strip() or line.startswith("#"):
                 continue
@@ -36,6 +39,8 @@ class Order:
                 self.headers.update({header: name for header in tail.split()})
             elif kind == "only":
                 self.only[name] = tail.split()
+            elif kind == "system":
+                self.system[name] = tail.split()
             else:
                 raise ValueError(f"layers.txt: cannot read '{line}'")
 
@@ -43,6 +48,11 @@ class Order:
         """The line of layers.txt that applies to a layer: formats/* for formats/stb."""
         folder = layer.split("/")[0] + "/*"
         return layer if layer in self.layers else folder if folder in self.layers else None
+
+    def is_of_system(self, path):
+        """Whether the source at this path may include headers of the operating system."""
+        folder, _, name = path.rpartition("/")
+        return any(name.startswith(begin) and folder in folders for begin, folders in self.system.items())
 
     def may_include(self, user, used):
         if user == used:
@@ -66,8 +76,9 @@ def includes(path):
             yield number, match.group(1), match.group(2)
 
 
-def check_include(root, order, user, is_test, quote, target):
-    """What is wrong with `user` including `target`, or None."""
+def check_include(root, order, user, path, quote, target):
+    """What is wrong with the file at `path`, of the layer `user`, including `target`, or None."""
+    is_test = path.endswith(TESTS)
     if target.startswith("weighbridge/"):
         header = target.removeprefix("weighbridge/")
         if not (root / "include" / target).is_file():
@@ -98,7 +109,9 @@ def check_include(root, order, user, is_test, quote, target):
             if is_test or (order.pattern(user) or user) in allowed:
                 return None
             return f"{user} may not include <{target}>: {prefix} is for {' '.join(allowed)}"
-    return None
+    if is_test or order.is_of_system(path) or (user, target) in C_HEADERS or (STANDARD.match(target) and target not in NOT_STANDARD):
+        return None
+    return f"<{target}> is a header of the operating system: only {', '.join(sorted(order.system))}*.cc may include it (os.h)"
 
 
 def check(root):
@@ -122,13 +135,12 @@ def check(root):
                 if user is None:
                     found.append(f"{name}:1: public header {path.name} has no line in layers.txt")
                     continue
-            is_test = path.name.endswith(TESTS)
             for number, quote, target in includes(path):
                 in_public = top == "include" and not target.startswith("weighbridge/") and (user, target) not in C_HEADERS
                 if in_public and (quote == '"' or "/" in target or target.endswith(".h")):
                     wrong = f"a public header includes the standard library and public headers only, not {target}"
                 else:
-                    wrong = check_include(root, order, user, is_test, quote, target)
+                    wrong = check_include(root, order, user, name, quote, target)
                 if wrong:
                     found.append(f"{name}:{number}: {wrong}")
     return found + check_rooms(root) + check_users(root)
@@ -213,6 +225,17 @@ PLANTED = {
     "a layer without a line": (lambda root: append_line(root / "src/planted/x.cc", ""), "no layer 'planted'"),
     "an external header outside its layer": (
         lambda root: append_line(root / "src/core/x.cc", "#include <openssl/evp.h>"), "core may not include <openssl/evp.h>"),
+    "a header of the operating system above the floor": (
+        lambda root: append_line(root / "src/io/x.cc", "#include <sys/stat.h>"),
+        "src/io/x.cc:1: <sys/stat.h> is a header of the operating system"),
+    "one in a room that has no floor": (
+        lambda root: append_line(root / "src/edit/os_x.cc", "# include <unistd.h>"),
+        "src/edit/os_x.cc:1: <unistd.h> is a header of the operating system"),
+    "one in a header": (
+        lambda root: append_line(root / "cli/x.h", "#include <csignal>"),
+        "cli/x.h:1: <csignal> is a header of the operating system"),
+    "intrinsics outside of codecs and kernels": (
+        lambda root: append_line(root / "src/core/x.cc", "#include <immintrin.h>"), "core may not include <immintrin.h>"),
     "an include that leads nowhere": (
         lambda root: append_line(root / "src/base/x.cc", '#include "nowhere.h"'), '"nowhere.h" is neither below src/'),
     "a header below src/ for tests alone": (

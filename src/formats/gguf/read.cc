@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "base/large_pages.h"
+#include "base/os.h"
 #include "base/utf8.h"
 #include "core/rules.h"
 #include "core/words.h"

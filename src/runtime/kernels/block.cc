@@ -2,11 +2,9 @@
 // Requests large pages: a table walk for every 4 KiB would cost a stream of weights a tenth of its speed.
 #include "runtime/kernels/block.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <new>
+
+#include "base/os.h"
 
 namespace weighbridge::kernels {
 namespace {
@@ -23,9 +21,7 @@ void Block::Free::operator()(std::byte* p) const noexcept { ::operator delete(p,
 Block::Block(std::size_t bytes) {
   const std::size_t align = alignment(bytes), size = (bytes + align - 1) / align * align;
   data_ = {static_cast<std::byte*>(::operator new(size == 0 ? align : size, std::align_val_t(align))), Free{align}};
-#ifdef __linux__
-  if (align == kLargePage) madvise(data_.get(), size, MADV_HUGEPAGE);  // a hint: ignore the result
-#endif
+  if (align == kLargePage) base::use_large_pages({data_.get(), size});
 }
 
 }  // namespace weighbridge::kernels

@@ -6,15 +6,13 @@
 #include <immintrin.h>
 #endif
 
-#ifdef __linux__
-#include <pthread.h>
-#endif
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>
 #include <tuple>
+
+#include "base/os.h"
 
 namespace weighbridge::kernels {
 namespace {
@@ -50,10 +48,9 @@ void wait_while(const std::atomic<unsigned>& word, unsigned old, microseconds aw
 // How many forks were between the first process and this one.
 std::atomic<unsigned> forks{0};
 void count_forks() noexcept {
-#ifdef __linux__
-  static const int once = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static const bool once =
+      (base::at_fork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }), true);
   static_cast<void>(once);
-#endif
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs a model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load
 // them. Leaves writing and verifying STB files to convert, and what STB can hold to its layout function.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -64,7 +61,7 @@ class Packer {
       write_all();
       publish_all(staging.name());
     } catch (...) {
-      if (made) ::rmdir(folder_.c_str());
+      if (made) io::os::remove_folder(io::os::kHere, folder_.c_str());
       throw;
     }
     packed_.module = module_path();
@@ -307,7 +304,8 @@ class Packer {
     std::error_code error, unknown;
     const io::NamesChange creating;
     const bool made = std::filesystem::create_directory(folder_, error);
-    if (made) on_abandon_.emplace([path = folder_] { ::rmdir(path.c_str()); });  // only if empty
+    if (made)
+      on_abandon_.emplace([path = folder_] { io::os::remove_folder(io::os::kHere, path.c_str()); });  // only if empty
     if (error == std::errc::file_exists) {
       const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
       base::misuse_of(

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "weighbridge/output.h"
 
@@ -73,13 +74,9 @@ void watch() {
 void start_watching() noexcept {
   if (::pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) return;
   ::fcntl(wake[0], F_SETFL, 0);  // only the handler must not block
-  sigset_t all, old;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);  // signals go to the working thread, whose reads they interrupt
   try {
-    std::thread(watch).detach();
+    start_without_signals(watch).detach();
   } catch (const std::system_error&) {}
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 void bus_error(int) {
@@ -123,6 +120,19 @@ void draw(std::string_view text, bool bar_stands) noexcept {
     bar_drawn = bar_stands;
   }
   drawing = false;
+}
+std::thread start_without_signals(std::function<void()> body) {
+  struct Held {
+    Held() {
+      sigset_t all;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_SETMASK, &all, &old);
+    }
+    ~Held() { ::pthread_sigmask(SIG_SETMASK, &old, nullptr); }
+    sigset_t old{};
+  };
+  const Held held;
+  return std::thread(std::move(body));
 }
 int interrupted() noexcept { return noted; }
 
