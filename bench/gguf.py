@@ -69,7 +69,7 @@ def inputs(folder):
 
 
 def check(t):
-    listed = json.loads(output([t.o.ours, "inspect", "--json", t.path("listed.gguf")]).stdout)
+    listed = json.loads(output([t.o.ours, "inspect", "--json", t.path("listed.gguf")]).stdout)["files"][0]
     assert len(listed["tensors"]) == 1000 and len(listed["attributes"]["tokenizer.ggml.tokens"]) == 256_000
     t.fresh()
     there, back = os.path.join(t.out, "o.gguf"), os.path.join(t.out, "o.safetensors")

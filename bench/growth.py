@@ -33,7 +33,7 @@ def size_files(folder, mib):
 def tensors(t, peers):
     for count in COUNTS:
         path = count_file(t.o.folder, count)
-        listed = json.loads(output([t.o.ours, "inspect", "--json", path]).stdout)
+        listed = json.loads(output([t.o.ours, "inspect", "--json", path]).stdout)["files"][0]
         assert len(listed["tensors"]) == count, path
         t.job("list", f"list {count:,} tensor{'s' * (count > 1)}", peers.listing(t.o.ours, path), x=count)
 

@@ -75,8 +75,7 @@ def processor_time(command, expected=0):
 
 def listed(command):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)  # an array if there are several files
-    return sum(len(model["tensors"]) for model in (found if isinstance(found, list) else [found]))
+    return sum(len(model["tensors"]) for model in json.loads(done.stdout)["files"])
 
 
 def main():

@@ -99,6 +99,7 @@ struct Verb {
   std::string_view operand_words{};  // allowed first operands, separated by blanks; empty: any
   std::string_view also{};           // other words that people type for it, separated by blanks
   bool writes = false;               // it always writes files; see Flag::writes
+  bool lists_files = false;          // its JSON is a list of files, also for one
   std::string_view summary{};        // one line, lower case, no full stop
   std::string_view about{};          // the text below the usage line of its help
   ExitStatus exits[4]{};             // 0, 1 and 3, if the verb has them; 2, 4 and 130 are common unless it has its own
@@ -112,6 +113,7 @@ struct Action {
   std::string_view name{}, step{};  // the words after the verb: "quality-gate" "runtime-smoke"; most have no step
   std::string_view operands{}, operand_words{};  // as for a verb
   std::string_view summary{}, about{};           // as for a verb
+  bool lists_files = false;                      // as for a verb
   std::string_view output{};    // what -o names; the action takes --output and --force. Empty: it writes nothing
   std::string_view examples{};  // one per line
 };

@@ -122,7 +122,9 @@ Status dispatch(std::span<const char* const> words, Output& out) {
     if (!arguments.has(FlagId::no_sandbox)) confine(arguments);
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
-    return run_verb(session);
+    const Status status = run_verb(session);
+    session.end_files();
+    return status;
   }
   return Status::done;
 }

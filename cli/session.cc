@@ -127,10 +127,7 @@ Session::Session(const Arguments& arguments, Output& output)
       out(output),
       json(arguments.has(FlagId::json)),
       quiet(arguments.has(FlagId::quiet)),
-      several_(((arguments.verb == VerbId::verify || arguments.verb == VerbId::inspect ||
-                 arguments.verb == VerbId::doctor) &&
-                arguments.operands.size() > 1) ||
-               (arguments.verb == VerbId::hash && (arguments.operands.size() > 1 || arguments.has(FlagId::check)))),
+      lists_files_(json && (arguments.action ? arguments.action->lists_files : verb(arguments.verb).lists_files)),
       progress_(verb(arguments.verb).name, quiet) {
   const unsigned threads = arguments.number(FlagId::threads, 0U);
   const bool computes =
@@ -196,12 +193,12 @@ std::string Session::sentence(const Finding& finding) const {
 }
 
 void Session::begin_object() {
-  if (several_) out.text(first_ ? "[" : ",\n");
+  if (lists_files_) out.text(first_ ? kJsonFilesBegin : ",\n");
   first_ = false;
 }
 
 void Session::end_object() {
-  if (!several_) out.text("\n");
+  if (!lists_files_) out.text("\n");
 }
 
 void Session::object(std::string_view text) {
@@ -212,18 +209,20 @@ void Session::object(std::string_view text) {
 
 Status Session::for_each_file(const std::function<Status(const std::string&)>& job) {
   Status status = Status::done;
+  const bool several = args.operands.size() > 1 || args.has(FlagId::check);
   for (const std::string& path : args.operands) {
-    if (several_) progress_.about(path.substr(path.rfind('/') + 1));
+    if (several) progress_.about(path.substr(path.rfind('/') + 1));
     status = worse(status, job(path));
     out.flush();  // before messages about the next file
     if (out.closed()) break;
   }
-  end_objects();
   return status;
 }
 
-void Session::end_objects() {
-  if (several_ && json) out.text(first_ ? "[]\n" : "]\n");
+void Session::end_files() {
+  if (!lists_files_) return;
+  if (first_) out.text(kJsonFilesBegin);
+  out.text(std::string(kJsonFilesEnd) + "\n");
 }
 
 void Session::written_all_the_same(std::string_view output, const OutputFailed& failed) {
@@ -234,7 +233,13 @@ void Session::written_all_the_same(std::string_view output, const OutputFailed& 
 }
 
 void Session::print_failure(std::string_view path, const Report& report) {
-  if (json) object(failure_to_json(path, report));
+  if (!json) return;
+  JsonWriter failure(JsonWriter::Style::shown);
+  failure.begin_object();
+  if (!lists_files_) failure.member("schema", std::uint64_t{kJsonSchema});
+  add_failure_members(failure, path, report);
+  failure.end_object();
+  object(failure.text());
 }
 
 namespace {

@@ -43,13 +43,15 @@ class Session {
   // Called before standard input is read. Throws Misuse if something else has read it.
   void claim_standard_input();
 
-  // Prints one object of --json: alone on a line, or as the next element of an array if there are several files.
+  // Prints one object of --json: alone on a line, or as the next file of a verb that lists files.
   void object(std::string_view text);
   // The same for an object that is printed in pieces in between.
   void begin_object();
   void end_object();
-  // Runs job(path) for each operand and returns the worst status. With several operands, the bar names the file, each
-  // result is flushed before the next begins, and --json prints an array.
+  // Ends the list of files, if the verb prints one.
+  void end_files();
+  // Runs job(path) for each operand and returns the worst status. With several operands, the bar names the file. Each
+  // result is flushed before the next begins.
   Status for_each_file(const std::function<Status(const std::string&)>& job);
 
   // Reports on standard error what is wrong with `path`, or with the file that the finding names; with --json also
@@ -86,9 +88,7 @@ class Session {
   // The finding's hint as a flag of this verb: "; try --heads N". Empty if there is none.
   std::string help(const Finding& finding) const;
 
-  void end_objects();
-
-  bool several_, first_ = true, input_read_ = false;
+  bool lists_files_, first_ = true, input_read_ = false;
   Progress progress_;
   Context context_;
   std::uint64_t most_input_ = UINT64_MAX;  // bytes of standard input that are held

@@ -116,7 +116,8 @@ wb_error* wb_read(const wb_model*, size_t tensor, const char* dtype, uint64_t fi
                   size_t size, const wb_job*);
 /** What `weighbridge inspect --json` prints. `path` names the file in the JSON. */
 wb_error* wb_inspect(const wb_model*, const char* path, char** json);
-/** Verifies a file or a folder. What is wrong with it is a result, not an error. */
+/** Verifies a file or a folder. What is wrong with it is a result, not an error. `json`: what `weighbridge verify
+ * --json` prints. */
 wb_error* wb_verify(const char* path, const wb_options*, const wb_job*, wb_verdict* verdict, char** json);
 /** A digest in its text form, such as "wb2:...". */
 wb_error* wb_hash(const wb_model*, wb_digest, const wb_job*, char** text);

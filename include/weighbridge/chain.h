@@ -46,7 +46,7 @@ struct Outcome {
   std::string path;    ///< of the record; empty if none was written
   std::string record;  ///< its bytes
   std::string sha256;  ///< of `record`, 64 lower-case digits
-  /// The same as JSON: {"schema":2,"step":...,"passed":...,"record":{"path","sha256","fields"},"findings":[...]}.
+  /// The same as JSON: {"schema":3,"step":...,"passed":...,"record":{"path","sha256","fields"},"findings":[...]}.
   std::string json;
 };
 

@@ -2,9 +2,11 @@
 /// \file
 /// Results as JSON text, as `weighbridge --json` prints them; docs/schemas/ has a schema for each.
 ///
-/// The JSON is compact UTF-8 without a final newline. Each object has the member "schema" (kJsonSchema), which grows
-/// when a member is removed or changes its meaning. Values are exact: strings have JSON escapes only (an invalid UTF-8
-/// byte becomes U+FFFD), 64-bit integers have all their digits, NaN and infinities are the strings "nan", "inf",
+/// The JSON is compact UTF-8 without a final newline. An object has the member "schema" (kJsonSchema), which grows when
+/// a member is removed or changes its meaning. What is marked [file] is an object without it: inspect, verify, hash and
+/// doctor list these between kJsonFilesBegin and kJsonFilesEnd, for one file and for several. Values are exact: strings
+/// have JSON escapes only (an invalid UTF-8 byte becomes U+FFFD), 64-bit integers have all their digits, NaN and
+/// infinities are the strings "nan", "inf",
 /// "-inf", and bytes are base64.
 #pragma once
 #include <cstdint>
@@ -36,7 +38,9 @@
 
 namespace weighbridge {
 
-inline constexpr unsigned kJsonSchema = 2;  ///< the member "schema" of every object
+inline constexpr unsigned kJsonSchema = 3;  ///< the member "schema"
+/// What stands before and after the [file] objects of a list, which commas separate.
+inline constexpr std::string_view kJsonFilesBegin = R"({"schema":3,"files":[)", kJsonFilesEnd = "]}";
 
 /// The output of inspect for a file that opens. Everything referred to must outlive the call.
 struct Inspection {
@@ -46,20 +50,20 @@ struct Inspection {
   std::span<const Stats> stats{};          ///< one for each of `tensors`, or none at all
   const Report* report = nullptr;          ///< warnings of opening, if any
 };
-/// Written in pieces of about 128 KiB, so that memory does not grow with the listing.
+/// [file] Written in pieces of about 128 KiB, so that memory does not grow with the listing.
 void to_json(const Inspection&, const std::function<void(std::string_view piece)>& sink);
-std::string to_json(const Inspection&);  ///< The same as one string.
+std::string to_json(const Inspection&);  ///< [file] The same as one string.
 
-std::string to_json(std::string_view path, const Verdict&);  ///< The result of verify() for `path`.
+std::string to_json(std::string_view path, const Verdict&);  ///< [file] The result of verify() for `path`.
 
-std::string to_json(std::string_view path, const Diagnosis&);    ///< The result of diagnose() for `path`.
-std::string to_json(std::string_view path, const CacheReport&);  ///< The result of check_cache() for `path`.
-/// The result of recover_folder() for `path`.
+std::string to_json(std::string_view path, const Diagnosis&);    ///< [file] The result of diagnose() for `path`.
+std::string to_json(std::string_view path, const CacheReport&);  ///< [file] The result of check_cache() for `path`.
+/// [file] The result of recover_folder() for `path`.
 std::string to_json(std::string_view path, const std::vector<LeftJournal>&);
 
 /// The manifest of `path`, as it was written to `output`.
 std::string to_json(std::string_view path, std::string_view output, const Manifest&, SigningMethod);
-/// The result of verify_manifest() for `path`.
+/// [file] The result of verify_manifest() for `path`.
 std::string to_json(std::string_view path, std::string_view manifest, const ManifestVerdict&);
 
 /// An edit of `path`, planned or, if `written`, done. `output` is empty if the file itself changes.
@@ -83,9 +87,9 @@ enum class DigestKind : std::uint8_t {
   zt_content              ///< zt_content_digest()
 };
 std::string_view name(DigestKind) noexcept;  ///< "content", "content-without-names", "file-sha256", "zt-content"
-/// A digest of `path`, a file of `format`.
+/// [file] A digest of `path`, a file of `format`.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest&);
-/// The expected digest of `path`, and the one found.
+/// [file] The expected digest of `path`, and the one found.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest& expected,
                     const Digest& found);
 
@@ -119,9 +123,8 @@ std::string completion_to_json(std::string_view shell, std::string_view script);
 /// empty if nothing does.
 std::string version_to_json(std::string_view sandbox = {});
 
-/// The output of a verb that failed on `path`. "format" is the format whose rule was broken, else null.
-std::string failure_to_json(std::string_view path, const Report&);
-/// Adds the same members to an object that the caller has begun.
+/// [file] The output of a verb that failed on `path`, as members of an object that the caller has begun. "format" is
+/// the format whose rule was broken, else null.
 void add_failure_members(JsonWriter&, std::string_view path, const Report&);
 
 /// A tokenized text. Has "offsets" if they were requested, and "replaced" if it is not 0.

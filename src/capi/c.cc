@@ -124,6 +124,11 @@ char* text_of(std::string_view text) {
   return out;
 }
 
+// The object of one file as the list that the command prints.
+char* text_of_file(const std::string& file) {
+  return text_of(std::string(kJsonFilesBegin).append(file).append(kJsonFilesEnd));
+}
+
 Tensor tensor_of(const wb_model* model, std::size_t tensor) {
   const Model& all = given(model, "the model").model;
   if (tensor >= all.size())
@@ -322,14 +327,14 @@ wb_error* wb_inspect(const wb_model* model, const char* path, char** json) {
     const Model& from = given(model, "the model").model;
     std::vector<std::uint32_t> all(from.size());
     for (std::uint32_t i = 0; i < from.size(); ++i) all[i] = i;
-    *json = text_of(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
+    *json = text_of_file(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
   });
 }
 wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, wb_verdict* verdict, char** json) {
   return guarded([&] {
     given(path, "the path");
     const Verdict found = verify(std::string(path), context_of(job), open_options(options));
-    char* const text = json == nullptr ? nullptr : text_of(to_json(path, found));
+    char* const text = json == nullptr ? nullptr : text_of_file(to_json(path, found));
     if (json != nullptr) *json = text;
     if (verdict != nullptr)
       *verdict = !found.report.valid()                                             ? WB_INVALID

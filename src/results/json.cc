@@ -20,7 +20,8 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-using results::add_path, results::begin, results::list, results::shape, results::text_or_null, results::texts;
+using results::add_path, results::begin, results::begin_file, results::list, results::shape, results::text_or_null,
+    results::texts;
 
 template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> all) {
   list(out, key, all, [&](Enum value) { out.string(name(value)); });
@@ -279,7 +280,7 @@ void results::findings(JsonWriter& out, const Report& report) {
 
 void to_json(const Inspection& in, const std::function<void(std::string_view)>& sink) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, in.path);
+  begin_file(out, in.path);
   text_or_null(out, "format", in.model.format());
   text_or_null(out, "version", in.model.version());
   member(out, "file_size", in.model.file_size());
@@ -309,7 +310,7 @@ std::string to_json(const Inspection& in) {
 
 std::string to_json(std::string_view path, const Verdict& verdict) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+  begin_file(out, path);
   text_or_null(out, "format", verdict.format);
   flag(out, "valid", verdict.report.valid());
   member(out, "checked", verdict.checked);
@@ -364,7 +365,7 @@ namespace {
 
 void digest_members(JsonWriter& out, std::string_view path, std::string_view format, DigestKind kind,
                     const Digest& digest) {
-  begin(out, path);
+  begin_file(out, path);
   text_or_null(out, "format", format);
   member(out, "of", name(kind));
   member(out, "digest", digest.text());
@@ -448,20 +449,12 @@ std::string version_to_json(std::string_view sandbox) {
 }
 
 void add_failure_members(JsonWriter& out, std::string_view path, const Report& report) {
-  add_path(out, path);
+  member(out, "path", path);
   const Finding* first = report.first_error();
   const std::string_view rule = first ? std::string_view(first->rule) : std::string_view{};
   const FormatInfo* format = find_format(rule.substr(0, rule.find('/')));
   text_or_null(out, "format", format ? format->name : std::string_view{});
   results::findings(out, report);
-}
-
-std::string failure_to_json(std::string_view path, const Report& report) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  add_failure_members(out, path, report);
-  out.end_object();
-  return out.take();
 }
 
 std::string to_json(const Finding& found) {

@@ -6,7 +6,7 @@
 namespace weighbridge {
 namespace {
 
-using results::begin, results::number_or_null, results::text_or_null, results::texts;
+using results::begin_file, results::number_or_null, results::text_or_null, results::texts;
 
 void range_or_null(JsonWriter& out, std::string_view key, const std::optional<ByteRange>& range) {
   out.key(key);
@@ -21,7 +21,7 @@ void range_or_null(JsonWriter& out, std::string_view key, const std::optional<By
 
 std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+  begin_file(out, path);
   out.member("condition", name(diagnosis.condition));
   out.member("what", diagnosis.what);
   text_or_null(out, "format", diagnosis.verdict.format);
@@ -51,7 +51,7 @@ std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
 
 std::string to_json(std::string_view path, const CacheReport& report) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+  begin_file(out, path);
   out.flag("sound", report.sound());
   out.member("bytes", report.bytes);
   results::list(out, "entries", report.entries, [&](const CacheEntry& entry) {
@@ -69,7 +69,7 @@ std::string to_json(std::string_view path, const CacheReport& report) {
 
 std::string to_json(std::string_view path, const std::vector<LeftJournal>& journals) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+  begin_file(out, path);
   results::list(out, "journals", journals, [&](const LeftJournal& journal) {
     out.begin_object();
     out.member("path", journal.path);

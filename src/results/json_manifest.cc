@@ -6,7 +6,7 @@
 namespace weighbridge {
 namespace {
 
-using results::begin, results::text_or_null, results::texts;
+using results::begin, results::begin_file, results::text_or_null, results::texts;
 
 void members_of(JsonWriter& out, const Manifest& manifest) {
   out.member("name", manifest.name);
@@ -41,7 +41,7 @@ std::string to_json(std::string_view path, std::string_view output, const Manife
 
 std::string to_json(std::string_view path, std::string_view manifest, const ManifestVerdict& verdict) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
+  begin_file(out, path);
   out.member("manifest", manifest);
   out.flag("valid", verdict.valid());
   out.member("method", name(verdict.method));

@@ -34,6 +34,11 @@ inline void begin(JsonWriter& out, std::string_view path) {
   out.begin_object();
   add_path(out, path);
 }
+// The same for an object of a list of files.
+inline void begin_file(JsonWriter& out, std::string_view path) {
+  out.begin_object();
+  out.member("path", path);
+}
 // A member that is a list; `write(item)` writes each item.
 template <class Items, class Write> void list(JsonWriter& out, std::string_view key, const Items& items, Write write) {
   out.key(key).begin_array();

@@ -80,7 +80,7 @@ def test_the_command_to_decompress_replaced_another_file(model):
 
 
 def test_a_pickle_that_can_run_code_was_to_be_downloaded_again(tmp_path):
-    found = validated(weighbridge("doctor", "--json", CORPUS / "pytorch/dangerous-global.pt", status=1).stdout, "doctor")
+    found = validated(weighbridge("doctor", "--json", CORPUS / "pytorch/dangerous-global.pt", status=1).stdout, "doctor")["files"][0]
     assert found["condition"] == "suspicious" and [each["what"] for each in found["advice"]][0] == "distrust"
     assert "download" not in weighbridge("doctor", CORPUS / "pytorch/dangerous-global.pt", status=1).stdout
 
@@ -88,13 +88,13 @@ def test_a_pickle_that_can_run_code_was_to_be_downloaded_again(tmp_path):
 def test_bytes_after_the_end_were_called_sound(tmp_path):
     longer = tmp_path / "longer.gguf"
     longer.write_bytes(sorted((CORPUS / "gguf").glob("valid*.gguf"))[0].read_bytes() + b"\1" * 5)
-    found = json.loads(weighbridge("doctor", "--json", longer, status=1).stdout)
+    found = json.loads(weighbridge("doctor", "--json", longer, status=1).stdout)["files"][0]
     assert found["condition"] != "sound"
 
 
 def test_resume_from_had_no_json(model):
     model.write_bytes(model.read_bytes()[:-3])
-    found = validated(weighbridge("doctor", model, "--resume-from", "--json").stdout, "doctor")
+    found = validated(weighbridge("doctor", model, "--resume-from", "--json").stdout, "doctor")["files"][0]
     assert [each["what"] for each in found["advice"]][0] == "fetch-rest"
 
 

@@ -46,8 +46,8 @@ def test_every_verb_opens_it_on_request(other, tmp_path):
 
 def test_json_has_the_form(other):
     for verb in "inspect", "verify":
-        assert json.loads(weighbridge(verb, other, "--json", "--checksum-form", "xor").stdout)["checksum_form"] == "xor"
-    assert json.loads(weighbridge("inspect", CORPUS / "valid-tied.slm", "--json").stdout)["checksum_form"] == "add"
+        assert json.loads(weighbridge(verb, other, "--json", "--checksum-form", "xor").stdout)["files"][0]["checksum_form"] == "xor"
+    assert json.loads(weighbridge("inspect", CORPUS / "valid-tied.slm", "--json").stdout)["files"][0]["checksum_form"] == "add"
 
 
 def test_an_unknown_form_is_a_usage_error(other):

@@ -21,7 +21,7 @@ def lora(path, stated, data=LORA, **more):
 
 
 def metadata_of(path):
-    return json.loads(weighbridge("inspect", "--json", path).stdout)["attributes"]
+    return json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["attributes"]
 
 
 def test_a_stated_hash_of_the_tensors_is_checked(tmp_path):

@@ -192,7 +192,7 @@ def test_append(sample, tmp_path):
     weighbridge("append", target, more)
     assert target.read_bytes() == merged.read_bytes()
     weighbridge("verify", target)
-    value = validated(weighbridge("inspect", target, "--json").stdout, "inspect")
+    value = validated(weighbridge("inspect", target, "--json").stdout, "inspect")["files"][0]
     assert {t["name"] for t in value["tensors"]} == {"layer.weight", "layer.bias", "embedding", "steps", "new"}
     assert "new" in weighbridge("append", target, more, status=1).stderr
     assert target.read_bytes() == merged.read_bytes()

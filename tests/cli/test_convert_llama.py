@@ -63,7 +63,7 @@ def test_with_one_it_is_written(tmp_path, checkpoint, tokens):
     assert told["written"] and told["losses"] == []
     assert {item["subject"] for item in told["changes"]} == {
         'attributes["slm.kv_head_count"]', 'tensors["freq_cis_real"]', 'tensors["freq_cis_imag"]'}
-    shown = validated(weighbridge("inspect", "--json", tmp_path / "out.slm").stdout, "inspect")
+    shown = validated(weighbridge("inspect", "--json", tmp_path / "out.slm").stdout, "inspect")["files"][0]
     assert shown["attributes"]["slm.head_count"] == 4 and len(shown["tensors"]) == 20
 
 
@@ -113,13 +113,13 @@ def test_no_checkpoint_is_written(tmp_path, sample):
     (lambda data: data[:-4] + floats(float("inf")), "not-finite")])
 def test_broken_checkpoints(checkpoint, change, rule):
     checkpoint.write_bytes(change(checkpoint.read_bytes()))
-    told = validated(weighbridge("verify", "--json", checkpoint, status=1).stdout, "verify")
+    told = validated(weighbridge("verify", "--json", checkpoint, status=1).stdout, "verify")["files"][0]
     assert told["format"] == "llama2c" and [f["rule"] for f in told["findings"]] == ["llama2c/" + rule]
 
 
 def test_detection_does_not_need_the_extension(tmp_path, checkpoint):
     other = checkpoint.rename(tmp_path / "model.dat")
-    assert json.loads(weighbridge("inspect", "--json", other).stdout)["format"] == "llama2c"
+    assert json.loads(weighbridge("inspect", "--json", other).stdout)["files"][0]["format"] == "llama2c"
     other.write_bytes(other.read_bytes()[:-1])
     assert "llama2c" not in weighbridge("verify", other, status=1).stdout
 
@@ -129,7 +129,7 @@ def test_a_folder_becomes_an_slm(tmp_path, folder):
     assert told["written"] and {loss["kind"] for loss in told["losses"]} == {"precision", "file"}
     weighbridge("verify", "--quiet", tmp_path / "out.slm")
     # The folder itself keeps its names and its order of rows.
-    shown = json.loads(weighbridge("inspect", "--json", folder).stdout)
+    shown = json.loads(weighbridge("inspect", "--json", folder).stdout)["files"][0]
     assert "model.layers.1.self_attn.k_proj.weight" in {tensor["name"] for tensor in shown["tensors"]}
 
 

@@ -19,7 +19,7 @@ def whole(tmp_path):
 
 
 def diagnosis(path, status=1):
-    return validated(weighbridge("doctor", "--json", path, status=status).stdout, "doctor")
+    return validated(weighbridge("doctor", "--json", path, status=status).stdout, "doctor")["files"][0]
 
 
 def test_a_sound_file(whole):
@@ -147,13 +147,13 @@ def test_a_cache_is_proven_without_a_network(hub):
     out = weighbridge("doctor", root, status=1).stdout
     assert f"damaged models--org--name/blobs/{weights.name}, used by models--org--name/snapshots/0123abcd/model.safetensors" in out
     assert "unfinished models--org--name/blobs/0123.incomplete" in out
-    found = validated(weighbridge("doctor", "--json", root, status=1).stdout, "doctor")
+    found = validated(weighbridge("doctor", "--json", root, status=1).stdout, "doctor")["files"][0]
     assert sorted(entry["state"] for entry in found["entries"]) == ["damaged", "sound", "unfinished"]
     weighbridge("doctor", root, "--salvage", root / "out.zt", status=2)
 
 
-def test_several_files_are_one_array(whole):
-    found = validated(weighbridge("doctor", "--json", whole, whole).stdout, "doctor")
+def test_several_files_are_one_list(whole):
+    found = validated(weighbridge("doctor", "--json", whole, whole).stdout, "doctor")["files"]
     assert [each["condition"] for each in found] == ["sound", "sound"]
 
 

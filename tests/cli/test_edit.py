@@ -22,7 +22,7 @@ def edited(*arguments, status=0):
 
 
 def metadata(path):
-    return json.loads(weighbridge("inspect", "--json", path).stdout)["attributes"]
+    return json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["attributes"]
 
 
 def test_change_a_word_and_take_it_back(model):
@@ -88,7 +88,7 @@ def test_tensors_left_out_in_place_stay_in_the_file(model, tmp_path):
     weighbridge("convert", model, path)
     old = path.read_bytes()
     assert "the bytes of the tensors left out stay in the file" in weighbridge("edit", path, "--without", "b", "--in-place").stderr
-    assert "b" not in [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", path).stdout)["tensors"]]
+    assert "b" not in [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["tensors"]]
     weighbridge("verify", path)
     weighbridge("edit", path, "--undo")
     assert path.read_bytes() == old
@@ -118,7 +118,7 @@ def test_types_in_gguf(model, tmp_path):
     weighbridge("convert", model, path, "--without", "b", "--reserve", "1K", "--set", "general.name=old")
     weighbridge("edit", path, "--set", "steps:u32=5", "--set", "rate:f32=0.5", "--set", "on:bool=true", "--set", "list:json=[1,2]", "-i")
     weighbridge("edit", path, "--set", "steps=6", "-i")
-    inspected = json.loads(weighbridge("inspect", "--json", path).stdout)["attributes"]
+    inspected = json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["attributes"]
     assert inspected["steps"] == 6 and inspected["on"] is True
     refused = weighbridge("edit", path, "--set", "steps=many", "-i", status=2).stderr
     assert "is not a value of the type u32" in refused

@@ -163,7 +163,7 @@ def test_no_verb_cuts_a_text_silently(model, tmp_path):
 
 def test_tokenize(model):
     value = validated(weighbridge("tokenize", model, "a Weighbridge", "--json").stdout, "tokenize")
-    assert value == {"schema": 2, "inputs": [{"ids": [2, 5, 6, 7, 3], "tokens": ["[CLS]", "a", "weigh", "##bridge", "[SEP]"], "truncated": False}]}
+    assert value == {"schema": 3, "inputs": [{"ids": [2, 5, 6, 7, 3], "tokens": ["[CLS]", "a", "weigh", "##bridge", "[SEP]"], "truncated": False}]}
     spans = json.loads(weighbridge("tokenize", model, "naïve a", "--json", "--offsets", "--no-special").stdout)["inputs"][0]
     assert spans["ids"] == [12, 5] and spans["offsets"] == [[0, 5], [6, 7]]
     assert weighbridge("tokenize", model, "a", "--no-special").stdout == "a/5\n"
@@ -225,7 +225,7 @@ def test_vectors_that_0_1_kept_are_recognized(model, tmp_path):
     corpus.write_text("\n".join(texts) + "\n")
     words = ["search", model, "--corpus", corpus, "--vectors", kept, "a"]
     found = weighbridge(*words).stdout
-    listed = validated(weighbridge("inspect", model, "--json").stdout, "inspect")["attributes"]
+    listed = validated(weighbridge("inspect", model, "--json").stdout, "inspect")["files"][0]["attributes"]
 
     def made_of(version):
         digest = weighbridge("hash", "--digest-version", str(version), model).stdout.split()[0]

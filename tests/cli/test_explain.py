@@ -74,7 +74,7 @@ def test_a_byte_that_verify_names(tmp_path):
     path = tmp_path / "bad.safetensors"
     content = safetensors({"w": ("F32", [2], b"\0" * 8), "x": ("F32", [1], b"\0" * 4)})
     path.write_bytes(content.replace(b"[8,12]", b"[9,12]"))
-    finding = validated(weighbridge("verify", "--json", path, status=1).stdout, "verify")["findings"][0]
+    finding = validated(weighbridge("verify", "--json", path, status=1).stdout, "verify")["files"][0]["findings"][0]
     found = explained(path, f"@{finding['offset']}")
     assert [span["what"] for span in found["spans"]][-3:] == ["header", "x", "data_offsets"] or found["spans"][-1]["what"] == "[0]"
     assert finding["rule"] in [each["rule"] for each in found["findings"]]

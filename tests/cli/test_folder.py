@@ -78,14 +78,14 @@ def edit_index(folder, change):
 
 
 def findings(folder, status=1):
-    return [f["rule"] for f in validated(weighbridge("verify", "--json", folder, status=status).stdout, "verify")["findings"]]
+    return [f["rule"] for f in validated(weighbridge("verify", "--json", folder, status=status).stdout, "verify")["files"][0]["findings"]]
 
 
 @pytest.mark.parametrize("kind", ["model", "sharded"])
 def test_every_verb_takes_a_folder(kind, request, tmp_path):
     folder = request.getfixturevalue(kind)
     assert "ok (hf, 22 tensors" in weighbridge("verify", folder).stdout
-    value = validated(weighbridge("inspect", "--json", folder).stdout, "inspect")
+    value = validated(weighbridge("inspect", "--json", folder).stdout, "inspect")["files"][0]
     assert value["format"] == "hf" and len(value["tensors"]) == 22
     assert value["attributes"]["model_name"] == "tiny-bert" and value["attributes"]["pooling_mode"] == "mean"
     assert value["file_size"] == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -108,7 +108,7 @@ def test_there_and_back(kind, request, tmp_path):
         assert "ok (hf, 22 tensors" in weighbridge("verify", copy).stdout
         assert (copy / "config.json").read_bytes() == (folder / "config.json").read_bytes()
         assert (copy / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
-        one, two = (json.loads(weighbridge("inspect", "--json", path).stdout) for path in (folder, copy))
+        one, two = (json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0] for path in (folder, copy))
         assert one["attributes"] == two["attributes"]
     assert (tmp_path / "copy/model.safetensors").read_bytes() == (tmp_path / "again/model.safetensors").read_bytes()
 
@@ -118,7 +118,7 @@ def test_one_command_to_weights_and_back(model, tmp_path):
     assert plan["written"] is True and plan["losses"] == []
     weighbridge("verify", tmp_path / "tiny.weights")
     weighbridge("convert", tmp_path / "tiny.weights", tmp_path / "back", "--to", "hf")
-    back = {t["name"] for t in json.loads(weighbridge("inspect", "--json", tmp_path / "back").stdout)["tensors"]}
+    back = {t["name"] for t in json.loads(weighbridge("inspect", "--json", tmp_path / "back").stdout)["files"][0]["tensors"]}
     assert back == set(tensors()) - {"embeddings.position_ids"}
     assert json.loads((tmp_path / "back/config.json").read_text()) == CONFIG
     assert (tmp_path / "back/vocab.txt").read_bytes() == (model / "vocab.txt").read_bytes()
@@ -168,7 +168,7 @@ def test_what_is_no_model_folder(tmp_path, model):
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     assert findings(model) == ["hf/weights-format", "hf/pickle"]
     assert "does not have the format" in weighbridge("convert", model, tmp_path / "x.zt", status=1).stderr
-    failed = validated(weighbridge("inspect", "--json", model, status=1).stdout, "failure")
+    failed = validated(weighbridge("inspect", "--json", model, status=1).stdout, "inspect")["files"][0]
     assert failed["format"] == "hf" and failed["findings"][0]["rule"] == "hf/weights-format"
 
 
@@ -176,7 +176,7 @@ def test_a_file_is_named_where_a_file_of_the_folder_is_to_blame(model, sharded):
     (model / SHARDS[1]).write_bytes((model / SHARDS[1]).read_bytes()[:-1])
     said = weighbridge("verify", model, status=1).stdout
     assert f"{SHARDS[1]}: " in said and "safetensors/truncated" in said
-    [finding] = validated(weighbridge("verify", "--json", model, status=1).stdout, "verify")["findings"]
+    [finding] = validated(weighbridge("verify", "--json", model, status=1).stdout, "verify")["files"][0]["findings"]
     assert finding["file"] == str(model / SHARDS[1]) and finding["offset"] <= (model / SHARDS[1]).stat().st_size
 
 
@@ -213,7 +213,7 @@ def test_a_hostile_index(sharded, text):
     (sharded / "model.safetensors.index.json").write_text(text)
     found = findings(sharded)
     assert found and not [rule for rule in found if rule.startswith("io/")]
-    opened = validated(weighbridge("inspect", "--json", sharded, status=1).stdout, "failure")
+    opened = validated(weighbridge("inspect", "--json", sharded, status=1).stdout, "inspect")["files"][0]
     assert opened["findings"][0]["rule"] == found[0]
 
 
@@ -301,7 +301,7 @@ def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_pat
     (model / "weights.bin").write_bytes(b"no pickle at all")
     (tmp_path / "outside.py").write_text("raise SystemExit")
     (model / "link.py").symlink_to(tmp_path / "outside.py")
-    found = validated(weighbridge("verify", "--json", model).stdout, "verify")
+    found = validated(weighbridge("verify", "--json", model).stdout, "verify")["files"][0]
     assert found["valid"] and all(f["severity"] == "warning" for f in found["findings"])
     assert [(f["rule"], os.path.basename(f["file"]), f["offset"] is not None) for f in found["findings"]] == [
         ("hf/remote-code", "config.json", True), ("hf/chat-template", "chat_template.jinja", False), ("hf/program", "link.py", False),

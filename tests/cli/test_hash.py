@@ -73,7 +73,7 @@ def test_check_reads_what_hash_prints(files, tmp_path, flags):
     assert done.stdout.splitlines()[1] == f"{files[1]}: FAILED" and done.stdout.count(": OK\n") == 2
     assert done.stderr == f"weighbridge: {listed}: 1 file of 3 FAILED\n"
     assert weighbridge("hash", "--check", "--quiet", *flags, listed, status=1).stdout == f"{files[1]}: FAILED\n"
-    told = validated(weighbridge("hash", "--check", "--json", *flags, listed, status=1).stdout, "hash")
+    told = validated(weighbridge("hash", "--check", "--json", *flags, listed, status=1).stdout, "hash")["files"]
     assert [one["ok"] for one in told] == [True, False, True] and told[1]["digest"] != told[1]["found"]
 
 
@@ -116,7 +116,7 @@ def test_check_says_what_it_could_not_check(files, broken, tmp_path):
     done = weighbridge("hash", "--check", "-", input=good + f"{digest}  {absent}\n{digest}  {broken}\n", status=4)
     assert done.stdout == f"{files[0]}: OK\n{absent}: FAILED to open or read\n{broken}: FAILED\n"
     assert "standard input: 2 files of 3 FAILED" in done.stderr and str(absent) in done.stderr
-    told = validated(weighbridge("hash", "--check", "--json", "-", input=good + f"{digest}  {absent}\n", status=4).stdout, "hash")
+    told = validated(weighbridge("hash", "--check", "--json", "-", input=good + f"{digest}  {absent}\n", status=4).stdout, "hash")["files"]
     assert told[0]["ok"] is True and told[1]["findings"]
 
     for wrong in [digest, f"{digest} {files[0]}", f"{digest}  ", digest[:-1] + f"  {files[0]}", f"wb3:{digest[4:]}  {files[0]}",
@@ -137,7 +137,7 @@ def test_flags_that_ask_for_different_things(sample):
 
 
 def test_json_says_the_version(sample):
-    told = [validated(weighbridge("hash", "--json", *flags, sample).stdout, "hash") for flags in ([], ["--digest-version", "1"], ["--file"])]
+    told = [validated(weighbridge("hash", "--json", *flags, sample).stdout, "hash")["files"][0] for flags in ([], ["--digest-version", "1"], ["--file"])]
     assert [one["version"] for one in told] == [2, 1, None]
     assert [one["digest"].startswith("wb2:") for one in told] == [True, False, False]
 

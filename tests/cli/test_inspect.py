@@ -50,25 +50,26 @@ def test_json_has_exact_strings(tmp_path):
     name = "\x1b[31mred\u202etxt\n"
     path = tmp_path / "hostile.safetensors"
     path.write_bytes(safetensors({name: ("F32", [1], floats(1))}, {"k": "v\\\n"}))
-    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")
+    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")["files"][0]
     assert value["tensors"][0]["name"] == name
     assert value["attributes"]["k"] == "v\\\n"
 
 
 def test_json_has_the_promised_members(sample):
-    value = validated(weighbridge("inspect", "--json", sample).stdout, "inspect")
-    assert value["schema"] == 2 and value["format"] == "safetensors" and value["checked"] is True
+    told = validated(weighbridge("inspect", "--json", sample).stdout, "inspect")
+    value = told["files"][0]
+    assert told["schema"] == 3 and value["format"] == "safetensors" and value["checked"] is True
     assert value["path"] == str(sample) and value["file_size"] == os.path.getsize(sample)
     weight = next(t for t in value["tensors"] if t["name"] == "layer.weight")
     assert weight["dtype"] == "f32" and weight["shape"] == [2, 3] and weight["layout"] == "dense"
     assert weight["parts"][0]["role"] == "data" and weight["parts"][0]["length"] == 24
     assert weight["parts"][0]["encoding"] == "raw" and weight["parts"][0]["digest"] is None
     # Opening a safetensors reads no tensor data, so there are no checks to skip.
-    assert validated(weighbridge("inspect", "--json", "--no-check", sample).stdout, "inspect")["checked"] is True
+    assert validated(weighbridge("inspect", "--json", "--no-check", sample).stdout, "inspect")["files"][0]["checked"] is True
 
 
 def names(sample, *flags):
-    return [t["name"] for t in validated(weighbridge("inspect", sample, "--json", *flags).stdout, "inspect")["tensors"]]
+    return [t["name"] for t in validated(weighbridge("inspect", sample, "--json", *flags).stdout, "inspect")["files"][0]["tensors"]]
 
 
 def test_sort(sample):
@@ -86,7 +87,7 @@ def test_layer_10_is_behind_layer_2(tmp_path):
     for words in ([], ["--sort", "name"], ["--quiet"]):
         rows = [line.split()[0] for line in weighbridge("inspect", path, *words).stdout.splitlines() if line.startswith("layer.")]
         assert rows == names
-    assert [t["name"] for t in validated(weighbridge("inspect", path, "--json").stdout, "inspect")["tensors"]] == sorted(names), "programs get the order of the file"
+    assert [t["name"] for t in validated(weighbridge("inspect", path, "--json").stdout, "inspect")["files"][0]["tensors"]] == sorted(names), "programs get the order of the file"
     mixed = ["z", "layer.10.w", "a", "layer.2.w"]  # no sorted order: the author's
     own.write_bytes(safetensors({name: ("F32", [1], floats(1)) for name in mixed}))
     assert [line.split()[0] for line in weighbridge("inspect", own, "--quiet").stdout.splitlines()[1:]] == mixed
@@ -108,7 +109,7 @@ def test_no_match_is_the_same_in_every_verb(sample, tmp_path):
                   ["convert", sample, tmp_path / "o.zt", "--only", "x*"], ["inspect", sample, "--filter", "x*", "--quiet"]):
         done = weighbridge(*words, status=2)
         assert done.stdout == "" and done.stderr.startswith(f'weighbridge: {sample}: no tensor matches "x*"'), words
-    failure = validated(weighbridge("inspect", sample, "--filter", "layer", "--json", status=2).stdout, "inspect")
+    failure = validated(weighbridge("inspect", sample, "--filter", "layer", "--json", status=2).stdout, "inspect")["files"][0]
     assert failure["findings"][0]["message"] == 'no tensor matches "layer", "*layer*" does'
     assert failure["findings"][0]["rule"] == "misuse/nothing-matches"
 
@@ -121,7 +122,7 @@ def test_stats(tmp_path):
         "big": ("U64", [2], struct.pack("<2Q", 2**64 - 1, 1)),
         "none": ("F32", [0], b""),
     }))
-    value = validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")
+    value = validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")["files"][0]
     stats = {t["name"]: t["stats"] for t in value["tensors"]}
     assert abs(stats["mixed"].pop("std") - (14 / 3) ** 0.5) < 1e-12
     assert stats["mixed"] == {"elements": 6, "zeros": 1, "nans": 1, "infinities": 2, "min": -1, "max": 4, "mean": 1,
@@ -136,13 +137,13 @@ def test_stats(tmp_path):
 def test_malformed_is_status_1_with_a_finding(broken):
     done = weighbridge("inspect", broken, status=1)
     assert done.stdout == "" and "safetensors/" in done.stderr
-    value = validated(weighbridge("inspect", broken, "--json", status=1).stdout, "inspect")
+    value = validated(weighbridge("inspect", broken, "--json", status=1).stdout, "inspect")["files"][0]
     assert value["findings"][0]["kind"] == "malformed" and value["format"] == "safetensors"
 
 
 def test_reads_standard_input_only_when_told(sample):
     with open(sample, "rb") as file:
-        value = validated(weighbridge("inspect", "-", "--json", stdin=file).stdout, "inspect")
+        value = validated(weighbridge("inspect", "-", "--json", stdin=file).stdout, "inspect")["files"][0]
     assert len(value["tensors"]) == 4 and value["path"] == "-"
 
 
@@ -150,13 +151,13 @@ def test_many_tensors(tmp_path):
     path = tmp_path / "many.safetensors"
     path.write_bytes(safetensors({f"t.{i}": ("F32", [1], floats(i)) for i in range(5000)}))
     assert len(rows(weighbridge("inspect", path).stdout)) == 5000
-    assert len(validated(weighbridge("inspect", path, "--json").stdout, "inspect")["tensors"]) == 5000
+    assert len(validated(weighbridge("inspect", path, "--json").stdout, "inspect")["files"][0]["tensors"]) == 5000
 
 
 def test_json_names_who_defined_a_block_type(tmp_path):
     weighbridge("slm", "fixture", "tiny", "-o", tmp_path / "tiny.slm")
     weighbridge("convert", tmp_path / "tiny.slm", tmp_path / "q8.slm", "--quantize", "q8_0", "--allow", "precision")
-    listed = validated(weighbridge("inspect", "--json", tmp_path / "q8.slm").stdout, "inspect")["tensors"]
+    listed = validated(weighbridge("inspect", "--json", tmp_path / "q8.slm").stdout, "inspect")["files"][0]["tensors"]
     found = {each["dtype"]: each.get("block_type") for each in listed}
     assert found["q8_0"] == "slm.q8_0" and found["f32"] is None
 
@@ -176,7 +177,7 @@ def test_the_summary_says_what_the_model_is(tmp_path):
     path = layers(tmp_path / "layers.safetensors", metadata={"hf.architectures": '["TinyModel"]'})
     lines = weighbridge("inspect", path).stdout.splitlines()
     assert ": safetensors, 53 tensors, " in lines[0] and lines[1] == "TinyModel, 146 parameters; of the bytes f32 97%, i32 2%"
-    value = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
+    value = validated(weighbridge("inspect", "--json", path).stdout, "inspect")["files"][0]
     assert (value["architecture"], value["parameters"], value["tensor_count"]) == ("TinyModel", 146, 53)
     assert value["dtypes"] == [{"dtype": "f32", "tensors": 49, "elements": 146, "bytes": 584},
                                {"dtype": "i32", "tensors": 4, "elements": 4, "bytes": 16}]
@@ -186,7 +187,7 @@ def test_a_filter_says_how_many_of_how_many(tmp_path):
     path = layers(tmp_path / "layers.safetensors")
     out = weighbridge("inspect", path, "--filter", "*.norm", "--filter", "head").stdout
     assert ": safetensors, 25 of 53 tensors, " in out and len(rows(out)) == 25
-    value = validated(weighbridge("inspect", "--json", path, "--filter", "head").stdout, "inspect")
+    value = validated(weighbridge("inspect", "--json", path, "--filter", "head").stdout, "inspect")["files"][0]
     assert value["tensor_count"] == 53 and len(value["tensors"]) == 1
     assert "no tensor matches" in weighbridge("inspect", path, "--filter", "head", "--filter", "x*", status=2).stderr
 
@@ -195,7 +196,7 @@ def test_several_files(sample, tmp_path):
     path = layers(tmp_path / "layers.safetensors")
     out = weighbridge("inspect", sample, path).stdout
     assert f"{sample}: " in out and f"\n\n{path}: " in out
-    both = validated(weighbridge("inspect", "--json", sample, tmp_path / "none", path, status=4).stdout, "inspect")
+    both = validated(weighbridge("inspect", "--json", sample, tmp_path / "none", path, status=4).stdout, "inspect")["files"]
     assert [each["path"] for each in both] == [str(sample), str(tmp_path / "none"), str(path)]
     assert len(both[2]["tensors"]) == 53
 
@@ -271,7 +272,7 @@ def test_a_picture_of_the_weights(tmp_path):
     texts = drawn(path)
     assert "2 dead rows" in texts and "1 outlier" in texts and "1 NaN, 1 infinite" in texts and "no elements" in texts
     assert any(text.startswith("<plain>") for text in texts) and "5 tensors, 3 with something odd" in texts
-    stats = {each["name"]: each["stats"] for each in validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")["tensors"]}
+    stats = {each["name"]: each["stats"] for each in validated(weighbridge("inspect", path, "--stats", "--json").stdout, "inspect")["files"][0]["tensors"]}
     assert stats["dead"]["dead_rows"] == 2 and stats["far"]["outliers"] == 1 and stats["odd"]["outliers"] == 0
     weighbridge("inspect", path, "--plot", path.with_suffix(".svg"), status=2)
     weighbridge("inspect", path, path, "--plot", tmp_path / "two.svg", status=2)

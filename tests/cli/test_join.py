@@ -41,7 +41,7 @@ def test_shards_become_one_file_again(pieces):
 def test_formats_may_differ_and_selection_is_of_the_whole(pieces):
     weighbridge("convert", pieces / "a.safetensors", pieces / "a.zt")
     weighbridge("convert", pieces / "a.zt", pieces / "b.safetensors", "-o", pieces / "out.safetensors", "--without", "t0", "--rename", "t3=x")
-    rows = json.loads(weighbridge("inspect", pieces / "out.safetensors", "--json").stdout)["tensors"]
+    rows = json.loads(weighbridge("inspect", pieces / "out.safetensors", "--json").stdout)["files"][0]["tensors"]
     assert sorted(row["name"] for row in rows) == ["t1", "t2", "x"]
 
 

@@ -52,7 +52,7 @@ def test_what_a_planted_journal_lists_is_named_and_undone_only_on_trust(folder):
     refused = weighbridge("convert", other, folder / "a.safetensors", "--force", status=4).stderr
     assert JOURNAL in refused and f"weighbridge doctor {folder} --recover --trust-journal" in refused
     before = (folder / "a.safetensors").read_bytes()
-    said = validated(weighbridge("doctor", folder, "--recover", "--json", status=4).stdout, "doctor")
+    said = validated(weighbridge("doctor", folder, "--recover", "--json", status=4).stdout, "doctor")["files"][0]
     assert said["findings"][0]["rule"] == "io/half-published"
     assert (folder / "a.safetensors").read_bytes() == before
     out = weighbridge("doctor", folder, "--recover", "--trust-journal").stdout
@@ -64,7 +64,7 @@ def test_what_a_planted_journal_lists_is_named_and_undone_only_on_trust(folder):
 def test_recovering_as_json(folder):
     (folder / OLD).write_text("old")
     plant(folder, ("c.zt", "", OLD, "0", (folder / OLD).stat().st_ino))
-    done = validated(weighbridge("doctor", folder, "--recover", "--trust-journal", "--json").stdout, "doctor")
+    done = validated(weighbridge("doctor", folder, "--recover", "--trust-journal", "--json").stdout, "doctor")["files"][0]
     assert done["journals"] == [{"path": f"{folder}/{JOURNAL}", "own": False, "why": None, "undone": True, "steps": [
         {"way": "rename", "from": OLD, "to": "c.zt", "offset": 0, "length": 0},
         {"way": "remove", "from": JOURNAL, "to": None, "offset": 0, "length": 0}]}]

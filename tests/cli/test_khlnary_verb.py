@@ -76,11 +76,11 @@ def test_verify(tmp_path, packed):
     out = weighbridge("khlnary", "verify", broken, status=1).stdout
     assert out.count(": error: ") == 1 and "khlnary/parity at byte 16" in out
     other = module(tmp_path, "JUMP8 -1\nCALL 3\nLOAD_BIN_TENSOR file=9 tensor=0\nRET\n", name="other")
-    value = validated(weighbridge("khlnary", "verify", other, "--sidecar", tmp_path / "m.khm.json", "--json", status=1).stdout, "verify")
+    value = validated(weighbridge("khlnary", "verify", other, "--sidecar", tmp_path / "m.khm.json", "--json", status=1).stdout, "verify")["files"][0]
     assert value["format"] == "khlnary" and not value["valid"]
     assert [(f["rule"], f["offset"]) for f in value["findings"]] == [("khlnary/function-table", 0)]
     (tmp_path / "m.khm.json").unlink()
-    alone = validated(weighbridge("khlnary", "verify", other, "--json", status=1).stdout, "verify")
+    alone = validated(weighbridge("khlnary", "verify", other, "--json", status=1).stdout, "verify")["files"][0]
     assert [(f["rule"], f["offset"]) for f in alone["findings"]] == [
         ("khlnary/jump", 0), ("khlnary/function", 4), ("khlnary/file-id", 8)]
     assert weighbridge("khlnary", "verify", broken, "--quiet", status=1).stdout == ""
@@ -118,7 +118,7 @@ def test_pack_and_run(packed):
     sidecar = validated((packed.parent / "model.khm.json").read_text(), "khm.schema")
     assert sidecar["module"] == "model.knu" and len(sidecar["tensors"]) == 18
     # Each file opens alone, with its names.
-    alone = json.loads(weighbridge("inspect", "--json", packed.parent / "model-1.stb").stdout)
+    alone = json.loads(weighbridge("inspect", "--json", packed.parent / "model-1.stb").stdout)["files"][0]
     assert [t["name"] for t in alone["tensors"]] == ["layer.16", "layer.17"]
 
 

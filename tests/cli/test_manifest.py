@@ -84,7 +84,7 @@ def test_each_difference_is_named(model, keys):
     assert lines[2] == f"{model}/model.safetensors: error: this tensor is not the one in the manifest (manifest/tensor in tensor 'b')"
     assert lines[3] == f"{model}/sub/new: error: the manifest does not list this file (manifest/additional)"
     assert lines[4].startswith(f"{model}: NOT what the manifest lists (2 files")
-    found = validated(weighbridge(*check, "--json", status=1).stdout, "verify_manifest")
+    found = validated(weighbridge(*check, "--json", status=1).stdout, "verify_manifest")["files"][0]
     assert [(each["what"], each["file"], each["tensors"]) for each in found["differences"]] == [
         ("missing", "config.json", None), ("changed", "model.safetensors", ["b"]), ("additional", "sub/new", None)]
     assert weighbridge(*check, "--quiet", status=1).stdout == ""
@@ -122,7 +122,7 @@ def test_a_signature_that_nobody_checked_is_status_3(model, keys):
     sig = keys / "model.sig"
     weighbridge("manifest", model, "-o", sig, "--key", keys / "prime256v1.pem")
     assert "signature NOT CHECKED: no public key was given" in weighbridge("verify", model, "--manifest", sig, status=3).stdout
-    assert validated(weighbridge("verify", model, "--manifest", sig, "--json", status=3).stdout, "verify_manifest")["signature"] == "unchecked"
+    assert validated(weighbridge("verify", model, "--manifest", sig, "--json", status=3).stdout, "verify_manifest")["files"][0]["signature"] == "unchecked"
     # Whoever gives a key expects a signature, so a list without one is an error.
     weighbridge("manifest", model, "-o", sig, "--force", "--no-sign")
     assert "(manifest/unsigned)" in weighbridge("verify", model, "--manifest", sig, "--key", keys / "prime256v1.pub", status=1).stdout
@@ -215,7 +215,7 @@ def test_an_unchanged_file_is_not_read_again(model, keys, cache):
     check = ["verify", model, "--manifest", sig, "--json"]
 
     def remembered(*arguments):
-        return json.loads(weighbridge(*check, *arguments).stdout)["remembered"]
+        return json.loads(weighbridge(*check, *arguments).stdout)["files"][0]["remembered"]
 
     time.sleep(3.1)  # what has just changed is not remembered, and no call sets the time of a change
     assert (remembered("--state", state), remembered("--state", state), remembered("--state", state, "--full")) == (0, 3, 0)
@@ -242,7 +242,7 @@ def test_usage(model, tmp_path):
     weighbridge("verify", model, "--manifest", tmp_path / "absent", status=4)
     weighbridge("verify", tmp_path / "absent", "--manifest", sig, status=4)
     assert "not checked" in weighbridge("verify", model, "--manifest", model / "config.json", status=1).stdout
-    validated(weighbridge("verify", model, "--manifest", model / "config.json", "--json", status=1).stdout, "verify_manifest")
+    validated(weighbridge("verify", model, "--manifest", model / "config.json", "--json", status=1).stdout, "verify_manifest")["files"][0]
     assert "--allow-symlinks" in _with_link(model, sig)
 
 
@@ -263,7 +263,7 @@ needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="WEIGHBRIDGE
 @needs_vectors
 def test_the_specifications_own_vectors(model):
     def findings(path):
-        found = json.loads(weighbridge("verify", model, "--manifest", path, "--json", status=1).stdout)
+        found = json.loads(weighbridge("verify", model, "--manifest", path, "--json", status=1).stdout)["files"][0]
         return found, {each["rule"] for each in found["findings"]}
 
     valid = sorted((VECTORS / "valid").glob("*.json"))
@@ -306,7 +306,7 @@ def test_bundles_of_every_version_of_the_reference(version, tmp_path):
         payload = base64.b64decode(bundle["dsseEnvelope"]["payload"]).replace(b"signme-1", b"signme-3")
         bundle["dsseEnvelope"]["payload"] = base64.b64encode(payload).decode()
         (folder / "model.sig").write_text(json.dumps(bundle))
-        signed = json.loads(weighbridge(*check, *trust, "--json", status=1).stdout)
+        signed = json.loads(weighbridge(*check, *trust, "--json", status=1).stdout)["files"][0]
         assert signed["signature"] == "invalid" and signed["compared"] == 0
 
 

@@ -61,7 +61,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
 def test_an_absent_file_is_status_4(tmp_path):
     for verb in ("inspect", "verify", "hash"):
         assert "absent" in weighbridge(verb, tmp_path / "absent", status=4).stderr
-    value = validated(weighbridge("hash", tmp_path / "absent", "--json", status=4).stdout, "hash")
+    value = validated(weighbridge("hash", tmp_path / "absent", "--json", status=4).stdout, "hash")["files"][0]
     assert value["findings"][0]["kind"] == "io"
 
 
@@ -204,7 +204,7 @@ def test_hash(sample, broken):
     plain = weighbridge("hash", "--file", sample).stdout.split()[0]
     assert plain == hashlib.sha256(sample.read_bytes()).hexdigest()
     assert len({out.split()[0], plain, weighbridge("hash", "--no-names", sample).stdout.split()[0]}) == 3
-    both = validated(weighbridge("hash", sample, broken, "--json", status=1).stdout, "hash")
+    both = validated(weighbridge("hash", sample, broken, "--json", status=1).stdout, "hash")["files"]
     assert both[0]["digest"] == out.split()[0] and both[0]["of"] == "content" and "findings" in both[1]
 
 
@@ -218,11 +218,11 @@ def test_renaming_changes_only_the_digest_with_names(sample, tmp_path):
 
 def test_tensors_that_cannot_be_interpreted(strange, broken, sample, tmp_path):
     assert "unsupported" in weighbridge("inspect", strange).stdout
-    value = validated(weighbridge("inspect", strange, "--json", "--stats").stdout, "inspect")
+    value = validated(weighbridge("inspect", strange, "--json", "--stats").stdout, "inspect")["files"][0]
     assert {t["name"]: t["supported"] for t in value["tensors"]} == {"good": True, "odd": False}
     out = weighbridge("verify", strange, status=3).stdout
     assert "ok (zt, 2 tensors (1 unsupported), " in out
-    assert validated(weighbridge("verify", strange, "--json", status=3).stdout, "verify")["valid"] is True
+    assert validated(weighbridge("verify", strange, "--json", status=3).stdout, "verify")["files"][0]["valid"] is True
     weighbridge("verify", strange, broken, status=1)
     weighbridge("verify", sample, strange, status=3)
     weighbridge("hash", strange, status=3)
@@ -236,7 +236,7 @@ def test_a_limit_is_named_with_the_flag_that_raises_it(tmp_path):
     path.write_bytes(safetensors({"a": ("U8", [1], b"1"), "b": ("U8", [1], b"2")}))
     refused = weighbridge("inspect", path, "--limit", "tensors=1", status=1)
     assert refused.stderr.rstrip().endswith("; raise it with --limit tensors=COUNT")
-    [finding] = validated(weighbridge("inspect", path, "--limit", "tensors=1", "--json", status=1).stdout, "failure")["findings"]
+    [finding] = validated(weighbridge("inspect", path, "--limit", "tensors=1", "--json", status=1).stdout, "inspect")["files"][0]["findings"]
     assert finding["kind"] == "limit" and finding["hint"] == {"what": "limit", "name": "tensors", "value": None}
     weighbridge("inspect", path, "--limit", "tensors=1M")
 

@@ -36,7 +36,7 @@ def parts(tmp_path):
 
 
 def names_of(path):
-    return sorted(each["name"] for each in json.loads(weighbridge("inspect", "--json", path).stdout)["tensors"])
+    return sorted(each["name"] for each in json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["tensors"])
 
 
 def test_any_part_of_a_split_gguf_opens_the_whole_model(parts, tmp_path):
@@ -98,7 +98,7 @@ def shards(folder, index=True):
 @pytest.mark.parametrize("index", [True, False])
 def test_a_shard_is_valid_alone_and_converted_only_with_consent(tmp_path, index):
     first, second = shards(tmp_path, index)
-    verdict = validated(weighbridge("verify", "--json", first).stdout, "verify")
+    verdict = validated(weighbridge("verify", "--json", first).stdout, "verify")["files"][0]
     assert [each["rule"] for each in verdict["findings"]] == ["safetensors/shard-alone"]
     assert "shard-alone" in weighbridge("inspect", first).stderr
     out = tmp_path / "out.zt"

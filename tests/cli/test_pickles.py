@@ -62,12 +62,12 @@ def test_every_door_says_that_a_pickle_is_not_known_to_be_safe(tmp_path):
     path.write_bytes(b"\x80\x02cmine\nThing\n0cmine\nOther\n0N.")
     assert f"{path}: warning: " in verified(path, 3)
     assert f"{path}: not known to be safe: mine.Thing, mine.Other (pytorch, 0 tensors" in verified(path, 3)
-    told = validated(verified(path, 3, "--json"), "verify")
+    told = validated(verified(path, 3, "--json"), "verify")["files"][0]
     assert told["valid"] is True and told["not_known_safe"] == ["mine.Thing", "mine.Other"]
     assert {each["severity"] for each in told["findings"]} == {"warning"}
     assert f"{path}: not known to be safe: mine.Thing, mine.Other: PyTorch checkpoint file, valid, but" in weighbridge(
         "doctor", path, status=3).stdout
-    told = validated(weighbridge("doctor", path, "--json", status=3).stdout, "doctor")
+    told = validated(weighbridge("doctor", path, "--json", status=3).stdout, "doctor")["files"][0]
     assert told["condition"] == "unproven" and told["not_known_safe"] == ["mine.Thing", "mine.Other"]
     assert verified(path, 3, "--quiet") == ""
 

@@ -70,7 +70,7 @@ def layout(request, tmp_path):
 
 def test_codes_are_recognized_from_tensors_alone(layout):
     path, scheme, codes, parameters = layout
-    out = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
+    out = validated(weighbridge("inspect", "--json", path).stdout, "inspect")["files"][0]
     assert [each["name"] for each in out["schemes"]] == [scheme]
     assert out["parameters"] == parameters
     of = {each["name"]: each.get("scheme") for each in out["tensors"]}
@@ -111,7 +111,7 @@ def test_codes_are_copied_as_they_are(layout, tmp_path, end):
     weighbridge("convert", path, out, "--allow", "attribute,extra")
     done = weighbridge("diff", "--no-metadata", path, out)
     assert "equal" in done.stdout and scheme in done.stdout and "stored bytes" in done.stdout
-    assert json.loads(weighbridge("inspect", "--json", out).stdout)["parameters"] == parameters
+    assert json.loads(weighbridge("inspect", "--json", out).stdout)["files"][0]["parameters"] == parameters
     assert scheme in weighbridge("convert", out, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout
 
 
@@ -124,7 +124,7 @@ def test_codes_without_what_completes_them_need_consent(layout, tmp_path):
 
 def test_codes_have_no_statistics(layout):
     path, scheme, codes, _ = layout
-    out = validated(weighbridge("inspect", "--json", "--stats", path).stdout, "inspect")
+    out = validated(weighbridge("inspect", "--json", "--stats", path).stdout, "inspect")["files"][0]
     stats = {each["name"]: each.get("stats") for each in out["tensors"]}
     assert stats[codes] is None and stats["model.norm.weight"]["elements"] == 4
     row = next(line for line in weighbridge("inspect", "--stats", path).stdout.splitlines() if line.startswith(codes + " "))
@@ -223,10 +223,10 @@ VALUES = {
 def test_values_are_not_codes(name, tmp_path):
     path = tmp_path / "one.safetensors"
     path.write_bytes(safetensors({each: tensor(*facts) for each, facts in VALUES[name].items()}))
-    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]
     assert "schemes" not in out and all("scheme" not in each for each in out["tensors"])
     weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32")
-    assert "stats" in json.loads(weighbridge("inspect", "--json", "--stats", path).stdout)["tensors"][0]
+    assert "stats" in json.loads(weighbridge("inspect", "--json", "--stats", path).stdout)["files"][0]["tensors"][0]
 
 
 def folder(path, tensors, config):
@@ -242,7 +242,7 @@ UNKNOWN = {"model.layers.0.q.weight": ("U8", [4, 8]), "model.layers.0.q.lut": ("
 @pytest.mark.parametrize("where", [lambda c: {"quantization_config": c}, lambda c: {"text_config": {"quantization_config": c}}, lambda c: {"compression_config": c}])
 def test_a_quant_method_that_nobody_knows_is_refused_by_its_name(where, tmp_path):
     path = folder(tmp_path / "m", UNKNOWN, where({"quant_method": "Fancy9", "bits": 4}))
-    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]
     assert out["schemes"] == [{"id": "other", "name": "quant_method fancy9", "codes": 1, "companions": 1}] and out["parameters"] == 4 * 8 * 2 + 4
     assert "fancy9" in weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout
     weighbridge("convert", path, f"{tmp_path}/copy/")
@@ -258,7 +258,7 @@ def test_unsetting_the_config_lifts_nothing(tmp_path):
 
 def test_a_config_completes_codes_whose_scales_are_not_there(tmp_path):
     path = folder(tmp_path / "m", {"x.weight": ("F8_E4M3", [4, 4]), "y.qweight": ("I32", [4, 4])}, {"quantization_config": {"quant_method": "fp8"}})
-    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]
     assert out["schemes"][0]["name"] == "FP8 with scales" and out["schemes"][0]["codes"] == 2
     weighbridge("convert", path, tmp_path / "o.safetensors", "--cast", "f32", status=3)
 
@@ -271,7 +271,7 @@ def test_a_config_of_a_model_whose_tensors_are_values_forbids_nothing(tmp_path):
 
 def test_bitnet_has_four_weights_in_a_byte(tmp_path):
     path = folder(tmp_path / "m", {"x.weight": ("U8", [4, 8]), "x.weight_scale": ("BF16", [1])}, {"quantization_config": {"quant_method": "bitnet"}})
-    out = json.loads(weighbridge("inspect", "--json", path).stdout)
+    out = json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]
     assert out["schemes"][0]["name"] == "BitNet" and out["parameters"] == 4 * 8 * 4
 
 
@@ -316,7 +316,7 @@ def test_folders_that_libraries_wrote_are_recognized(tmp_path):
     for path in CASES:
         expected = logical(path)
         for given in path, path.parent:
-            out = json.loads(weighbridge("inspect", "--json", given).stdout)
+            out = json.loads(weighbridge("inspect", "--json", given).stdout)["files"][0]
             codes = sum(each["codes"] for each in out["schemes"])
             assert codes >= len(expected), (given, out["schemes"])
             assert weighbridge("convert", given, tmp_path / "o.safetensors", "--cast", "f32", status=3).stdout.find(out["schemes"][0]["name"]) > 0
@@ -326,7 +326,7 @@ def test_folders_that_libraries_wrote_are_recognized(tmp_path):
 def test_parameters_of_folders_that_libraries_wrote_are_the_numbers_of_their_layers(tmp_path):
     for path in CASES:
         expected = logical(path)
-        out = json.loads(weighbridge("inspect", "--json", path.parent).stdout)
+        out = json.loads(weighbridge("inspect", "--json", path.parent).stdout)["files"][0]
         plain = sum(math.prod(each["shape"]) for each in out["tensors"] if "scheme" not in each and each["dtype"] in ("f32", "f16", "bf16"))
         layers = out["parameters"] - plain
         counted = sum(math.prod(arrays[0]["shape"]) for arrays in expected.values())

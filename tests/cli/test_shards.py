@@ -120,7 +120,7 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
     out = tmp_path / "out"
     weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
     shard = out / "model-00002-of-00005.safetensors"
-    verdict = validated(weighbridge("verify", "--json", shard).stdout, "verify")
+    verdict = validated(weighbridge("verify", "--json", shard).stdout, "verify")["files"][0]
     assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
     done = weighbridge("inspect", shard)
     assert "model.safetensors.index.json" in done.stdout + done.stderr
@@ -133,7 +133,7 @@ def test_shards_that_are_all_given_are_not_alone(model, tmp_path):
     shards = sorted(out.glob("model-*-of-*.safetensors"))
     assert len(shards) == 5
     for given, alone in ((shards, 0), (shards[::-1], 0), (shards[1:], 4), (shards[:2], 2)):
-        verdicts = validated(weighbridge("verify", "--json", *given).stdout, "verify")
+        verdicts = validated(weighbridge("verify", "--json", *given).stdout, "verify")["files"]
         assert sum(len(verdict["findings"]) for verdict in verdicts) == alone, given
         assert weighbridge("doctor", *given).stdout.count("shard-alone") == alone
     assert "shard-alone" not in weighbridge("inspect", *shards).stderr
@@ -165,7 +165,7 @@ def test_the_size_of_shards_is_that_of_all_files(model, tmp_path):
     out = tmp_path / "out"
     weighbridge("convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size", "40")
     size = sum(path.stat().st_size for path in out.iterdir())
-    shown = validated(weighbridge("inspect", "--json", out).stdout, "inspect")
+    shown = validated(weighbridge("inspect", "--json", out).stdout, "inspect")["files"][0]
     assert shown["file_size"] == size == sum(source["size"] for source in shown["sources"])
     assert {source["name"] for source in shown["sources"]} == {path.name for path in out.iterdir()}
     assert f"{size:,} bytes" in weighbridge("verify", out).stdout

@@ -53,7 +53,7 @@ def tensors_of(path):
 
 def content(path):
     """The content of a model, whatever the order in its file, because the intermediate safetensors may have another order."""
-    listed = validated(weighbridge("inspect", "--json", path).stdout, "inspect")
+    listed = validated(weighbridge("inspect", "--json", path).stdout, "inspect")["files"][0]
     return weighbridge("hash", path).stdout.split()[0], listed["checksums"]["tensor_layout"], listed["checksums"]["tokenizer"]
 
 

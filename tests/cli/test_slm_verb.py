@@ -12,7 +12,7 @@ def test_fixtures_have_the_published_sizes(tmp_path, kind, dtype):
     out = tmp_path / "m.slm"
     weighbridge("slm", "fixture", kind, "--dtype", dtype, "-o", out)
     assert out.stat().st_size == SIZES[kind, dtype]
-    listed = validated(weighbridge("inspect", "--json", out).stdout, "inspect")
+    listed = validated(weighbridge("inspect", "--json", out).stdout, "inspect")["files"][0]
     assert listed["dtype_label"] == dtype and set(listed["checksums"]) == {"file", "tokenizer", "tensor_layout"}
 
 
@@ -23,7 +23,7 @@ def test_inspect_without_checks_says_so(tmp_path):
     data[-100] ^= 1
     out.write_bytes(data)
     weighbridge("inspect", out, status=1)
-    assert validated(weighbridge("inspect", "--no-check", "--json", out).stdout, "inspect")["checked"] is False
+    assert validated(weighbridge("inspect", "--no-check", "--json", out).stdout, "inspect")["files"][0]["checked"] is False
     assert "not checked" in weighbridge("inspect", "--no-check", out).stdout
 
 

@@ -22,7 +22,7 @@ def source(tmp_path):
 
 
 def layouts(path):
-    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")
+    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")["files"][0]
     return {tensor["name"]: tensor["layout"] for tensor in value["tensors"]}
 
 

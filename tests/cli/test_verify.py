@@ -25,12 +25,12 @@ def test_several_files_give_the_worst_status(sample, broken, tmp_path):
 
 
 def test_json(sample, broken, tmp_path):
-    good = validated(weighbridge("verify", sample, "--json").stdout, "verify")
+    good = validated(weighbridge("verify", sample, "--json").stdout, "verify")["files"][0]
     assert good["valid"] is True and good["findings"] == [] and good["format"] == "safetensors"
-    both = validated(weighbridge("verify", sample, broken, "--json", status=1).stdout, "verify")
+    both = validated(weighbridge("verify", sample, broken, "--json", status=1).stdout, "verify")["files"]
     assert [v["valid"] for v in both] == [True, False]
     assert both[1]["findings"][0]["severity"] == "error"
-    gone = validated(weighbridge("verify", tmp_path / "absent", "--json", status=4).stdout, "verify")
+    gone = validated(weighbridge("verify", tmp_path / "absent", "--json", status=4).stdout, "verify")["files"][0]
     assert gone["valid"] is False and gone["format"] is None and gone["findings"][0]["kind"] == "io"
 
 
@@ -40,7 +40,7 @@ def test_digests_of_whole_files_are_told(tmp_path):
     corpus = ROOT / "corpus/zt2"
     assert weighbridge("verify", corpus / "valid-shard-unused.zt").stdout.endswith(", structure and digests of 1 file\n")
     assert weighbridge("verify", corpus / "valid-shard-unused-missing.zt").stdout.endswith(", structure only: the file has no checksums\n")
-    stored = validated(weighbridge("inspect", "--json", corpus / "valid-shard-unused.zt").stdout, "inspect")["checksums"]
+    stored = validated(weighbridge("inspect", "--json", corpus / "valid-shard-unused.zt").stdout, "inspect")["files"][0]["checksums"]
     assert [(name, text[:5]) for name, text in stored.items()] == [("file valid-shard-unused-base.zt", "xxh3:")]
 
 
@@ -71,7 +71,7 @@ def test_published_digest(sample):
 def test_payload_is_checked(tmp_path):
     path = tmp_path / "bool.safetensors"
     path.write_bytes(safetensors({"mask": ("BOOL", [3], b"\x00\x01\x02")}))
-    value = validated(weighbridge("verify", path, "--json").stdout, "verify")
+    value = validated(weighbridge("verify", path, "--json").stdout, "verify")["files"][0]
     finding = value["findings"][0]
     assert value["valid"] is True and finding["severity"] == "warning"
     assert finding["tensor"] == "mask" and finding["offset"] == path.stat().st_size - 1
@@ -131,7 +131,7 @@ def test_an_offset_lies_in_the_file_that_the_finding_names():
     names = sorted(str(path) for path in (ROOT / "corpus").glob("*/*") if path.suffix not in {".json", ".md"})
     done = subprocess.run([COMMAND, "verify", "--json", *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     beside = 0
-    for verdict in json.loads(done.stdout):
+    for verdict in json.loads(done.stdout)["files"]:
         for finding in verdict["findings"]:
             file = pathlib.Path(finding["file"] or verdict["path"])
             assert (finding["offset"] or 0) <= file.stat().st_size, finding
@@ -142,7 +142,7 @@ def test_an_offset_lies_in_the_file_that_the_finding_names():
 def test_a_finding_in_a_sidecar_names_the_sidecar():
     model = ROOT / "corpus/stb/sidecar-duplicate-function.stb"
     sidecar = model.with_suffix(".khm.json")
-    [finding] = validated(weighbridge("verify", model, "--json", status=1).stdout, "verify")["findings"]
+    [finding] = validated(weighbridge("verify", model, "--json", status=1).stdout, "verify")["files"][0]["findings"]
     assert finding["file"] == str(sidecar) and finding["offset"] == 99 <= sidecar.stat().st_size
     assert weighbridge("verify", model, status=1).stdout.startswith(f"{sidecar}: error: ")
 

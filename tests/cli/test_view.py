@@ -18,7 +18,7 @@ def source(tmp_path):
 
 
 def shown(path):
-    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")
+    value = validated(weighbridge("inspect", path, "--json").stdout, "inspect")["files"][0]
     return [tensor["name"] for tensor in value["tensors"]], value["attributes"]
 
 

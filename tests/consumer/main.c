@@ -81,7 +81,7 @@ static void check_results(const wb_model* model, const char* path, const char* b
   uint64_t offset = 0;
   int calls = 0;
   WORKS(wb_inspect(model, path, &text));
-  CHECK(strstr(text, "\"name\":\"w\"") != NULL);
+  CHECK(strstr(text, "{\"schema\":3,\"files\":[{\"path\":") == text && strstr(text, "\"name\":\"w\"") != NULL);
   wb_text_free(text);
   WORKS(wb_verify(path, NULL, NULL, &verdict, &text));
   CHECK(verdict == WB_VALID && strstr(text, "\"valid\":true") != NULL);

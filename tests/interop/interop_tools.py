@@ -44,7 +44,7 @@ def weighbridge(*arguments, status=0):
 
 def inspected(path):
     """name -> what `inspect --json` says of the tensor."""
-    return {tensor["name"]: tensor for tensor in json.loads(weighbridge("inspect", "--json", path))["tensors"]}
+    return {tensor["name"]: tensor for tensor in json.loads(weighbridge("inspect", "--json", path))["files"][0]["tensors"]}
 
 
 def content_digest(path):

@@ -21,7 +21,7 @@ FORMS = [{}, {"flags": 0}, {"flags": embd.VOCAB_EMBEDDED | embd.CHECKSUM_ENABLED
 
 
 def findings(path, status):
-    return json.loads(weighbridge("verify", "--json", path, status=status))["findings"]
+    return json.loads(weighbridge("verify", "--json", path, status=status))["files"][0]["findings"]
 
 
 def expect_same(path, metadata, tensors):
@@ -31,7 +31,7 @@ def expect_same(path, metadata, tensors):
     for name, dtype, shape, raw in tensors:
         assert (listed[name]["dtype"], tuple(listed[name]["shape"])) == (dtype, tuple(shape)), name
         assert content[name] == raw, name
-    attributes = json.loads(weighbridge("inspect", "--json", path))["attributes"]
+    attributes = json.loads(weighbridge("inspect", "--json", path))["files"][0]["attributes"]
     assert {key: value for key, value in attributes.items() if not key.startswith("embd.")} == metadata
 
 
@@ -101,7 +101,7 @@ def test_both_agree_on_changed_files(tmp_path):
             sound.append(False)
     assert True in sound and False in sound
     # A wrong magic or version is status 1 here too; with several files the worst status is returned.
-    verdicts = json.loads(weighbridge("verify", "--json", *files, status=1))
+    verdicts = json.loads(weighbridge("verify", "--json", *files, status=1))["files"]
     for place, verdict, expected in zip(places, verdicts, sound):
         assert verdict["valid"] == expected, (place, verdict["findings"])
 

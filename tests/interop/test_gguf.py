@@ -22,7 +22,7 @@ NUMBERS = {"uint8": 200, "int8": -100, "uint16": 60000, "int16": -30000, "uint32
 
 
 def metadata_of(path):
-    return json.loads(weighbridge("inspect", "--json", path))["attributes"]
+    return json.loads(weighbridge("inspect", "--json", path))["files"][0]["attributes"]
 
 
 def write_with_package(path, tensors, endian="little", metadata=(), **options):

@@ -151,7 +151,7 @@ def test_a_tensor_without_a_name_needs_consent(tmp_path):
 def test_a_bert_has_the_names_of_the_package(tmp_path):
     reader = named(MINILM, tmp_path / "out.gguf")
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.BERT, 6)
-    found = json.loads(weighbridge("inspect", "--json", MINILM))["tensors"]
+    found = json.loads(weighbridge("inspect", "--json", MINILM))["files"][0]["tensors"]
     wanted = {names.get_name(tensor["name"], try_suffixes=(".weight", ".bias")) for tensor in found
               if tensor["name"] != "embeddings.position_ids" and not tensor["name"].startswith("pooler.")}
     assert {tensor.name for tensor in reader.tensors} == wanted and None not in wanted
@@ -257,7 +257,7 @@ def test_an_slm_by_way_of_gguf_is_the_same_model(tmp_path, config, flags):
     one, two = tmp_path / "straight.slm", tmp_path / "back.slm"
     weighbridge("convert", folder, one, "--canonical", "--quiet", *flags)
     through_gguf(tmp_path, folder, two, "--canonical", *flags)
-    straight, back = (json.loads(weighbridge("inspect", path, "--json")) for path in (one, two))
+    straight, back = (json.loads(weighbridge("inspect", path, "--json"))["files"][0] for path in (one, two))
     assert back["attributes"] == straight["attributes"] and inspected(two) == inspected(one)
     assert content_digest(two) == content_digest(one)
     lines = tmp_path / "texts.jsonl"

@@ -49,7 +49,7 @@ def expect_same(path, status=0):
 
 
 def attributes_of(path):
-    return json.loads(weighbridge("inspect", "--json", path))["attributes"]
+    return json.loads(weighbridge("inspect", "--json", path))["files"][0]["attributes"]
 
 
 def test_every_dtype_order_and_layout(tmp_path, libver):
@@ -161,7 +161,7 @@ def test_order_of_creation(tmp_path, libver):
         for name in names:
             file[name] = np.uint8(1)
             file.attrs[name] = 1
-    assert [t["name"] for t in json.loads(weighbridge("inspect", "--json", path))["tensors"]] == names
+    assert [t["name"] for t in json.loads(weighbridge("inspect", "--json", path))["files"][0]["tensors"]] == names
     assert list(attributes_of(path)) == names
 
 
@@ -214,7 +214,7 @@ def test_attributes_and_types_that_are_not_interpreted_are_named(tmp_path, libve
         file.create_dataset("scaled", data=numbers((8, 8), "<i4"), scaleoffset=3, chunks=(4, 4))
         file["type"] = np.dtype("<i8")
         file["good"] = numbers((2, 2))
-    report = json.loads(weighbridge("verify", "--json", path, status=3))
+    report = json.loads(weighbridge("verify", "--json", path, status=3))["files"][0]
     rules = {(f["rule"], f.get("tensor")) for f in report["files"][0]["findings"]} if "files" in report else {
         (f["rule"], f.get("tensor")) for f in report["findings"]}
     for name in ("compound", "texts", "fixed", "opaque", "enumeration", "sequences", "arrays", "long"):
@@ -319,7 +319,7 @@ def expect_equal(got, expected):
 
 def test_a_keras_archive_has_the_weights_that_keras_says(tmp_path):
     got, said = arrays_of(KERAS / "small.keras", tmp_path), values_of("small.keras")
-    names = json.loads(weighbridge("inspect", "--json", KERAS / "small.keras"))["attributes"]
+    names = json.loads(weighbridge("inspect", "--json", KERAS / "small.keras"))["files"][0]["attributes"]
     layers = {key.removesuffix("/vars@name"): value for key, value in names.items() if key.startswith("layers/")}
     assert layers == {"layers/dense": "first", "layers/batch_normalization": "norm", "layers/dense_1": "second"}
     assert len(got) == len(said) == 8

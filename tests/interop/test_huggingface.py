@@ -43,7 +43,7 @@ def minilm(tmp_path):
 
 
 def attributes(path):
-    return json.loads(weighbridge("inspect", "--json", path))["attributes"]
+    return json.loads(weighbridge("inspect", "--json", path))["files"][0]["attributes"]
 
 
 def test_all_minilm_l6_v2_makes_the_trip(minilm, tmp_path):
@@ -77,7 +77,7 @@ def test_tiny_bert_with_a_vocabulary_in_two_files(tmp_path):
     folder = TEST_DATA / "tiny_bert"
     if not (folder / "config.json").exists():
         pytest.skip(f"{folder} is missing: WEIGHBRIDGE_TEST_DATA can name the folder of the test data")
-    assert json.loads(weighbridge("verify", "--json", folder))["valid"] is True
+    assert json.loads(weighbridge("verify", "--json", folder))["files"][0]["valid"] is True
     weighbridge("convert", folder, tmp_path / "copy", "--to", "hf")
     assert content_digest(folder) == content_digest(tmp_path / "copy")
     assert (tmp_path / "copy/vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()

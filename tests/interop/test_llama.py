@@ -120,7 +120,7 @@ def test_stories260k(tmp_path, kind):
 @real
 def test_stories260k_is_itself(tmp_path):
     config, blocks = llama2c.read(STORIES.read_bytes())
-    listed = json.loads(weighbridge("inspect", "--json", STORIES))
+    listed = json.loads(weighbridge("inspect", "--json", STORIES))["files"][0]
     assert listed["format"] == "llama2c" and listed["attributes"]["tie_word_embeddings"] is True
     content = all_extracted(STORIES)
     for name, block in blocks.items():
@@ -171,7 +171,7 @@ def test_random_checkpoints(tmp_path):
 
 def test_every_corpus_file_is_judged_alike():
     for path in sorted((ROOT / "corpus/llama2c").glob("*.bin")):
-        valid = json.loads(weighbridge_verify(path))["valid"]
+        valid = json.loads(weighbridge_verify(path))["files"][0]["valid"]
         tokens = path.with_suffix(".tokenizer")
         try:
             config, _ = llama2c.read(path.read_bytes())

@@ -222,7 +222,7 @@ def test_files_of_numpys_own_tests(path):
         theirs = dict(loaded) if path.suffix == ".npz" else {"array": loaded}
     except ValueError:  # objects
         pass
-    found = json.loads(weighbridge("inspect", path, "--json"))
+    found = json.loads(weighbridge("inspect", path, "--json"))["files"][0]
     assert found["tensors"]
     weighbridge("verify", path, status=0 if theirs else 3)
     for tensor in found["tensors"]:
@@ -296,7 +296,7 @@ def test_headers_above_4_gib_are_read_from_a_hole(tmp_path):
     """The same archive without reading its 4 GiB: listing it reads the headers alone."""
     path = tmp_path / "a.npz"
     with_hole(path, "w", LARGE, crc=lambda crc, count: crc)
-    found = json.loads(weighbridge("inspect", path, "--json"))["tensors"]
+    found = json.loads(weighbridge("inspect", path, "--json"))["files"][0]["tensors"]
     assert [(tensor["name"], tensor["shape"]) for tensor in found] == [("w", [LARGE])]
     assert path.stat().st_blocks * 512 < 1 << 20
 
@@ -340,7 +340,7 @@ def test_what_the_pickle_of_an_object_array_would_call(tmp_path, save, array, ru
         np.save(path, array)
     else:
         getattr(np, save)(path, plain=np.arange(3), mixed=array)
-    report = json.loads(weighbridge("verify", path, "--json", status=status))
+    report = json.loads(weighbridge("verify", path, "--json", status=status))["files"][0]
     kind = path.suffix[1:]
     found = [finding["rule"] for finding in report["findings"] if finding["rule"] not in (f"{kind}/object", f"{kind}/structured")]
     assert found == [f"{kind}/{rule}" for rule in rules]
@@ -356,5 +356,5 @@ def test_an_object_array_that_is_cut_off_is_an_error(tmp_path):
     path.write_bytes(whole.read_bytes()[:-5])
     with pytest.raises(Exception):
         np.load(path, allow_pickle=True)
-    report = json.loads(weighbridge("verify", path, "--json", status=1))
+    report = json.loads(weighbridge("verify", path, "--json", status=1))["files"][0]
     assert [finding["rule"] for finding in report["findings"]] == ["npy/object", "npy/pickle"]

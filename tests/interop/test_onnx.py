@@ -57,7 +57,7 @@ def dumped(*paths):
     """path -> what `inspect --json` says, of many files in one run."""
     done = subprocess.run([COMMAND, "inspect", "--json", *map(str, paths)], capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
     assert done.returncode in (0, 3), done.stderr.decode()[-2000:]
-    return dict(zip(paths, json.loads(done.stdout)))
+    return dict(zip(paths, json.loads(done.stdout)["files"]))
 
 
 def bytes_of(path, name):
@@ -66,7 +66,7 @@ def bytes_of(path, name):
 
 def expect(path, expected, tmp_path):
     """The file has these tensors, by `inspect` and by `extract`."""
-    said = json.loads(weighbridge("inspect", "--json", path))["tensors"]
+    said = json.loads(weighbridge("inspect", "--json", path))["files"][0]["tensors"]
     assert {t["name"] for t in said} == set(expected)
     for tensor in said:
         proto = expected[tensor["name"]]
@@ -175,7 +175,7 @@ def test_external_data_beyond_4_gib(tmp_path):
     (tmp_path / "model.onnx").write_bytes(model_of([tensor]).SerializeToString())
     with open(tmp_path / "w.data", "wb") as data:
         data.truncate(offset + size)    # a hole
-    said = json.loads(weighbridge("inspect", "--json", tmp_path / "model.onnx"))
+    said = json.loads(weighbridge("inspect", "--json", tmp_path / "model.onnx"))["files"][0]
     assert said["tensors"][0]["shape"] == [size]
 
 
@@ -226,7 +226,7 @@ def test_subgraphs_and_functions(tmp_path):
     function = helper.make_function("local", "F", [], ["c"], [helper.make_node("Constant", [], ["c"], value_floats=[4.0, 5.0])], [helper.make_opsetid("", 18)])
     path = tmp_path / "nested.onnx"
     path.write_bytes(model_of([one], nodes, functions=[function]).SerializeToString())
-    said = {t["name"]: t for t in json.loads(weighbridge("inspect", "--json", path))["tensors"]}
+    said = {t["name"]: t for t in json.loads(weighbridge("inspect", "--json", path))["files"][0]["tensors"]}
     assert set(said) == {"w", "y.then_branch/w", "y.then_branch/c", "y.else_branch/w", "y.else_branch/c", "local.F/c"}
     assert bytes_of(path, "local.F/c") == np.array([4, 5], "f4").tobytes() and bytes_of(path, "y.then_branch/c") == np.array([3], "f4").tobytes()
 

@@ -92,7 +92,7 @@ def flattened(path, value):
 
 @pytest.mark.parametrize("file", [file for file in FILES if FILES[file]["values"]])
 def test_plain_values_are_attributes(file):
-    there = json.loads(weighbridge("inspect", "--json", DATA / file))["attributes"]
+    there = json.loads(weighbridge("inspect", "--json", DATA / file))["files"][0]["attributes"]
     for path, expected in (flat for value in FILES[file]["values"] for flat in flattened(value["path"], value["value"])):
         name = name_of(path)
         assert name in there, name
@@ -104,13 +104,13 @@ def test_plain_values_are_attributes(file):
 
 @pytest.mark.parametrize("file", FILES)
 def test_verify_finds_no_error_in_what_torch_writes(file):
-    done = json.loads(verified(DATA / file)[1])
+    done = json.loads(verified(DATA / file)[1])["files"][0]
     assert not [finding for finding in done["findings"] if finding["severity"] == "error"], done["findings"]
 
 
 def test_a_tar_archive_is_named_and_refused():
     status, out = verified(DATA / TAR)
-    assert status == 1 and "pytorch/tar" in [finding["rule"] for finding in json.loads(out)["findings"]]
+    assert status == 1 and "pytorch/tar" in [finding["rule"] for finding in json.loads(out)["files"][0]["findings"]]
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if readable(file)])
@@ -173,7 +173,7 @@ def archive(path, pickled, method=zipfile.ZIP_STORED):
 
 def expect_harm(path, module, name, offset=None):
     status, out = verified(path)
-    findings = [finding for finding in json.loads(out)["findings"] if finding["severity"] == "error"]
+    findings = [finding for finding in json.loads(out)["files"][0]["findings"] if finding["severity"] == "error"]
     assert status == 1 and findings, (status, out[-500:])
     assert any(f"{module}.{name}" in json.dumps(finding) and (offset is None or finding["offset"] == offset) for finding in findings), findings
 

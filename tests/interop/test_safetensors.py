@@ -42,7 +42,7 @@ def test_every_dtype_and_shape_of_the_package_reads_here(tmp_path, metadata):
     path.write_bytes(save(model, metadata))
     weighbridge("verify", path)
     expect_equal(path, model)
-    assert json.loads(weighbridge("inspect", "--json", path))["attributes"] == (metadata or {})
+    assert json.loads(weighbridge("inspect", "--json", path))["files"][0]["attributes"] == (metadata or {})
 
 
 @pytest.mark.parametrize("encoding", ["raw", "zstd"])
@@ -182,7 +182,7 @@ def test_mutations_that_the_package_refuses_are_refused_here(tmp_path):
         except Exception as error:  # the package also raises plain exceptions
             readings.append(error)
     weighbridge("verify", paths[0], status=0 if isinstance(readings[0], dict) else 1)
-    verdicts = json.loads(weighbridge("verify", "--json", *paths, status=1))
+    verdicts = json.loads(weighbridge("verify", "--json", *paths, status=1))["files"]
     accepted = 0
     for path, reading, verdict in zip(paths, readings, verdicts):
         if verdict["valid"] and not any(f["severity"] == "unsupported" for f in verdict["findings"]):

@@ -25,7 +25,7 @@ def test_shards_are_divided_as_the_package_divides_them(tmp_path, seed):
     whole, out = tmp_path / "in.safetensors", tmp_path / "out"
     save_file(model, whole)
     # The package uses the order of a dictionary, here that of the file.
-    order = [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", whole))["tensors"]]
+    order = [tensor["name"] for tensor in json.loads(weighbridge("inspect", "--json", whole))["files"][0]["tensors"]]
     model = {name: model[name] for name in order}
     size = random.Random(seed).choice([max(array.nbytes for array in model.values()), 1000, "0.5KB", "1MB"])
     expected = divided(model, size)

@@ -30,7 +30,7 @@ def bpe_fixture():
 
 
 def report(path):
-    return json.loads(weighbridge("inspect", "--json", path))
+    return json.loads(weighbridge("inspect", "--json", path))["files"][0]
 
 
 @pytest.mark.parametrize("norms", [False, True])
@@ -135,7 +135,7 @@ def test_both_refuse_broken_files(tmp_path, name):
     path.write_bytes(BROKEN[name])
     with pytest.raises(ValueError):
         slm.read(path)
-    verdict = json.loads(weighbridge("verify", "--json", path, status=1))
+    verdict = json.loads(weighbridge("verify", "--json", path, status=1))["files"][0]
     assert not verdict["valid"] and all(f["rule"].startswith("slm/") for f in verdict["findings"])
 
 

@@ -79,7 +79,7 @@ def test_packages_of_the_witness_apply_here(kind, base, tmp_path):
     _, entry = deltas(kind)
     package = tmp_path / f"p.{kind}"
     slm_adapter.write(package, kind.upper(), slm_adapter.identity(base), [entry])
-    listed = json.loads(weighbridge("inspect", "--json", package))
+    listed = json.loads(weighbridge("inspect", "--json", package))["files"][0]
     assert listed["format"] == "slm-adapter" and listed["version"] == kind.upper()
     expect_adapted(base, package, tmp_path / "out.slm")
 

@@ -53,7 +53,7 @@ def package_reads(*paths):
 def expect_package_reads(path, model):
     read, = package_reads(path)
     assert "error" not in read, read
-    assert [t["name"] for t in read] == [t["name"] for t in json.loads(weighbridge("inspect", "--json", path))["tensors"]]
+    assert [t["name"] for t in read] == [t["name"] for t in json.loads(weighbridge("inspect", "--json", path))["files"][0]["tensors"]]
     assert {t["name"] for t in read} == set(model)
     for tensor in read:
         array = model[tensor["name"]]

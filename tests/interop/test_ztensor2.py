@@ -48,7 +48,7 @@ VALID = {"aliased-identical-blobs": 0, "attributes-kitchen-sink": 0, "canonical-
 
 
 def rules_of(path, status):
-    report = json.loads(weighbridge("verify", "--json", path, status=status))
+    report = json.loads(weighbridge("verify", "--json", path, status=status))["files"][0]
     return [finding["rule"] for finding in report["findings"] if finding["severity"] == "error"]
 
 
@@ -193,7 +193,7 @@ def test_the_content_digest_is_that_of_the_text(tmp_path):
 def test_a_file_without_any_magic_number_is_judged_as_the_first_owner_of_its_name(tmp_path):
     path = tmp_path / "zeros.zt"
     path.write_bytes(bytes(10))
-    assert [finding["rule"] for finding in json.loads(weighbridge("verify", "--json", path, status=1))["findings"]] == ["zt/bad-magic"]
+    assert [finding["rule"] for finding in json.loads(weighbridge("verify", "--json", path, status=1))["files"][0]["findings"]] == ["zt/bad-magic"]
 
 
 def test_a_shard_that_no_part_is_in_is_checked_as_in_the_package(tmp_path):

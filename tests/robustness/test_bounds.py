@@ -18,7 +18,7 @@ def require_refused(path, header, format):
     for words in (["verify", path, "--json"], ["inspect", path, "--json"]):
         done = Measured(*words)
         assert done.status == 1, (words, done.status, done.stderr)
-        findings = json.loads(done.stdout)["findings"]
+        findings = json.loads(done.stdout)["files"][0]["findings"]
         assert findings and all(f["rule"].startswith((format + "/", "limit/")) for f in findings), findings[:3]
         assert done.peak < header + BESIDE, f"{words[0]}: {done.peak / MIB:.0f} MiB at the peak, the header has {header / MIB:.0f}"
         assert done.user < SECONDS, f"{words[0]}: {done.user} s"

@@ -30,7 +30,7 @@ def require_bounded(header, *words, statuses=(0, 1, 3)):
 def require_refused(header, path):
     for verb in ("verify", "inspect"):
         done = require_bounded(header, verb, path, statuses=(1,))
-        assert json.loads(done.stdout)["findings"], verb
+        assert json.loads(done.stdout)["files"][0]["findings"], verb
 
 
 def places(form, at=0):

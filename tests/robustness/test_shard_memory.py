@@ -45,6 +45,6 @@ def test_a_shard_is_opened_once(tmp_path, make, suffix):
     require_strace()
     model, trace = make(tmp_path), tmp_path / "trace"
     done = run("inspect", "--json", model, prefix=["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", trace])
-    assert done.returncode == 0 and len(json.loads(done.stdout)["tensors"]) == SHARDS, done.stderr
+    assert done.returncode == 0 and len(json.loads(done.stdout)["files"][0]["tensors"]) == SHARDS, done.stderr
     files = opened(trace.read_text(), suffix)
     assert len(set(files)) == SHARDS and len(files) <= SHARDS + (make is gguf)  # the file that is named, also to see what it is

@@ -47,7 +47,7 @@ def bounded(*arguments, status=0, rule=None, seconds=SECONDS):
 def test_tensors_that_claim_different_sizes_of_one_frame_share_its_decoding(hostile):
     stored = frame(256 * MIB)
     path = hostile({f"w{i:02}": dense([256 * MIB + i], compressed(64, stored)) for i in range(50)}, stored)
-    found = json.loads(bounded("verify", "--json", path, status=1))["findings"]
+    found = json.loads(bounded("verify", "--json", path, status=1))["files"][0]["findings"]
     assert {f["rule"] for f in found} == {"zt/zstd"} and {f["tensor"] for f in found} == {f"w{i:02}" for i in range(1, 50)}
     bounded("hash", path, status=1, rule="limit/work")
     bounded("inspect", "--stats", path, status=1, rule="limit/work")
@@ -59,7 +59,7 @@ def test_alternating_shapes_over_one_payload_share_its_decoding(hostile):
     path = hostile({f"w{i:02}": dense([256 * MIB] if i % 2 else [1, 256 * MIB], compressed(64, stored)) for i in range(40)}, stored)
     bounded("verify", path)
     together = bounded("hash", path, "--no-names")
-    stats = json.loads(bounded("inspect", "--stats", "--json", path))["tensors"]
+    stats = json.loads(bounded("inspect", "--stats", "--json", path))["files"][0]["tensors"]
     assert all(tensor["stats"]["zeros"] == 256 * MIB for tensor in stats)
     # The digest is that of the same tensors with a payload each.
     apart, payload = {}, b""
@@ -153,7 +153,7 @@ def test_a_long_name_does_not_fill_memory_with_findings_or_losses(hostile, tmp_p
     for words in (["verify", "--json"], ["hash"]):
         done = Measured(*words, plain)
         assert done.status == 0 and done.peak < 128 * MIB and len(done.stdout) < 16 * MIB, (words, done.peak)
-    verdict = json.loads(Measured("verify", "--json", plain).stdout)
+    verdict = json.loads(Measured("verify", "--json", plain).stdout)["files"][0]
     assert verdict["findings_total"] == 30_000 and 0 < len(verdict["findings"]) < 1000
 
 
@@ -166,6 +166,6 @@ def test_metadata_that_differs_between_shards_is_not_quoted_whole(tmp_path):
         places[f"t{i}"] = f"{i}.safetensors"
     (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     done = Measured("verify", "--json", tmp_path)
-    found = json.loads(done.stdout)["findings"]
+    found = json.loads(done.stdout)["files"][0]["findings"]
     assert done.status == 0 and done.peak < 64 * MIB and len(done.stdout) < MIB
     assert {f["rule"] for f in found} == {"safetensors/metadata-conflict"} and found[0]["file"].endswith("1.safetensors")

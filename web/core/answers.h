@@ -22,7 +22,7 @@
 
 namespace weighbridge::web {
 
-// The result of `work`, or {"error":KIND,"schema":1,"path":...,"format":...,"findings":[...]}; KIND is malformed,
+// The result of `work`, or {"error":KIND,"path":...,"format":...,"findings":[...]}; KIND is malformed,
 // unsupported, limit, misuse, io, cancelled, memory or internal.
 std::string answer(std::string_view path, const std::function<std::string()>& work);
 // The same for work whose result is not text.

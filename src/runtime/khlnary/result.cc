@@ -14,7 +14,7 @@ namespace {
 
 using wire::JsonWriter;
 
-constexpr std::uint64_t kJsonSchema = 2;  // also in json.h, a layer above
+constexpr std::uint64_t kJsonSchema = 3;  // also in json.h, a layer above
 constexpr std::size_t kMostOfStack = 16;  // cells of the top of the stack in a step's JSON
 
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {

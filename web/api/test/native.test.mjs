@@ -40,7 +40,7 @@ function filesBelow(path) {
 test("the whole corpus is judged alike", { skip: withoutNative }, async () => {
   const files = filesBelow(join(kRepository, "corpus"));
   assert.ok(files.length > 500, `${files.length} files`);
-  const verdicts = native("verify", "--json", ...files);
+  const verdicts = native("verify", "--json", ...files).files;
   assert.equal(verdicts.length, files.length);
   for (const [at, file] of files.entries()) {
     const { path, ...expected } = verdicts[at];
@@ -93,7 +93,7 @@ test("digests, plans and converted bytes are the same", { skip: withoutNative ||
     assert.equal(plan.possible, true, file);
     const converted = await plan.convert();
     assert.ok(readFileSync(output).equals(await converted.bytes()), `${file} as ${to}`);
-    if (!llama) assert.equal((await model.hash()).digest, native("hash", "--json", path).digest);
+    if (!llama) assert.equal((await model.hash()).digest, native("hash", "--json", path).files[0].digest);
     assert.equal((await wb.verify({ name: converted.name, bytes: await converted.bytes() })).valid, true);
     await model.close();
   }
@@ -105,7 +105,7 @@ test("the digest that the text of zTensor 2 defines is the command's", { skip: w
   const found = await model.ztHash();
   // Made from the text with another encoder.
   assert.equal(found.digest, "bfd2d0e7f8fc547c5da0f8def6f66e7b7a74205cf87188b353d629f8b5da2cad");
-  assert.deepEqual([found.of, found.digest], ["zt-content", native("hash", "--zt", "--json", path).digest]);
+  assert.deepEqual([found.of, found.digest], ["zt-content", native("hash", "--zt", "--json", path).files[0].digest]);
   const without = await wb.open(join(kRepository, "corpus/zt2/valid-one.zt"));
   await assert.rejects(without.ztHash(), (error) => error.kind === "misuse");
   await Promise.all([model.close(), without.close()]);

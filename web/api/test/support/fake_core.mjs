@@ -60,7 +60,7 @@ export class FakeFs {
 function failure(error, message) {
   const nothing = { file: null, tensor: null, expected: null, found: null };
   const finding = { rule: "core/fake", severity: "error", kind: "io", message, offset: -1, ...nothing };
-  const text = JSON.stringify({ error, schema: 2, path: "/in/1/x", format: null, findings: [finding] });
+  const text = JSON.stringify({ error, path: "/in/1/x", format: null, findings: [finding] });
   return text.replace("-1", "18446744073709551615");
 }
 
@@ -77,7 +77,7 @@ export default async function fakeCore({ wasmBinary }) {
     version: () => JSON.stringify({ version: "0.0.0", simd: false }),
     formats() {
       const formats = ["zt", "stb"].map((name) => ({ name, extensions: [name], folder: false }));
-      return JSON.stringify({ schema: 2, formats });
+      return JSON.stringify({ schema: 3, formats });
     },
     open(path) {
       if (text(path).startsWith("bad")) return failure("malformed", `${path} is bad`);
@@ -86,7 +86,7 @@ export default async function fakeCore({ wasmBinary }) {
     },
     close: (model) => void open.delete(model),
     inspect: (model, path) =>
-      `{"schema":2,"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${text(open.get(model)).length},"checked":true,` +
+      `{"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${text(open.get(model)).length},"checked":true,` +
       `"attributes":{"big":18446744073709551615,"text":"bigint:1234567890123456"},` +
       `"tensors":[{"name":"w","dtype":"f32","shape":[2,2],"layout":"dense","supported":true,"parts":[]}]}`,
     verify(path, { share }) {
@@ -102,7 +102,7 @@ export default async function fakeCore({ wasmBinary }) {
         const findings = share.index > 0 ? own : [found("index", 7), ...own, found("tail", 9)];
         const bytes = what.includes("little") ? 1000 : 1e6;
         for (let i = 0; i <= 100; i++) core.onProgress((100 * (share.of - 1) + i) * bytes, 100 * share.of * bytes);
-        const verdict = { schema: 2, path, format: "fake", valid: false, findings };
+        const verdict = { path, format: "fake", valid: false, findings };
         const identity = what.includes("replaced") ? String(share.index) : "1";
         return JSON.stringify({ verdict, shares: share.of, identity, payload: [1, 3] });
       }
@@ -112,14 +112,14 @@ export default async function fakeCore({ wasmBinary }) {
       if (what.startsWith("hang")) for (;;) core.onProgress(1, 2);
       if (what.startsWith("progress")) for (let i = 1; i <= 100000; i++) core.onProgress(i, 100000);
       const valid = !what.startsWith("bad");
-      return JSON.stringify({ verdict: { schema: 2, path, format: "fake", valid, findings: [] }, shares: 1, identity: "1", payload: [0, 0] });
+      return JSON.stringify({ verdict: { path, format: "fake", valid, findings: [] }, shares: 1, identity: "1", payload: [0, 0] });
     },
-    hash: (model, path) => JSON.stringify({ schema: 2, path, format: "fake", of: "content", digest: "00" }),
+    hash: (model, path) => JSON.stringify({ path, format: "fake", of: "content", digest: "00" }),
     rows: (model, tensor, first, count) =>
       open.has(model) ? new Float32Array(16).subarray(4, 4 + 2 * count).fill(first) : failure("misuse", "closed"),
     read: () => ({ dtype: "f32", shape: [2, 2], bytes: new Uint8Array(new Float32Array([1, 2, 3, 4]).buffer) }),
     plan: (model, path, to) =>
-      JSON.stringify({ plan: next++, schema: 2, path: "x", format: "fake", output: "", to, possible: true }),
+      JSON.stringify({ plan: next++, schema: 3, path: "x", format: "fake", output: "", to, possible: true }),
     execute(plan, source, path) {
       const at = path.lastIndexOf("/");
       const temporary = FS.create(`${path.slice(0, at)}/.temporary`);
@@ -129,7 +129,7 @@ export default async function fakeCore({ wasmBinary }) {
       FS.nodes.delete(`${temporary.parent.id}/.temporary`);
       temporary.node_ops.rename(temporary, temporary.parent, path.slice(at + 1));
       if (path.endsWith(".stb")) FS.write(FS.create(`${path}.json`), new Uint8Array([123]), 0);
-      return JSON.stringify({ schema: 2, written: true });
+      return JSON.stringify({ schema: 3, written: true });
     },
     closePlan() {},
     generator: () => JSON.stringify({ generator: next++, vocabulary: 3, context: 100 }),
