@@ -83,7 +83,7 @@ constexpr BlockTypeInfo kTable[] = {
      .reference = "zt.mx/1, \"Reconstruction\", and OCP MX v1.0: element by element (codecs/blocks_zt_test.cc)",
      .codec = &codecs::kZtMx},
 #define WB_GGML(name, elements, bytes) \
-  ggml("ggml." #name, elements, bytes, codecs::ggml_encoder(codecs::Ggml::name) != nullptr, &codecs::kGgml_##name),
+  ggml("ggml." #name, elements, bytes, codecs::ggml_encodes(codecs::Ggml::name), &codecs::kGgml_##name),
 #include "codecs/ggml_types.def"
 #undef WB_GGML
 };

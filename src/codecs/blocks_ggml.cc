@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GGML's block types: one part, whole blocks in the order of the elements. Each row, the fastest dimension, is a whole
-// number of blocks. The decoders are in ggml.inc, the encoders in ggml_encode.cc.
+// number of blocks. The decoders are in ggml.inc, the encoders in ggml_encode.inc.
 #include <fmt/format.h>
 
 #include "codecs/blocks.h"
@@ -38,8 +38,14 @@ void decode(const BlockForm&, std::uint64_t, std::uint64_t count, std::span<cons
       static_cast<std::size_t>(count / kGgmlSizes[kIndex].elements));  // the caller has them in memory
 }
 
+template <Ggml kType> void encode(std::span<const float> values, std::byte* blocks) noexcept {
+  constexpr auto kIndex = static_cast<std::size_t>(kType);
+  kernels().ggml_encode[kIndex](values.data(), blocks, values.size() / kGgmlSizes[kIndex].elements);
+}
+
 template <Ggml kType>
-constexpr BlockCodec kCodec{problem, step<kType>, range<kType>, decode<kType>, 1 << 16, nullptr, ggml_encoder(kType)};
+constexpr BlockCodec kCodec{
+    problem, step<kType>, range<kType>, decode<kType>, 1 << 16, nullptr, ggml_encodes(kType) ? encode<kType> : nullptr};
 
 }  // namespace
 

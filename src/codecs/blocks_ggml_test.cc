@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -318,6 +319,43 @@ TEST(GgmlBlocks, Mxfp4RoundsTheLogarithmOfItsScale) {
   EXPECT_EQ(scale_of(1), 10 - 2 + 127);
   EXPECT_EQ(scale_of(5), 10 - 2 + 127);
   EXPECT_EQ(scale_of(6), 9 - 2 + 127);
+}
+
+// Values of every size: ties, subnormals, zeros of both signs, blocks without a scale and with the largest one.
+std::vector<float> values_to_encode(std::size_t blocks, std::size_t elements) {
+  std::mt19937 random(11);
+  std::vector<float> out(blocks * elements);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t block = i / elements;
+    const float value = static_cast<float>(static_cast<int>(random() % 2001) - 1000) * 0.5F;
+    out[i] = block % 7 == 0   ? std::ldexp(value, static_cast<int>(block % 250) - 140)
+             : block % 7 == 1 ? 0.0F * value
+             : block % 7 == 2 ? std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0xBFFFFFFFU)
+                              : value;
+    if (!std::isfinite(out[i])) out[i] = std::numeric_limits<float>::max();
+  }
+  return out;
+}
+
+TEST(GgmlBlocks, EncodersGiveTheSameBytesWithEveryInstructionSet) {
+  std::size_t encoders = 0;
+  for (std::size_t t = 0; t < kGgmlCount; ++t) {
+    const auto [elements, bytes] = kGgmlSizes[t];
+    EXPECT_EQ(kernels().ggml_encode[t] != nullptr, ggml_encodes(static_cast<Ggml>(t))) << kNames[t];
+    if (kernels().ggml_encode[t] == nullptr) continue;
+    ++encoders;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{700}}) {
+      const std::vector<float> values = values_to_encode(count, elements);
+      std::vector<std::byte> expected(count * bytes);
+      all_kernels()[0]->ggml_encode[t](values.data(), expected.data(), count);
+      for (const Kernels* const set : all_kernels()) {
+        std::vector<std::byte> out(count * bytes);
+        set->ggml_encode[t](values.data(), out.data(), count);
+        EXPECT_TRUE(out == expected) << kNames[t] << ", " << set->name << ", " << count << " blocks";
+      }
+    }
+  }
+  EXPECT_EQ(encoders, 8U);
 }
 
 TEST(GgmlBlocks, TheTableHasTheSizesOfEachType) {

@@ -3,6 +3,7 @@
 #include "codecs/kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>

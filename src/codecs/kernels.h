@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of casts, statistics, comparisons, dequantization and merging, compiled for several instruction sets
-// and chosen at run time (kernels.cc), because Debian has no static libhwy. All sets give the same bits, and tests
-// compare them.
+// The inner loops of casts, statistics, comparisons, quantization both ways and merging, compiled for several
+// instruction sets and chosen at run time (kernels.cc), because Debian has no static libhwy. All sets give the same
+// bits, and tests compare them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +88,14 @@ struct Kernels {
                         const double* scales, float* out, std::size_t n);
   // Whole blocks of each of GGML's types.
   void (*ggml[kGgmlCount])(const std::uint8_t* from, float* to, std::size_t blocks);
+  // Of finite values, for the types that have an encoder (ggml_encodes()); null for the others.
+  void (*ggml_encode[kGgmlCount])(const float* from, std::byte* to, std::size_t blocks);
+  // Of codecs/quantize.h: the largest magnitude as its bits; codes of n bytes.
+  std::uint32_t (*largest_bits)(const float* from, std::size_t n);
+  void (*q8_encode)(const float* from, float scale, std::byte* to, std::size_t n);
+  void (*q8_decode)(const std::byte* from, float scale, float* to, std::size_t n);
+  void (*q4_encode)(const float* from, float scale, std::byte* to, std::size_t n);
+  void (*q4_decode)(const std::byte* from, float scale, float* to, std::size_t n);
 };
 
 // The fastest set for this processor.

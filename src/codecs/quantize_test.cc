@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "codecs/kernels.h"
+
 namespace weighbridge::codecs {
 namespace {
 
@@ -97,6 +99,31 @@ TEST(Quantize, Q4BlocksAreTheLargestEvenDivisorUpTo32) {
     for (std::uint32_t block = 2; block <= 32; block += 2)
       if (columns % block == 0) expected = block;
     EXPECT_EQ(q4_block_for(columns), expected) << columns;
+  }
+}
+
+TEST(Quantize, EveryInstructionSetGivesTheSameCodes) {
+  std::vector<float> values;
+  for (int i = 0; i < 515; ++i) values.push_back(static_cast<float>(i % 2 == 0 ? i : -i) * 0.25F);
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{257}}) {
+    const Kernels& plain = *all_kernels()[0];
+    for (const Kernels* const set : all_kernels()) {
+      for (const float scale : {0.25F, 1.0F, 0.7F}) {
+        std::vector<std::byte> expected(n), codes(n);
+        std::vector<float> wide(2 * n), decoded(2 * n);
+        const auto compare = [&](auto encode, auto decode) {
+          (plain.*encode)(values.data(), scale, expected.data(), n);
+          (set->*encode)(values.data(), scale, codes.data(), n);
+          EXPECT_EQ(codes, expected) << set->name;
+          (plain.*decode)(expected.data(), scale, wide.data(), n);
+          (set->*decode)(expected.data(), scale, decoded.data(), n);
+          EXPECT_EQ(decoded, wide) << set->name;
+        };
+        compare(&Kernels::q8_encode, &Kernels::q8_decode);
+        compare(&Kernels::q4_encode, &Kernels::q4_decode);
+      }
+      EXPECT_EQ(set->largest_bits(values.data(), n), plain.largest_bits(values.data(), n)) << set->name;
+    }
   }
 }
 
