@@ -17,296 +17,117 @@ namespace {
 
 using GlobalName = std::pair<std::string_view, std::string_view>;
 
-// "*" is every name of the module and of the modules beneath it.
-constexpr auto kDangerous = std::to_array<GlobalName>({
-    {"IPython", "*"},
-    {"__builtin__", "__import__"},
-    {"__builtin__", "apply"},
-    {"__builtin__", "breakpoint"},
-    {"__builtin__", "compile"},
-    {"__builtin__", "delattr"},
-    {"__builtin__", "dir"},
-    {"__builtin__", "eval"},
-    {"__builtin__", "exec"},
-    {"__builtin__", "execfile"},
-    {"__builtin__", "exit"},
-    {"__builtin__", "file"},
-    {"__builtin__", "getattr"},
-    {"__builtin__", "globals"},
-    {"__builtin__", "input"},
-    {"__builtin__", "locals"},
-    {"__builtin__", "open"},
-    {"__builtin__", "quit"},
-    {"__builtin__", "raw_input"},
-    {"__builtin__", "reduce"},
-    {"__builtin__", "reload"},
-    {"__builtin__", "setattr"},
-    {"__builtin__", "vars"},
+// Every name of these modules and of the modules beneath them, sorted.
+constexpr std::string_view kModules =
+    "IPython _aix_support _ctypes _imp _osx_support _pickle _posixsubprocess _pyrepl _socket _ssl _winapi _winreg "
+    "_xxinterpchannels _xxsubinterpreters aiohttp antigravity asyncio atexit bdb cPickle cProfile cffi cgitb code "
+    "codeop commands compileall concurrent.futures ctypes distutils doctest ensurepip fileinput ftplib http.client "
+    "http.server httplib httpx idlelib imaplib imp importlib jinja2 lib2to3 linecache logging.config logging.handlers "
+    "marshal msilib msvcrt multiprocessing.connection multiprocessing.context multiprocessing.forkserver "
+    "multiprocessing.managers multiprocessing.popen_fork multiprocessing.popen_forkserver "
+    "multiprocessing.popen_spawn_posix multiprocessing.popen_spawn_win32 multiprocessing.process multiprocessing.util "
+    "nt numpy.ctypeslib numpy.distutils numpy.f2py numpy.lib._npyio_impl numpy.lib.npyio numpy.testing os "
+    "pandas.core.computation.eval pandas.io.pickle paramiko pdb pickle pip pkg_resources pkgutil platform popen2 "
+    "poplib posix profile pty py_compile pydoc requests.api requests.sessions rlcompleter runpy setuptools shelve "
+    "shutil site smtplib socket socketserver sqlite3 ssl subprocess sys tarfile telnetlib tempfile test timeit "
+    "torch._dynamo torch._inductor torch._jit_internal torch.classes torch.distributed.launch torch.distributed.run "
+    "torch.fx.experimental torch.hub torch.jit._serialization torch.jit.unsupported_tensor_ops "
+    "torch.multiprocessing.spawn torch.ops torch.package torch.testing torch.utils._config_module "
+    "torch.utils.bottleneck torch.utils.collect_env torch.utils.cpp_extension "
+    "torch.utils.data.datapipes.utils.decoder trace turtle unittest urllib urllib2 urllib3 uuid venv webbrowser "
+    "winreg wsgiref xmlrpc xmlrpclib yaml zipapp zipfile zipimport";
+constexpr auto kDangerousModules = [] {
+  std::array<std::string_view, static_cast<std::size_t>(std::ranges::count(kModules, ' ')) + 1> out;
+  std::string_view rest = kModules;
+  for (std::string_view& module : out) {
+    module = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(module.size() + 1, rest.size()));
+  }
+  return out;
+}();
+static_assert(std::ranges::is_sorted(kDangerousModules));
+
+// Names of a module, separated by spaces.
+struct ModuleNames {
+  std::string_view module, names;
+};
+// Of other modules, these names.
+constexpr ModuleNames kDangerous[] = {
+    {"__builtin__",
+     "__import__ apply breakpoint compile delattr dir eval exec execfile exit file getattr globals input locals "
+     "open quit raw_input reduce reload setattr vars"},
     {"__main__", "__builtins__"},
-    {"_aix_support", "*"},
-    {"_ctypes", "*"},
-    {"_imp", "*"},
-    {"_io", "FileIO"},
-    {"_io", "open"},
-    {"_io", "open_code"},
-    {"_operator", "attrgetter"},
-    {"_operator", "call"},
-    {"_operator", "itemgetter"},
-    {"_operator", "methodcaller"},
-    {"_osx_support", "*"},
-    {"_pickle", "*"},
-    {"_posixsubprocess", "*"},
-    {"_pyrepl", "*"},
-    {"_socket", "*"},
-    {"_ssl", "*"},
+    {"_io", "FileIO open open_code"},
+    {"_operator", "attrgetter call itemgetter methodcaller"},
     {"_thread", "start_new_thread"},
-    {"_winapi", "*"},
-    {"_winreg", "*"},
-    {"_xxinterpchannels", "*"},
-    {"_xxsubinterpreters", "*"},
-    {"aiohttp", "*"},
-    {"antigravity", "*"},
-    {"asyncio", "*"},
-    {"atexit", "*"},
-    {"bdb", "*"},
-    {"builtins", "__import__"},
-    {"builtins", "apply"},
-    {"builtins", "breakpoint"},
-    {"builtins", "compile"},
-    {"builtins", "delattr"},
-    {"builtins", "dir"},
-    {"builtins", "eval"},
-    {"builtins", "exec"},
-    {"builtins", "execfile"},
-    {"builtins", "exit"},
-    {"builtins", "getattr"},
-    {"builtins", "globals"},
-    {"builtins", "help"},
-    {"builtins", "input"},
-    {"builtins", "locals"},
-    {"builtins", "open"},
-    {"builtins", "quit"},
-    {"builtins", "setattr"},
-    {"builtins", "vars"},
+    {"builtins",
+     "__import__ apply breakpoint compile delattr dir eval exec execfile exit getattr globals help input locals "
+     "open quit setattr vars"},
     {"bz2", "open"},
-    {"cPickle", "*"},
-    {"cProfile", "*"},
-    {"cffi", "*"},
-    {"cgitb", "*"},
-    {"cloudpickle", "load"},
-    {"cloudpickle", "loads"},
-    {"cloudpickle.cloudpickle", "_builtin_type"},
-    {"cloudpickle.cloudpickle", "_function_setstate"},
-    {"cloudpickle.cloudpickle", "_make_cell"},
-    {"cloudpickle.cloudpickle", "_make_empty_cell"},
-    {"cloudpickle.cloudpickle", "_make_function"},
-    {"cloudpickle.cloudpickle", "load"},
-    {"cloudpickle.cloudpickle", "loads"},
-    {"cloudpickle.cloudpickle", "subimport"},
-    {"code", "*"},
+    {"cloudpickle", "load loads"},
+    {"cloudpickle.cloudpickle",
+     "_builtin_type _function_setstate _make_cell _make_empty_cell _make_function load loads subimport"},
     {"codecs", "open"},
-    {"codeop", "*"},
-    {"commands", "*"},
-    {"compileall", "*"},
-    {"concurrent.futures", "*"},
-    {"ctypes", "*"},
     {"dataclasses", "_create_fn"},
-    {"dill", "load"},
-    {"dill", "loads"},
-    {"dill._dill", "_create_code"},
-    {"dill._dill", "_create_function"},
-    {"dill._dill", "_eval_repr"},
-    {"dill._dill", "_import_module"},
-    {"dill._dill", "load"},
-    {"dill._dill", "loads"},
-    {"distutils", "*"},
-    {"doctest", "*"},
-    {"ensurepip", "*"},
-    {"fileinput", "*"},
-    {"ftplib", "*"},
-    {"functools", "partial"},
-    {"functools", "partialmethod"},
-    {"functools", "reduce"},
+    {"dill", "load loads"},
+    {"dill._dill", "_create_code _create_function _eval_repr _import_module load loads"},
+    {"functools", "partial partialmethod reduce"},
     {"gzip", "open"},
-    {"http.client", "*"},
-    {"http.server", "*"},
-    {"httplib", "*"},
-    {"httpx", "*"},
-    {"idlelib", "*"},
-    {"imaplib", "*"},
-    {"imp", "*"},
-    {"importlib", "*"},
-    {"io", "FileIO"},
-    {"io", "open"},
-    {"io", "open_code"},
-    {"jinja2", "*"},
+    {"io", "FileIO open open_code"},
     {"joblib", "load"},
     {"joblib.numpy_pickle", "load"},
     {"keras.models", "load_model"},
-    {"lib2to3", "*"},
-    {"linecache", "*"},
     {"logging", "FileHandler"},
-    {"logging.config", "*"},
-    {"logging.handlers", "*"},
     {"lzma", "open"},
-    {"marshal", "*"},
-    {"msilib", "*"},
-    {"msvcrt", "*"},
-    {"multiprocessing.connection", "*"},
-    {"multiprocessing.context", "*"},
-    {"multiprocessing.forkserver", "*"},
-    {"multiprocessing.managers", "*"},
-    {"multiprocessing.popen_fork", "*"},
-    {"multiprocessing.popen_forkserver", "*"},
-    {"multiprocessing.popen_spawn_posix", "*"},
-    {"multiprocessing.popen_spawn_win32", "*"},
-    {"multiprocessing.process", "*"},
-    {"multiprocessing.util", "*"},
-    {"nt", "*"},
-    {"numpy", "fromfile"},
-    {"numpy", "fromregex"},
-    {"numpy", "genfromtxt"},
-    {"numpy", "load"},
-    {"numpy", "loadtxt"},
-    {"numpy", "memmap"},
-    {"numpy", "save"},
-    {"numpy", "savetxt"},
-    {"numpy", "savez"},
-    {"numpy.ctypeslib", "*"},
-    {"numpy.distutils", "*"},
-    {"numpy.f2py", "*"},
-    {"numpy.lib._npyio_impl", "*"},
-    {"numpy.lib.npyio", "*"},
-    {"numpy.testing", "*"},
-    {"operator", "attrgetter"},
-    {"operator", "call"},
-    {"operator", "itemgetter"},
-    {"operator", "methodcaller"},
-    {"os", "*"},
-    {"pandas", "eval"},
-    {"pandas", "read_pickle"},
-    {"pandas.core.computation.eval", "*"},
-    {"pandas.io.pickle", "*"},
-    {"paramiko", "*"},
-    {"pdb", "*"},
-    {"pickle", "*"},
-    {"pip", "*"},
-    {"pkg_resources", "*"},
-    {"pkgutil", "*"},
-    {"platform", "*"},
-    {"popen2", "*"},
-    {"poplib", "*"},
-    {"posix", "*"},
-    {"profile", "*"},
-    {"pty", "*"},
-    {"py_compile", "*"},
-    {"pydoc", "*"},
-    {"requests.api", "*"},
-    {"requests.sessions", "*"},
-    {"rlcompleter", "*"},
-    {"runpy", "*"},
-    {"setuptools", "*"},
-    {"shelve", "*"},
-    {"shutil", "*"},
-    {"site", "*"},
-    {"smtplib", "*"},
-    {"socket", "*"},
-    {"socketserver", "*"},
-    {"sqlite3", "*"},
-    {"ssl", "*"},
-    {"subprocess", "*"},
-    {"sys", "*"},
-    {"tarfile", "*"},
-    {"telnetlib", "*"},
-    {"tempfile", "*"},
+    {"numpy", "fromfile fromregex genfromtxt load loadtxt memmap save savetxt savez"},
+    {"operator", "attrgetter call itemgetter methodcaller"},
+    {"pandas", "eval read_pickle"},
     {"tensorflow.keras.models", "load_model"},
-    {"test", "*"},
     {"threading", "Thread"},
-    {"timeit", "*"},
     {"torch", "load"},
-    {"torch._dynamo", "*"},
-    {"torch._inductor", "*"},
-    {"torch._jit_internal", "*"},
-    {"torch.classes", "*"},
-    {"torch.distributed.launch", "*"},
-    {"torch.distributed.run", "*"},
-    {"torch.fx.experimental", "*"},
-    {"torch.fx.graph_module", "_exec_with_source"},
-    {"torch.fx.graph_module", "_forward_from_src"},
-    {"torch.fx.graph_module", "reduce_deploy_graph_module"},
-    {"torch.fx.graph_module", "reduce_graph_module"},
-    {"torch.fx.graph_module", "reduce_package_graph_module"},
-    {"torch.hub", "*"},
+    {"torch.fx.graph_module",
+     "_exec_with_source _forward_from_src reduce_deploy_graph_module reduce_graph_module "
+     "reduce_package_graph_module"},
     {"torch.jit", "load"},
-    {"torch.jit._serialization", "*"},
-    {"torch.jit.unsupported_tensor_ops", "*"},
-    {"torch.multiprocessing.spawn", "*"},
-    {"torch.ops", "*"},
-    {"torch.package", "*"},
     {"torch.serialization", "load"},
-    {"torch.testing", "*"},
-    {"torch.utils._config_module", "*"},
-    {"torch.utils.bottleneck", "*"},
-    {"torch.utils.collect_env", "*"},
-    {"torch.utils.cpp_extension", "*"},
-    {"torch.utils.data.datapipes.utils.decoder", "*"},
-    {"trace", "*"},
-    {"turtle", "*"},
-    {"types", "CodeType"},
-    {"types", "FunctionType"},
-    {"types", "LambdaType"},
-    {"unittest", "*"},
-    {"urllib", "*"},
-    {"urllib2", "*"},
-    {"urllib3", "*"},
-    {"uuid", "*"},
-    {"venv", "*"},
-    {"webbrowser", "*"},
-    {"winreg", "*"},
-    {"wsgiref", "*"},
-    {"xmlrpc", "*"},
-    {"xmlrpclib", "*"},
-    {"yaml", "*"},
-    {"zipapp", "*"},
-    {"zipfile", "*"},
-    {"zipimport", "*"},
-});
-static_assert(std::ranges::is_sorted(kDangerous));
-
-// A global without harm.
-struct Harmless {
-  std::string_view module, name;
-  bool object_only;
-  auto key() const noexcept { return GlobalName{module, name}; }
+    {"types", "CodeType FunctionType LambdaType"},
 };
-// core/harmless_globals.def, sorted.
+static_assert(std::ranges::is_sorted(kDangerous, {}, &ModuleNames::module));
+
+// Names without harm.
+struct Harmless : ModuleNames {
+  bool object_only;
+};
+// core/harmless_globals.def, sorted by module.
 const std::vector<Harmless>& harmless() {
   static const std::vector<Harmless> all = [] {
     std::vector<Harmless> out{
-#define WB_ANY(module, name) {module, name, false},
-#define WB_OBJECT(module, name) {module, name, true},
+#define WB_ANY(module, names) {{module, names}, false},
+#define WB_OBJECT(module, names) {{module, names}, true},
 #include "core/harmless_globals.def"
 #undef WB_ANY
 #undef WB_OBJECT
     };
-    std::ranges::sort(out, {}, &Harmless::key);
+    std::ranges::sort(out, {}, &Harmless::module);
     return out;
   }();
   return all;
 }
 const Harmless* find_harmless(std::string_view module, std::string_view name) {
-  const auto found = std::ranges::lower_bound(harmless(), GlobalName{module, name}, {}, &Harmless::key);
-  return found != harmless().end() && found->key() == GlobalName{module, name} ? &*found : nullptr;
+  for (const Harmless& row : std::ranges::equal_range(harmless(), module, {}, &Harmless::module))
+    if (has_word(row.names, name)) return &row;
+  return nullptr;
 }
 
 bool lists(std::string_view module, std::string_view name) noexcept {
-  return std::ranges::binary_search(kDangerous, GlobalName{module, name});
+  const auto* const row = std::ranges::lower_bound(kDangerous, module, {}, &ModuleNames::module);
+  return row != std::end(kDangerous) && row->module == module && has_word(row->names, name);
 }
 
 // The module itself, and the modules that it is in.
 bool lists_module(std::string_view module) noexcept {
   for (;;) {
-    if (lists(module, "*")) return true;
+    if (std::ranges::binary_search(kDangerousModules, module)) return true;
     const std::size_t dot = module.rfind('.');
     if (dot == module.npos) return false;
     module = module.substr(0, dot);
@@ -315,11 +136,10 @@ bool lists_module(std::string_view module) noexcept {
 
 // Classes of its scalars, and of the dtypes of NumPy 2.
 bool is_numpy_dtype(std::string_view module, std::string_view name) noexcept {
-  constexpr std::string_view kScalars[] = {"bool",    "bool_",     "int8",       "int16",  "int32",   "int64",
-                                           "uint8",   "uint16",    "uint32",     "uint64", "float16", "float32",
-                                           "float64", "complex64", "complex128", "str_",   "bytes_",  "int_",
-                                           "float_",  "longlong",  "intc"};
-  if (module == "numpy") return std::ranges::find(kScalars, name) != std::end(kScalars);
+  constexpr std::string_view kScalars =
+      "bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 str_ "
+      "bytes_ int_ float_ longlong intc";
+  if (module == "numpy") return has_word(kScalars, name);
   return module == "numpy.dtypes" && name.ends_with("DType") && name.find('.') == name.npos;
 }
 

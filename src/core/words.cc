@@ -25,6 +25,15 @@ std::string excerpt(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, cut)) + "...";
 }
 
+bool has_word(std::string_view words, std::string_view word) noexcept {
+  if (word.empty() || word.find(' ') != word.npos) return false;
+  for (std::size_t at = words.find(word); at != words.npos; at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
 }

@@ -27,6 +27,9 @@ std::string quoted(std::string_view text);
 // The beginning of a text, cut between characters.
 std::string excerpt(std::string_view text, std::size_t most = 40);
 
+// Whether the word is one of these, which spaces separate.
+bool has_word(std::string_view words, std::string_view word) noexcept;
+
 // Whether it is a plain name of a file or folder, not a path, "." or "..".
 bool is_plain_name(std::string_view name);
 
