@@ -26,11 +26,12 @@ class Progress {
   Progress(const Context& context, std::uint64_t total) : context_(context), total_(total) {}
 
   // Safe from several threads. Throws Cancelled after the hook has returned false. Does not wait if another thread is
-  // in the hook.
+  // in the hook. Leaves the last call of the hook to finish() or finish_pass(): whether it may stop is their matter.
   void add(std::uint64_t bytes) {
-    done_.fetch_add(bytes, std::memory_order_relaxed);
+    const std::uint64_t done = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (!context_.progress) return;
     if (stopped_.load(std::memory_order_relaxed)) throw Cancelled{};
+    if (total_ > 0 && done >= total_) return;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock) tell();
   }

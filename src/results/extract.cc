@@ -138,6 +138,7 @@ Extracted Elements::write(const std::string& path, const ElementsFile& as, const
     file.write(piece);
     return true;
   });
+  progress.finish_pass();
   file.publish();
   done.output = path;
   return done;

@@ -54,6 +54,7 @@ class Pass {
       });
       progress_.add(length(i));
     }
+    progress_.finish();
   }
 
   std::uint64_t checksum() const noexcept { return sum_.value(); }
