@@ -2,17 +2,22 @@
 /** \file
  * The library for C (C99), and for every language that calls C: open, read elements, verify, hash, plan and convert.
  *
- * Objects are opaque. Whoever gets one from a function frees it with the function of its type, once. Freeing NULL does
- * nothing. Objects may be used by several threads at once, except wb_job and wb_options, which one thread sets up.
+ * Objects are opaque. You own each object that a function returns; free it once with its wb_*_free(). Any number of
+ * threads may use an object. Configure wb_job and wb_options before you share them.
  *
- * A function that can fail returns a wb_error, NULL if all went well. Its outputs are then set; otherwise they stay
- * what they were. No C++ exception leaves these functions.
+ * A function that can fail returns a wb_error, or NULL. It sets its outputs on success and leaves them unchanged on
+ * failure. No C++ exception leaves these functions. NULL for a required argument is WB_MISUSE; a function that returns
+ * no error then returns 0, "" or NULL and does nothing.
  *
  * Options are set by name, with their value as text. Results are the JSON that `weighbridge --json` prints
  * (docs/schemas/); wb_text_free() frees it.
  *
  * Texts are UTF-8 and end with a NUL. Those that accessors return belong to the object and live as long as it. Names of
- * tensors may hold any bytes, NUL too, so they come with their length.
+ * tensors are exact and may contain a NUL, so they come with their length. The texts of an error are escaped, so that
+ * they can be shown; wb_error_json() has the exact ones.
+ *
+ * Functions take and return enumerators as int, because later versions may add some: expect numbers that you do not
+ * know. A number never changes its meaning.
  */
 #pragma once
 
@@ -29,7 +34,7 @@ typedef struct wb_options wb_options; /**< settings by name; NULL: the defaults 
 typedef struct wb_model wb_model;     /**< an open file or folder */
 typedef struct wb_plan wb_plan;       /**< what a conversion would do */
 
-/** What kind of failure a wb_error is. The numbers stay what they are. */
+/** What kind of failure a wb_error is. */
 typedef enum wb_kind {
   WB_MALFORMED = 1,   /**< the file breaks a rule */
   WB_UNSUPPORTED = 2, /**< the file holds what this build cannot interpret */
@@ -38,17 +43,17 @@ typedef enum wb_kind {
   WB_LIMIT = 5,       /**< it needs more than the job's limits */
   WB_CANCELLED = 6,   /**< the progress function or wb_job_cancel() stopped it */
   WB_MEMORY = 7,      /**< there is not enough memory */
-  WB_INTERNAL = 8     /**< a defect of the library */
+  WB_INTERNAL = 8     /**< a defect of the library, or an exception from a progress function */
 } wb_kind;
 
-/** What wb_verify() found. The numbers stay what they are. */
+/** What wb_verify() found. */
 typedef enum wb_verdict {
   WB_VALID = 0,       /**< no error; there may be warnings */
   WB_INVALID = 1,     /**< the file breaks a rule */
   WB_INCONCLUSIVE = 3 /**< valid, but tensors cannot be interpreted, or it is not known to be safe to load */
 } wb_verdict;
 
-/** Which digest wb_hash() computes. The numbers stay what they are. */
+/** Which digest wb_hash() computes. */
 typedef enum wb_digest {
   WB_DIGEST_CONTENT = 0,              /**< of names, types, shapes and elements, whatever the container */
   WB_DIGEST_CONTENT_WITHOUT_NAMES = 1 /**< the same without names */
@@ -59,20 +64,25 @@ const char* wb_version(void);
 /** Frees a text that a function returned. */
 void wb_text_free(char* text);
 
-wb_kind wb_error_kind(const wb_error*); /**< what kind of failure */
-const char* wb_error_message(
-    const wb_error*);                       /**< one sentence, after the name of the file if it is about another one */
-const char* wb_error_rule(const wb_error*); /**< stable id, such as "safetensors/offsets"; "" if there is none */
-const char* wb_error_file(const wb_error*); /**< the file concerned; "": the one that was given */
+int wb_error_kind(const wb_error*);             /**< a wb_kind */
+const char* wb_error_message(const wb_error*);  /**< one sentence for people, after the name of the file */
+const char* wb_error_rule(const wb_error*);     /**< a stable id for programs, such as "gguf/magic"; may be "" */
+const char* wb_error_file(const wb_error*);     /**< the file concerned; "" if it is the one given */
 const char* wb_error_expected(const wb_error*); /**< "" if the rule compares nothing */
 const char* wb_error_found(const wb_error*);    /**< in the units of expected */
 const char* wb_error_hint(const wb_error*);     /**< the option, limit or file that would help; "" if none is known */
-/** Whether it is about one place of the file; then the byte offset of it. */
+/** The exact name of the tensor concerned; NULL if it is about none. */
+const char* wb_error_tensor(const wb_error*, size_t* length);
+/** Returns 1 and stores the byte offset if the error is at one place; else 0. */
 int wb_error_offset(const wb_error*, uint64_t* offset);
+/** All of it, as in the "findings" of results; "null" for kinds from WB_CANCELLED on. */
+wb_error* wb_error_json(const wb_error*, char** json);
 void wb_error_free(wb_error*); /**< frees it */
 
-/** Called from time to time, by any thread but never by two at once, with the bytes done of `total` (0: not known yet).
- * 0 stops the job. */
+/** Called from time to time with the bytes done of `total` (0: not known yet), by any thread, but never by two at once
+ * for one job. Returns 0 to stop the call. Once the work is done, it is called a last time with `done` equal to
+ * `total`; only wb_plan_execute(), which has not published its output yet, can still be stopped by that. It must not
+ * throw, and must not leave by longjmp(). */
 typedef int (*wb_progress)(uint64_t done, uint64_t total, void* user);
 
 /** Makes a job with the default limits and one thread. */
@@ -80,19 +90,19 @@ wb_error* wb_job_new(wb_job** out);
 /** Sets a limit by its name: "memory", "header", "tensors", "decoded", "work", "output", in bytes or tensors; or
  * "depth". */
 wb_error* wb_job_set_limit(wb_job*, const char* name, uint64_t value);
-/** How many threads work, the caller's included; 0: one for each processor. The default is 1. */
+/** How many threads work, the caller's included, up to 1024; 0: one for each processor. The default is 1. */
 wb_error* wb_job_set_threads(wb_job*, unsigned threads);
 void wb_job_set_progress(wb_job*, wb_progress, void* user); /**< NULL: none */
-/** Stops what runs with this job, and what will, soon. Any thread may call it, a progress function too; so may a signal
- * handler. */
+/** Stops running and later calls with this job. Cannot be undone. Safe from any thread, a hook or a signal handler. */
 void wb_job_cancel(wb_job*);
 void wb_job_free(wb_job*); /**< frees it; nothing may run with it */
 
 /** Makes options, all at their defaults. */
 wb_error* wb_options_new(wb_options** out);
-/** Sets one. For opening: "format", "checks" ("all" or "structure"), "checksum-form". For conversions: "cast",
- * "quantize", "dequantize", "encoding", "level", "digest", "version", "allow", "replace" ("true" or "false") and the
- * other options of `weighbridge convert` that belong to a format, such as "naming". */
+/** Sets one. For opening and verifying: "format", "checks" ("all" or "structure"), "checksum-form". For conversions:
+ * "to" (the format), "cast", "quantize", "dequantize", "gptq", "encoding", "level", "digest", "version", "allow",
+ * "canonical", "replace" ("true" or "false") and the other options of `weighbridge convert` that belong to a format,
+ * such as "naming"; "into" opens the file that it names. A call refuses options that it cannot use. */
 wb_error* wb_options_set(wb_options*, const char* name, const char* value);
 void wb_options_free(wb_options*); /**< frees it */
 
@@ -103,32 +113,35 @@ size_t wb_model_size(const wb_model*);        /**< how many tensors it has */
 /** The index of the tensor with this name; wb_model_size() if there is none. */
 size_t wb_model_find(const wb_model*, const char* name, size_t length);
 const char* wb_tensor_name(const wb_model*, size_t tensor, size_t* length); /**< NULL past the last one */
-const char* wb_tensor_dtype(const wb_model*, size_t tensor);     /**< of its elements: "bf16"; of blocks "f32" */
-size_t wb_tensor_rank(const wb_model*, size_t tensor);           /**< how many dimensions it has */
-const uint64_t* wb_tensor_shape(const wb_model*, size_t tensor); /**< slowest dimension first; NULL for a scalar */
-uint64_t wb_tensor_count(const wb_model*, size_t tensor);        /**< how many elements its dense form has */
+int wb_tensor_readable(const wb_model*, size_t tensor);          /**< whether wb_read() can interpret its elements */
+const char* wb_tensor_dtype(const wb_model*, size_t tensor);     /**< "bf16"; of blocks "f32"; "unknown" */
+int wb_tensor_has_shape(const wb_model*, size_t tensor);         /**< a file may lack the shape of a tensor */
+size_t wb_tensor_rank(const wb_model*, size_t tensor);           /**< how many dimensions; 0 for a scalar */
+const uint64_t* wb_tensor_shape(const wb_model*, size_t tensor); /**< slowest dimension first; NULL if rank is 0 */
+uint64_t wb_tensor_count(const wb_model*, size_t tensor);        /**< elements of its dense form; 0 without a shape */
 void wb_model_free(wb_model*);                                   /**< frees it; plans made of it stay */
 
 /** Fills `out` with the elements [first, first + count) of the tensor's dense form, row-major and little-endian, as
- * `dtype` (NULL: its own). `size`: the bytes of `out`, exactly those of the elements, which begin and end at whole
- * bytes. */
+ * `dtype` (NULL: its own). `size` must equal the bytes of these elements; the range must begin and end on byte
+ * boundaries, or end with the tensor. Of compressed and sparse tensors, and of elements smaller than a byte in another
+ * dtype, each call decodes from the first element: read these in few large ranges. */
 wb_error* wb_read(const wb_model*, size_t tensor, const char* dtype, uint64_t first, uint64_t count, void* out,
                   size_t size, const wb_job*);
 /** What `weighbridge inspect --json` prints. `path` names the file in the JSON. */
 wb_error* wb_inspect(const wb_model*, const char* path, char** json);
-/** Verifies a file or a folder. What is wrong with it is a result, not an error. `json`: what `weighbridge verify
- * --json` prints. */
-wb_error* wb_verify(const char* path, const wb_options*, const wb_job*, wb_verdict* verdict, char** json);
-/** A digest in its text form, such as "wb2:...". */
-wb_error* wb_hash(const wb_model*, wb_digest, const wb_job*, char** text);
+/** Verifies a file or a folder. What is wrong with it is a result, not an error. `verdict`: a wb_verdict. `json`: what
+ * `weighbridge verify --json` prints. Both may be NULL. */
+wb_error* wb_verify(const char* path, const wb_options*, const wb_job*, int* verdict, char** json);
+/** A digest, a wb_digest, in its text form, such as "wb2:...". */
+wb_error* wb_hash(const wb_model*, int digest, const wb_job*, char** text);
 
 /** What converting to `path` would do: the format is that of its extension, unless the option "to" names one. Changes
  * nothing. */
 wb_error* wb_plan_new(const wb_model*, const char* path, const wb_options*, const wb_job*, wb_plan** out);
-int wb_plan_possible(
-    const wb_plan*); /**< whether wb_plan_execute() would start: nothing blocks it, each loss is allowed */
+int wb_plan_possible(const wb_plan*);                /**< whether nothing blocks it and each loss is allowed */
 wb_error* wb_plan_json(const wb_plan*, char** json); /**< what `weighbridge convert --dry-run --json` prints */
-/** Does exactly that: writes, reads back, and only then replaces what was there. */
+/** Carries out the plan: writes, reads back, then replaces the old output. `json`: the result; may be NULL. If memory
+ * runs out after the output is there, the result is NULL. */
 wb_error* wb_plan_execute(const wb_plan*, const wb_job*, char** json);
 void wb_plan_free(wb_plan*); /**< frees it */
 

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 #include "weighbridge/open.h"
+#include "weighbridge/text.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
 
@@ -30,14 +33,15 @@ using namespace weighbridge;
 
 struct wb_error {
   wb_kind kind = WB_INTERNAL;
-  Finding finding{};
-  std::string message{};
+  std::string message{}, file{}, expected{}, found{}, hint{};  // escaped
+  Finding exact{};
 };
 struct wb_job {
   Limits limits{};
   std::shared_ptr<Executor> executor{};
   wb_progress progress = nullptr;
   void* user = nullptr;
+  mutable std::recursive_mutex in_hook{};  // calls that share the job take turns; a hook may make another call
   std::atomic<bool> cancelled{false};
 };
 struct wb_options {
@@ -56,15 +60,16 @@ struct wb_model {
 struct wb_plan {
   Plan plan;
   std::string from, path;  // the names of input and output
+  bool possible = plan.possible();
 };
 
 namespace {
 
 static_assert(std::atomic<bool>::is_always_lock_free, "wb_job_cancel() may be called by a signal handler");
 
-// Nothing can be allocated for it, so it is always there.
+// Nothing can be allocated for it: the text is short enough to lie in the string itself.
 wb_error& no_memory() {
-  static wb_error error{WB_MEMORY, {}, "there is not enough memory"};
+  static wb_error error{WB_MEMORY, "out of memory"};
   return error;
 }
 
@@ -79,6 +84,16 @@ wb_kind kind_of(Kind kind) noexcept {
   return WB_INTERNAL;
 }
 
+wb_error* error_of(wb_kind kind, std::string_view message, const Finding& finding = {}) {
+  return new wb_error{kind,
+                      escape_for_display(message),
+                      escape_for_display(finding.file.name),
+                      escape_for_display(finding.expected),
+                      escape_for_display(finding.found),
+                      escape_for_display(finding.hint.name),
+                      finding};
+}
+
 // Runs `work` and returns what it throws.
 template <class Work> wb_error* guarded(Work&& work) noexcept {
   try {
@@ -86,32 +101,40 @@ template <class Work> wb_error* guarded(Work&& work) noexcept {
       work();
       return nullptr;
     } catch (const Error& error) {
-      return new wb_error{kind_of(error.kind()), error.finding(), error.what()};
+      const Finding& found = error.finding();  // what() ends at a NUL
+      return error_of(kind_of(found.kind), (found.file.empty() ? "" : found.file.name + ": ") + found.message, found);
     } catch (const Cancelled& cancelled) {
-      return new wb_error{WB_CANCELLED, {}, cancelled.what()};
+      return error_of(WB_CANCELLED, cancelled.what());
     } catch (const std::bad_alloc&) {
       return &no_memory();
     } catch (const std::exception& error) {
-      return new wb_error{WB_INTERNAL, {}, error.what()};
+      return error_of(WB_INTERNAL, error.what());
+    } catch (...) {
+      return error_of(WB_INTERNAL, "a progress function threw an exception");
     }
   } catch (...) {
     return &no_memory();
   }
 }
 
-template <class T> const T& given(const T* object, const char* what) {
+template <class T> T& given(T* object, const char* what) {
   if (object == nullptr) base::misuse("null", std::string(what) + " is NULL");
   return *object;
 }
+char*& output(char** out) { return given(out, "the output"); }
 
 Context context_of(const wb_job* job) {
   Context out;
   if (job == nullptr) return out;
+  const auto cancelled = [job] { return job->cancelled.load(std::memory_order_relaxed); };
+  if (cancelled()) throw Cancelled{};
   out.limits = job->limits;
   out.executor = job->executor;
-  out.progress = [job](std::uint64_t done, std::uint64_t total) {
-    if (job->cancelled.load(std::memory_order_relaxed)) return false;
-    return job->progress == nullptr || job->progress(done, total, job->user) != 0;
+  out.progress = [job, cancelled](std::uint64_t done, std::uint64_t total) {
+    if (cancelled()) return false;
+    if (job->progress == nullptr) return true;
+    const std::scoped_lock lock(job->in_hook);
+    return job->progress(done, total, job->user) != 0;
   };
   return out;
 }
@@ -141,11 +164,19 @@ template <class T, class Get> T of_tensor(const wb_model* model, std::size_t ten
   if (model == nullptr || tensor >= model->model.size()) return otherwise;
   return get(model->model[static_cast<std::uint32_t>(tensor)]);
 }
+// Likewise of its shape. There may be none.
+template <class T, class Get> T of_shape(const wb_model* model, std::size_t tensor, T otherwise, Get&& get) noexcept {
+  return of_tensor(model, tensor, otherwise,
+                   [&](const Tensor& t) { return t.has_shape() ? get(t.shape()) : otherwise; });
+}
+const char* of_error(const wb_error* error, std::string wb_error::*text) noexcept {
+  return error == nullptr ? "" : (error->*text).c_str();
+}
 
 DType named_dtype(const Tensor& tensor, const char* name) {
   if (name == nullptr) return tensor.dtype();
   if (const auto found = dtype_from_name(name)) return *found;
-  base::misuse("dtype", core::quoted(name) + " is no dtype");
+  base::misuse("dtype", "unknown dtype " + core::quoted(name));
 }
 
 void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t count, std::span<std::byte> out,
@@ -221,73 +252,98 @@ OpenOptions open_options(const wb_options* options) { return options == nullptr 
 
 extern "C" {
 
-const char* wb_version(void) {
-  static const std::string text(version());
-  return text.c_str();
-}
+const char* wb_version(void) { return version().data(); }  // a static text
 void wb_text_free(char* text) { std::free(text); }
 
-wb_kind wb_error_kind(const wb_error* error) { return error->kind; }
-const char* wb_error_message(const wb_error* error) { return error->message.c_str(); }
-const char* wb_error_rule(const wb_error* error) { return error->finding.rule.c_str(); }
-const char* wb_error_file(const wb_error* error) { return error->finding.file.name.c_str(); }
-const char* wb_error_expected(const wb_error* error) { return error->finding.expected.c_str(); }
-const char* wb_error_found(const wb_error* error) { return error->finding.found.c_str(); }
-const char* wb_error_hint(const wb_error* error) { return error->finding.hint.name.c_str(); }
+int wb_error_kind(const wb_error* error) { return error == nullptr ? 0 : error->kind; }
+const char* wb_error_message(const wb_error* error) { return of_error(error, &wb_error::message); }
+const char* wb_error_rule(const wb_error* error) { return error == nullptr ? "" : error->exact.rule.c_str(); }
+const char* wb_error_file(const wb_error* error) { return of_error(error, &wb_error::file); }
+const char* wb_error_expected(const wb_error* error) { return of_error(error, &wb_error::expected); }
+const char* wb_error_found(const wb_error* error) { return of_error(error, &wb_error::found); }
+const char* wb_error_hint(const wb_error* error) { return of_error(error, &wb_error::hint); }
+const char* wb_error_tensor(const wb_error* error, std::size_t* length) {
+  const bool has = error != nullptr && error->exact.has_tensor;
+  if (length != nullptr) *length = has ? error->exact.tensor.size() : 0;
+  return has ? error->exact.tensor.c_str() : nullptr;
+}
 int wb_error_offset(const wb_error* error, std::uint64_t* offset) {
-  if (!error->finding.offset) return 0;
-  if (offset != nullptr) *offset = *error->finding.offset;
+  if (error == nullptr || !error->exact.offset) return 0;
+  if (offset != nullptr) *offset = *error->exact.offset;
   return 1;
+}
+wb_error* wb_error_json(const wb_error* error, char** json) {
+  return guarded([&] {
+    const Finding& exact = given(error, "the error").exact;
+    output(json) = text_of(exact.rule.empty() ? "null" : to_json(exact));
+  });
 }
 void wb_error_free(wb_error* error) {
   if (error != &no_memory()) delete error;
 }
 
 wb_error* wb_job_new(wb_job** out) {
-  return guarded([&] { *out = new wb_job; });
+  return guarded([&] { given(out, "the output") = new wb_job; });
 }
 wb_error* wb_job_set_limit(wb_job* job, const char* name, std::uint64_t value) {
   return guarded([&] {
-    const std::string_view wanted = name == nullptr ? "" : name;
+    Limits& limits = given(job, "the job").limits;
+    const std::string_view wanted = &given(name, "the name of a limit");
     if (wanted == "depth") {
-      job->limits.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
+      limits.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
       return;
     }
     const auto* const found = std::ranges::find(kLimits, wanted, &Limit::name);
-    if (found == std::end(kLimits)) base::misuse("limit", core::quoted(wanted) + " is no limit");
-    job->limits.*found->member = value;
+    if (found == std::end(kLimits)) {
+      std::string known;
+      for (const Limit& each : kLimits) known += std::string(each.name) + ", ";
+      base::misuse("limit", "unknown limit " + core::quoted(wanted) + "; limits are " + known + "depth");
+    }
+    limits.*found->member = value;
   });
 }
 wb_error* wb_job_set_threads(wb_job* job, unsigned threads) {
-  return guarded([&] { job->executor = threads == 1 ? nullptr : thread_executor(threads); });
+  return guarded([&] {
+    constexpr unsigned kMost = 1024;  // as for --threads
+    given(job, "the job");
+    if (threads > kMost)
+      base::misuse("threads", "threads must be at most " + std::to_string(kMost) + ", not " + std::to_string(threads));
+    job->executor = threads == 1 ? nullptr : thread_executor(threads);
+  });
 }
 void wb_job_set_progress(wb_job* job, wb_progress progress, void* user) {
+  if (job == nullptr) return;
   job->progress = progress;
   job->user = user;
 }
-void wb_job_cancel(wb_job* job) { job->cancelled.store(true, std::memory_order_relaxed); }
+void wb_job_cancel(wb_job* job) {
+  if (job != nullptr) job->cancelled.store(true, std::memory_order_relaxed);
+}
 void wb_job_free(wb_job* job) { delete job; }
 
 wb_error* wb_options_new(wb_options** out) {
-  return guarded([&] { *out = new wb_options; });
+  return guarded([&] { given(out, "the output") = new wb_options; });
 }
 wb_error* wb_options_set(wb_options* options, const char* name, const char* value) {
   return guarded([&] {
-    given(name, "the name of an option"), given(value, "the value of an option");
-    set_option(*options, name, value);
+    set_option(given(options, "the options"), &given(name, "the name of an option"),
+               &given(value, "the value of an option"));
   });
 }
 void wb_options_free(wb_options* options) { delete options; }
 
 wb_error* wb_open(const char* path, const wb_options* options, const wb_job* job, wb_model** out) {
   return guarded([&] {
-    given(path, "the path");
-    *out = new wb_model(open(std::string(path), context_of(job), open_options(options)));
+    const std::string file = &given(path, "the path");
+    given(out, "the output") = new wb_model(open(file, context_of(job), open_options(options)));
   });
 }
-const char* wb_model_format(const wb_model* model) { return model->model.format().data(); }  // a static text
-std::size_t wb_model_size(const wb_model* model) { return model->model.size(); }
+const char* wb_model_format(const wb_model* model) {
+  return model == nullptr ? "" : model->model.format().data();  // a static text
+}
+std::size_t wb_model_size(const wb_model* model) { return model == nullptr ? 0 : model->model.size(); }
 std::size_t wb_model_find(const wb_model* model, const char* name, std::size_t length) {
+  if (model == nullptr || (name == nullptr && length > 0)) return wb_model_size(model);
   const auto found = model->model.find(std::string_view(name, length));
   return found ? found->index() : model->model.size();
 }
@@ -296,20 +352,25 @@ const char* wb_tensor_name(const wb_model* model, std::size_t tensor, std::size_
   if (length != nullptr) *length = name == nullptr ? 0 : name->size();
   return name == nullptr ? nullptr : name->c_str();
 }
+int wb_tensor_readable(const wb_model* model, std::size_t tensor) {
+  return of_tensor(model, tensor, 0, [](const Tensor& t) { return t.unsupported() == nullptr ? 1 : 0; });
+}
 const char* wb_tensor_dtype(const wb_model* model, std::size_t tensor) {
   return of_tensor(model, tensor, static_cast<const char*>(nullptr),
                    [](const Tensor& t) { return name(t.dtype()).data(); });  // a static text
 }
+int wb_tensor_has_shape(const wb_model* model, std::size_t tensor) {
+  return of_shape(model, tensor, 0, [](Shape) { return 1; });
+}
 std::size_t wb_tensor_rank(const wb_model* model, std::size_t tensor) {
-  return of_tensor(model, tensor, std::size_t{0}, [](const Tensor& t) { return t.shape().size(); });
+  return of_shape(model, tensor, std::size_t{0}, [](Shape shape) { return shape.size(); });
 }
 const std::uint64_t* wb_tensor_shape(const wb_model* model, std::size_t tensor) {
-  return of_tensor(model, tensor, static_cast<const std::uint64_t*>(nullptr),
-                   [](const Tensor& t) { return t.shape().empty() ? nullptr : t.shape().data(); });
+  return of_shape(model, tensor, static_cast<const std::uint64_t*>(nullptr),
+                  [](Shape shape) { return shape.empty() ? nullptr : shape.data(); });
 }
 std::uint64_t wb_tensor_count(const wb_model* model, std::size_t tensor) {
-  return of_tensor(model, tensor, std::uint64_t{0},
-                   [](const Tensor& t) { return base::element_count(t.shape()).value_or(0); });
+  return of_shape(model, tensor, std::uint64_t{0}, [](Shape shape) { return base::element_count(shape).value_or(0); });
 }
 void wb_model_free(wb_model* model) { delete model; }
 
@@ -318,36 +379,36 @@ wb_error* wb_read(const wb_model* model, std::size_t tensor, const char* dtype, 
   return guarded([&] {
     const Tensor from = tensor_of(model, tensor);
     if (const Finding* const why = from.unsupported()) throw Error(*why);
-    if (size > 0 && out == nullptr) base::misuse("null", "the output is NULL");
-    read(from, named_dtype(from, dtype), first, count, {static_cast<std::byte*>(out), size}, context_of(job));
+    if (size > 0) given(static_cast<std::byte*>(out), "the output");
+    const DType as = named_dtype(from, dtype);
+    read(from, as, first, count, {static_cast<std::byte*>(out), size}, context_of(job));
   });
 }
 wb_error* wb_inspect(const wb_model* model, const char* path, char** json) {
   return guarded([&] {
     const Model& from = given(model, "the model").model;
     std::vector<std::uint32_t> all(from.size());
-    for (std::uint32_t i = 0; i < from.size(); ++i) all[i] = i;
-    *json = text_of_file(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
+    std::iota(all.begin(), all.end(), 0U);
+    output(json) = text_of_file(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
   });
 }
-wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, wb_verdict* verdict, char** json) {
+wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, int* verdict, char** json) {
   return guarded([&] {
-    given(path, "the path");
-    const Verdict found = verify(std::string(path), context_of(job), open_options(options));
-    char* const text = json == nullptr ? nullptr : text_of_file(to_json(path, found));
-    if (json != nullptr) *json = text;
+    const std::string file = &given(path, "the path");
+    const Verdict found = verify(file, context_of(job), open_options(options));
+    if (json != nullptr) *json = text_of_file(to_json(file, found));
     if (verdict != nullptr)
       *verdict = !found.report.valid()                                             ? WB_INVALID
                  : found.report.unsupported() > 0 || !found.not_known_safe.empty() ? WB_INCONCLUSIVE
                                                                                    : WB_VALID;
   });
 }
-wb_error* wb_hash(const wb_model* model, wb_digest kind, const wb_job* job, char** text) {
+wb_error* wb_hash(const wb_model* model, int digest, const wb_job* job, char** text) {
   return guarded([&] {
-    if (kind != WB_DIGEST_CONTENT && kind != WB_DIGEST_CONTENT_WITHOUT_NAMES)
-      base::misuse("digest", "there is no such digest");
+    if (digest != WB_DIGEST_CONTENT && digest != WB_DIGEST_CONTENT_WITHOUT_NAMES)
+      base::misuse("digest", "unknown digest " + std::to_string(digest));
     const Model& from = given(model, "the model").model;
-    *text = text_of(content_digest(from, context_of(job), kind == WB_DIGEST_CONTENT).text());
+    output(text) = text_of(content_digest(from, context_of(job), digest == WB_DIGEST_CONTENT).text());
   });
 }
 
@@ -360,17 +421,21 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
     const std::string format =
         options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
     const std::string source(from.sources().empty() ? std::string_view() : from.sources()[0]->name());
-    *out = new wb_plan{plan(from, format, asked, context_of(job)), source, to};
+    given(out, "the output") = new wb_plan{plan(from, format, asked, context_of(job)), source, to};
   });
 }
-int wb_plan_possible(const wb_plan* plan) { return plan->plan.possible() ? 1 : 0; }
+int wb_plan_possible(const wb_plan* plan) { return plan != nullptr && plan->possible ? 1 : 0; }
 wb_error* wb_plan_json(const wb_plan* plan, char** json) {
-  return guarded([&] { *json = text_of(to_json(plan->from, plan->path, plan->plan, false)); });
+  return guarded([&] {
+    const wb_plan& it = given(plan, "the plan");
+    output(json) = text_of(to_json(it.from, it.path, it.plan, false));
+  });
 }
 wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
   return guarded([&] {
-    const Written written = plan->plan.execute(plan->path, context_of(job));
-    if (json != nullptr) *json = text_of(to_json(plan->from, plan->path, plan->plan, true, {}, written.casts));
+    const wb_plan& it = given(plan, "the plan");
+    const Written written = it.plan.execute(it.path, context_of(job));
+    if (json != nullptr) *json = text_of(to_json(it.from, it.path, it.plan, true, {}, written.casts));
   });
 }
 void wb_plan_free(wb_plan* plan) { delete plan; }

@@ -19,7 +19,8 @@ NO_SPDX = {"LICENSE", "NOTICE"}
 MACHINE_PATHS = re.compile("/" + "work/|/" + "root/|/" + "tmp/(?:build-|brief)")
 # A flag of the command inside a text in quotes: "... (--limit memory=BYTES)".
 FLAG_IN_TEXT = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
-DISPLAY = {"src/base/display.cc"}  # implements escape_for_display()
+DISPLAY = {"src/base/display.cc",  # implements escape_for_display()
+           "src/capi/c.cc"}  # shows the texts of errors to programs in C
 # The body that a public class keeps to itself may be defined there: "struct Module::Rep {".
 PUBLIC_NAMESPACE = re.compile(r"^namespace weighbridge(?:::(?:slm|khlnary|chain))? \{\n+(?!\n|struct \w+::\w+ \{)", re.M)
 LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")

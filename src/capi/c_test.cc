@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// What programs do wrong with weighbridge/c.h, and what its results must say. tests/consumer/main.c does it right, in
+// C.
+#include "weighbridge/c.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <new>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/temporary_folder.h"
+
+namespace {
+thread_local bool memory_is_gone = false;
+}  // namespace
+
+// Not inlined: GCC would take them for a pair that does not match.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* const out = memory_is_gone ? nullptr : std::malloc(size);
+  if (out == nullptr) throw std::bad_alloc();
+  return out;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace weighbridge {
+namespace {
+
+using test::TemporaryFolder;
+using test::write_file;
+using namespace std::string_literals;
+
+// What an error says. Kind 0: there was none.
+struct Failed {
+  int kind = 0;
+  std::string rule{}, message{}, file{}, json{};
+  std::optional<std::string> tensor{};
+};
+Failed failed(wb_error* error) {
+  if (error == nullptr) return {};
+  Failed out{wb_error_kind(error), wb_error_rule(error), wb_error_message(error), wb_error_file(error)};
+  std::size_t length = 0;
+  if (const char* const name = wb_error_tensor(error, &length)) out.tensor = std::string(name, length);
+  char* json = nullptr;
+  EXPECT_EQ(wb_error_json(error, &json), nullptr);
+  out.json = json;
+  wb_text_free(json);
+  wb_error_free(error);
+  return out;
+}
+void works(wb_error* error) {
+  const Failed found = failed(error);
+  EXPECT_EQ(found.kind, 0) << found.message;
+}
+
+// The text that `call` makes, or why there is none.
+template <class Call> std::string text(Call&& call) {
+  char* made = nullptr;
+  if (const Failed found = failed(call(&made)); found.kind != 0) return found.rule;
+  std::string out = made;
+  wb_text_free(made);
+  return out;
+}
+
+// An object of C, which the test frees.
+template <class T> struct Owned {
+  using Free = void (*)(T*);
+  explicit Owned(Free freed) : free(freed) {}
+  ~Owned() { free(it); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  operator T*() const { return it; }
+  T* it = nullptr;
+  Free free;
+};
+struct AModel : Owned<wb_model> {
+  explicit AModel(const std::string& path) : Owned(wb_model_free) {
+    works(wb_open(path.c_str(), nullptr, nullptr, &it));
+  }
+};
+struct AJob : Owned<wb_job> {
+  AJob() : Owned(wb_job_free) { works(wb_job_new(&it)); }
+};
+struct SomeOptions : Owned<wb_options> {
+  SomeOptions(std::initializer_list<std::pair<const char*, const char*>> all) : Owned(wb_options_free) {
+    works(wb_options_new(&it));
+    for (const auto& [name, value] : all) works(wb_options_set(it, name, value));
+  }
+};
+struct APlan : Owned<wb_plan> {
+  APlan(const wb_model* model, const std::string& path, const wb_options* options = nullptr) : Owned(wb_plan_free) {
+    works(wb_plan_new(model, path.c_str(), options, nullptr, &it));
+  }
+};
+
+// A safetensors file: its header and its data.
+std::string safetensors(std::string header, const std::string& data) {
+  header.append((8 - header.size() % 8) % 8, ' ');
+  std::string out(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return out + header + data;
+}
+std::string six_floats() {
+  return safetensors(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", std::string(24, '\0'));
+}
+
+// The process was aborted.
+TEST(C, OfAFileWithoutAShapeItIsSaid) {
+  const AModel model("corpus/stb/no-shape.stb");
+  ASSERT_EQ(wb_model_size(model), 1U);
+  EXPECT_EQ(wb_tensor_has_shape(model, 0), 0);
+  EXPECT_EQ(wb_tensor_readable(model, 0), 0);
+  EXPECT_EQ(wb_tensor_rank(model, 0), 0U);
+  EXPECT_EQ(wb_tensor_shape(model, 0), nullptr);
+  EXPECT_EQ(wb_tensor_count(model, 0), 0U);
+  char byte = 0;
+  EXPECT_EQ(failed(wb_read(model, 0, nullptr, 0, 1, &byte, 1, nullptr)).kind, WB_UNSUPPORTED);
+}
+
+// The error for a lack of memory needed memory, and a plan copied its losses for a yes or no.
+TEST(C, WithoutMemoryThereIsAnErrorAndAccessorsStillWork) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.safetensors", six_floats());
+  const AModel model(folder / "in.safetensors");
+  const SomeOptions options{{"to", "npz"}};
+  const APlan plan(model, folder / "out.npz", options);
+  wb_job* job = nullptr;
+  memory_is_gone = true;
+  wb_error* const error = wb_job_new(&job);
+  const bool possible = wb_plan_possible(plan) != 0;
+  const std::size_t found = wb_model_find(model, "w", 1), rank = wb_tensor_rank(model, 0);
+  const bool named = *wb_version() != '\0' && *wb_model_format(model) == 's' && *wb_tensor_dtype(model, 0) == 'f';
+  const int kind = wb_error_kind(error);
+  memory_is_gone = false;
+  EXPECT_EQ(kind, WB_MEMORY);
+  EXPECT_EQ(failed(error).json, "null");
+  EXPECT_EQ(job, nullptr);
+  EXPECT_TRUE(possible && named);
+  EXPECT_EQ(found, 0U);
+  EXPECT_EQ(rank, 2U);
+}
+
+// Each of these read or wrote at address 0.
+TEST(C, NullIsAnErrorOrNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors", out = folder / "out.zt";
+  write_file(path, six_floats());
+  const AModel model(path);
+  const AJob job;
+  const SomeOptions options{};
+  const APlan plan(model, out);
+  wb_model* opened = nullptr;
+  wb_plan* planned = nullptr;
+  char* made = nullptr;
+  const std::vector<std::pair<const char*, std::function<wb_error*()>>> calls{
+      {"error_json", [&] { return wb_error_json(nullptr, &made); }},
+      {"job_new", [] { return wb_job_new(nullptr); }},
+      {"job_set_limit, job", [] { return wb_job_set_limit(nullptr, "memory", 1); }},
+      {"job_set_limit, name", [&] { return wb_job_set_limit(job, nullptr, 1); }},
+      {"job_set_threads", [] { return wb_job_set_threads(nullptr, 2); }},
+      {"options_new", [] { return wb_options_new(nullptr); }},
+      {"options_set, options", [] { return wb_options_set(nullptr, "cast", "bf16"); }},
+      {"options_set, name", [&] { return wb_options_set(options, nullptr, "bf16"); }},
+      {"options_set, value", [&] { return wb_options_set(options, "cast", nullptr); }},
+      {"open, path", [&] { return wb_open(nullptr, nullptr, nullptr, &opened); }},
+      {"open, out", [&] { return wb_open(path.c_str(), nullptr, nullptr, nullptr); }},
+      {"read, model", [&] { return wb_read(nullptr, 0, nullptr, 0, 0, nullptr, 0, nullptr); }},
+      {"read, out", [&] { return wb_read(model, 0, nullptr, 0, 6, nullptr, 24, nullptr); }},
+      {"inspect, model", [&] { return wb_inspect(nullptr, nullptr, &made); }},
+      {"inspect, json", [&] { return wb_inspect(model, nullptr, nullptr); }},
+      {"verify, path", [&] { return wb_verify(nullptr, nullptr, nullptr, nullptr, nullptr); }},
+      {"hash, model", [&] { return wb_hash(nullptr, WB_DIGEST_CONTENT, nullptr, &made); }},
+      {"hash, text", [&] { return wb_hash(model, WB_DIGEST_CONTENT, nullptr, nullptr); }},
+      {"plan_new, model", [&] { return wb_plan_new(nullptr, out.c_str(), nullptr, nullptr, &planned); }},
+      {"plan_new, path", [&] { return wb_plan_new(model, nullptr, nullptr, nullptr, &planned); }},
+      {"plan_new, out", [&] { return wb_plan_new(model, out.c_str(), nullptr, nullptr, nullptr); }},
+      {"plan_json, plan", [&] { return wb_plan_json(nullptr, &made); }},
+      {"plan_json, json", [&] { return wb_plan_json(plan, nullptr); }},
+      {"plan_execute", [&] { return wb_plan_execute(nullptr, nullptr, &made); }},
+  };
+  for (const auto& [name, call] : calls) EXPECT_EQ(failed(call()).rule, "misuse/null") << name;
+  EXPECT_TRUE(opened == nullptr && planned == nullptr && made == nullptr) << "outputs stay what they were";
+  // Accessors have nothing to tell.
+  wb_job_set_progress(nullptr, nullptr, nullptr);
+  wb_job_cancel(nullptr);
+  EXPECT_EQ(wb_error_kind(nullptr), 0);
+  for (const auto& get :
+       {wb_error_message, wb_error_rule, wb_error_file, wb_error_expected, wb_error_found, wb_error_hint})
+    EXPECT_STREQ(get(nullptr), "");
+  EXPECT_EQ(wb_error_tensor(nullptr, nullptr), nullptr);
+  EXPECT_EQ(wb_error_offset(nullptr, nullptr), 0);
+  EXPECT_STREQ(wb_model_format(nullptr), "");
+  EXPECT_EQ(wb_model_size(nullptr), 0U);
+  EXPECT_EQ(wb_model_find(nullptr, "w", 1), 0U);
+  EXPECT_EQ(wb_model_find(model, nullptr, 5), 1U);
+  EXPECT_EQ(wb_tensor_name(nullptr, 0, nullptr), nullptr);
+  EXPECT_EQ(wb_tensor_dtype(nullptr, 0), nullptr);
+  EXPECT_EQ(wb_tensor_shape(nullptr, 0), nullptr);
+  EXPECT_EQ(wb_tensor_rank(nullptr, 0) + wb_tensor_count(nullptr, 0), 0U);
+  EXPECT_EQ(wb_tensor_has_shape(nullptr, 0) + wb_tensor_readable(nullptr, 0) + wb_plan_possible(nullptr), 0);
+  for (const auto& free : std::vector<std::function<void()>>{
+           [] { wb_error_free(nullptr); }, [] { wb_job_free(nullptr); }, [] { wb_options_free(nullptr); },
+           [] { wb_model_free(nullptr); }, [] { wb_plan_free(nullptr); }, [] { wb_text_free(nullptr); }})
+    free();
+}
+
+// Two calls with one job were in its hook at the same time.
+TEST(C, CallsThatShareAJobTakeTurnsInItsHook) {
+  const TemporaryFolder folder;
+  constexpr std::size_t kSize = std::size_t{16} << 20;
+  write_file(
+      folder / "in.safetensors",
+      safetensors(R"({"w":{"dtype":"U8","shape":[16777216],"data_offsets":[0,16777216]}})", std::string(kSize, 'x')));
+  const AModel model(folder / "in.safetensors");
+  const AJob job;
+  struct Seen {
+    std::atomic<int> inside{0}, together{0};
+  } seen;
+  const auto hook = [](std::uint64_t, std::uint64_t, void* user) {
+    Seen& into = *static_cast<Seen*>(user);
+    if (++into.inside > 1) ++into.together;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --into.inside;
+    return 1;
+  };
+  wb_job_set_progress(job, hook, &seen);
+  const auto work = [&] {
+    EXPECT_TRUE(text([&](char** out) { return wb_hash(model, 0, job, out); }).starts_with("wb2:"));
+  };
+  std::thread one(work), two(work);
+  one.join();
+  two.join();
+  EXPECT_EQ(seen.together, 0);
+}
+
+// 4,294,967,295 threads were tried.
+TEST(C, AJobHasAtMost1024Threads) {
+  const AJob job;
+  EXPECT_EQ(failed(wb_job_set_threads(job, 1025)).rule, "misuse/threads");
+  works(wb_job_set_threads(job, 2));
+}
+
+// A plan was made with a cancelled job.
+TEST(C, ACancelledJobStartsNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors", out = folder / "out.zt";
+  write_file(path, six_floats());
+  const AModel model(path);
+  const APlan plan(model, out);
+  const AJob job;
+  wb_job_cancel(job);
+  wb_model* opened = nullptr;
+  wb_plan* planned = nullptr;
+  char* made = nullptr;
+  float element = 0;
+  for (wb_error* const error :
+       {wb_open(path.c_str(), nullptr, job, &opened), wb_read(model, 0, nullptr, 0, 1, &element, 4, job),
+        wb_verify(path.c_str(), nullptr, job, nullptr, &made), wb_hash(model, WB_DIGEST_CONTENT, job, &made),
+        wb_plan_new(model, out.c_str(), nullptr, job, &planned), wb_plan_execute(plan, job, &made)}) {
+    const Failed found = failed(error);
+    EXPECT_EQ(found.kind, WB_CANCELLED);
+    EXPECT_EQ(found.json, "null");
+  }
+  EXPECT_EQ(folder.entries(), std::set<std::string>{"in.safetensors"});
+}
+
+// It was called a lack of memory.
+TEST(C, AnExceptionOfAHookIsNamed) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.safetensors", six_floats());
+  const AModel model(folder / "in.safetensors");
+  const AJob job;
+  char* made = nullptr;
+  for (const wb_progress hook :
+       {wb_progress{[](std::uint64_t, std::uint64_t, void*) -> int { throw 42; }},
+        wb_progress{[](std::uint64_t, std::uint64_t, void*) -> int { throw std::runtime_error("mine"); }}}) {
+    wb_job_set_progress(job, hook, nullptr);
+    EXPECT_EQ(failed(wb_hash(model, WB_DIGEST_CONTENT, job, &made)).kind, WB_INTERNAL);
+  }
+}
+
+// add() reported the end first, and could still stop there.
+TEST(C, WhatIsDoneIsReturnedThoughTheHookSaysNo) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors", out = folder / "out.zt";
+  write_file(path, six_floats());
+  const AModel model(path);
+  const APlan plan(model, out);
+  const AJob job;
+  int calls = 0;
+  const auto until_done = [](std::uint64_t done, std::uint64_t total, void* user) {
+    ++*static_cast<int*>(user);
+    return total == 0 || done < total ? 1 : 0;
+  };
+  wb_job_set_progress(job, until_done, &calls);
+  EXPECT_TRUE(text([&](char** made) { return wb_hash(model, WB_DIGEST_CONTENT, job, made); }).starts_with("wb2:"));
+  EXPECT_EQ(calls, 1);
+  works(wb_verify(path.c_str(), nullptr, job, nullptr, nullptr));
+  // An output that is not published yet can still be stopped.
+  EXPECT_EQ(failed(wb_plan_execute(plan, job, nullptr)).kind, WB_CANCELLED);
+  EXPECT_EQ(folder.entries(), std::set<std::string>{"in.safetensors"});
+}
+
+}  // namespace
+}  // namespace weighbridge
