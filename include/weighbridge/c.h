@@ -49,7 +49,7 @@ typedef enum wb_kind {
 /** What wb_verify() found. */
 typedef enum wb_verdict {
   WB_VALID = 0,       /**< no error; there may be warnings */
-  WB_INVALID = 1,     /**< the file breaks a rule */
+  WB_INVALID = 1,     /**< the file breaks a rule, or exceeds a limit of the job */
   WB_INCONCLUSIVE = 3 /**< valid, but tensors cannot be interpreted, or it is not known to be safe to load */
 } wb_verdict;
 
@@ -67,7 +67,7 @@ void wb_text_free(char* text);
 int wb_error_kind(const wb_error*);             /**< a wb_kind */
 const char* wb_error_message(const wb_error*);  /**< one sentence for people, after the name of the file */
 const char* wb_error_rule(const wb_error*);     /**< a stable id for programs, such as "gguf/magic"; may be "" */
-const char* wb_error_file(const wb_error*);     /**< the file concerned; "" if it is the one given */
+const char* wb_error_file(const wb_error*);     /**< the file concerned; "" if it is about none */
 const char* wb_error_expected(const wb_error*); /**< "" if the rule compares nothing */
 const char* wb_error_found(const wb_error*);    /**< in the units of expected */
 const char* wb_error_hint(const wb_error*);     /**< the option, limit or file that would help; "" if none is known */
@@ -127,8 +127,8 @@ void wb_model_free(wb_model*);                                   /**< frees it; 
  * dtype, each call decodes from the first element: read these in few large ranges. */
 wb_error* wb_read(const wb_model*, size_t tensor, const char* dtype, uint64_t first, uint64_t count, void* out,
                   size_t size, const wb_job*);
-/** What `weighbridge inspect --json` prints. `path` names the file in the JSON. */
-wb_error* wb_inspect(const wb_model*, const char* path, char** json);
+/** What `weighbridge inspect --json` prints. */
+wb_error* wb_inspect(const wb_model*, char** json);
 /** Verifies a file or a folder. What is wrong with it is a result, not an error. `verdict`: a wb_verdict. `json`: what
  * `weighbridge verify --json` prints. Both may be NULL. */
 wb_error* wb_verify(const char* path, const wb_options*, const wb_job*, int* verdict, char** json);

@@ -2,17 +2,22 @@
 // The functions of weighbridge/c.h over the library. Owns the only place where its exceptions become values.
 #include "weighbridge/c.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -50,11 +55,14 @@ struct wb_options {
   std::string to{};
 };
 struct wb_model {
-  explicit wb_model(Model opened) : model(std::move(opened)) {
+  wb_model(std::string opened_path, Model opened, Report found)
+      : path(std::move(opened_path)), model(std::move(opened)), report(std::move(found)) {
     names.reserve(model.size());
     for (const Tensor& tensor : model) names.emplace_back(tensor.name());
   }
+  std::string path;  // as the caller named it
   Model model;
+  Report report;                   // warnings of opening
   std::vector<std::string> names;  // each ends with a NUL, unlike those of the model
 };
 struct wb_plan {
@@ -114,6 +122,16 @@ template <class Work> wb_error* guarded(Work&& work) noexcept {
     }
   } catch (...) {
     return &no_memory();
+  }
+}
+
+// Names the file in the errors of `work` that are about it.
+template <class Work> auto about(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.kind() == Kind::misuse) throw;
+    throw error.in(path);
   }
 }
 
@@ -182,13 +200,22 @@ DType named_dtype(const Tensor& tensor, const char* name) {
 void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t count, std::span<std::byte> out,
           const Context& context) {
   const std::uint64_t all = base::element_count(tensor.shape()).value_or(0), bits = info(dtype).bits;
+  const std::uint64_t end = base::checked_add(first, count).value_or(UINT64_MAX);
+  if (end > all)
+    base::misuse("range", fmt::format("the tensor has {} elements; {} is past its end", all, std::max(first, end)));
+  const auto on_boundary = [&](std::uint64_t at) { return at * (bits % 8) % 8 == 0; };
+  if (!on_boundary(first) || (!on_boundary(end) && end != all))
+    base::misuse("range", fmt::format("elements [{}, {}) of {} do not begin and end on byte boundaries", first, end,
+                                      name(dtype)));
   const auto begin = packed_size(dtype, first), size = packed_size(dtype, count);
-  if (!base::fits(first, count, all) || !begin || size != out.size() || first * bits % 8 != 0)
-    base::misuse("range", "elements [" + std::to_string(first) + ", " + std::to_string(first) + " + " +
-                              std::to_string(count) + ") of " + std::to_string(all) + " are not " +
-                              std::to_string(out.size()) + " whole bytes");
+  if (!begin || size != out.size())
+    base::misuse("range", fmt::format("these {} elements take {} bytes; the buffer has {}", count, size.value_or(0),
+                                      out.size()));
   if (out.empty()) return;
-  if (const auto elements = core::elements_of(tensor, dtype)) return elements->read(first, count, out, context);
+  const std::uint64_t own = info(tensor.dtype()).bits % 8;
+  const bool whole = first * own % 8 == 0 && (end * own % 8 == 0 || end == all);
+  if (const auto elements = whole ? core::elements_of(tensor, dtype) : nullptr)
+    return elements->read(first, count, out, context);
   std::uint64_t at = 0, filled = 0;
   tensor.stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
     const std::size_t skip = base::to_size(std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0));
@@ -335,7 +362,12 @@ void wb_options_free(wb_options* options) { delete options; }
 wb_error* wb_open(const char* path, const wb_options* options, const wb_job* job, wb_model** out) {
   return guarded([&] {
     const std::string file = &given(path, "the path");
-    given(out, "the output") = new wb_model(open(file, context_of(job), open_options(options)));
+    given(out, "the output") = about(file, [&] {
+      Report report;
+      auto model = open(file, report, context_of(job), open_options(options));
+      if (!model) throw Error(*report.first_error());
+      return new wb_model(file, *std::move(model), std::move(report));
+    });
   });
 }
 const char* wb_model_format(const wb_model* model) {
@@ -381,21 +413,21 @@ wb_error* wb_read(const wb_model* model, std::size_t tensor, const char* dtype, 
     if (const Finding* const why = from.unsupported()) throw Error(*why);
     if (size > 0) given(static_cast<std::byte*>(out), "the output");
     const DType as = named_dtype(from, dtype);
-    read(from, as, first, count, {static_cast<std::byte*>(out), size}, context_of(job));
+    about(model->path, [&] { read(from, as, first, count, {static_cast<std::byte*>(out), size}, context_of(job)); });
   });
 }
-wb_error* wb_inspect(const wb_model* model, const char* path, char** json) {
+wb_error* wb_inspect(const wb_model* model, char** json) {
   return guarded([&] {
     const Model& from = given(model, "the model").model;
     std::vector<std::uint32_t> all(from.size());
     std::iota(all.begin(), all.end(), 0U);
-    output(json) = text_of_file(to_json({.path = path == nullptr ? "" : path, .model = from, .tensors = all}));
+    output(json) = text_of_file(to_json({.path = model->path, .model = from, .tensors = all, .report = &model->report}));
   });
 }
 wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, int* verdict, char** json) {
   return guarded([&] {
     const std::string file = &given(path, "the path");
-    const Verdict found = verify(file, context_of(job), open_options(options));
+    const Verdict found = about(file, [&] { return verify(file, context_of(job), open_options(options)); });
     if (json != nullptr) *json = text_of_file(to_json(file, found));
     if (verdict != nullptr)
       *verdict = !found.report.valid()                                             ? WB_INVALID
@@ -408,7 +440,9 @@ wb_error* wb_hash(const wb_model* model, int digest, const wb_job* job, char** t
     if (digest != WB_DIGEST_CONTENT && digest != WB_DIGEST_CONTENT_WITHOUT_NAMES)
       base::misuse("digest", "unknown digest " + std::to_string(digest));
     const Model& from = given(model, "the model").model;
-    output(text) = text_of(content_digest(from, context_of(job), digest == WB_DIGEST_CONTENT).text());
+    output(text) = about(model->path, [&] {
+      return text_of(content_digest(from, context_of(job), digest == WB_DIGEST_CONTENT).text());
+    });
   });
 }
 
@@ -420,8 +454,7 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
     const Options asked = options == nullptr ? Options{} : options->convert;
     const std::string format =
         options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
-    const std::string source(from.sources().empty() ? std::string_view() : from.sources()[0]->name());
-    given(out, "the output") = new wb_plan{plan(from, format, asked, context_of(job)), source, to};
+    given(out, "the output") = new wb_plan{plan(from, format, asked, context_of(job)), model->path, to};
   });
 }
 int wb_plan_possible(const wb_plan* plan) { return plan != nullptr && plan->possible ? 1 : 0; }
@@ -435,7 +468,14 @@ wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
   return guarded([&] {
     const wb_plan& it = given(plan, "the plan");
     const Written written = it.plan.execute(it.path, context_of(job));
-    if (json != nullptr) *json = text_of(to_json(it.from, it.path, it.plan, true, {}, written.casts));
+    if (json != nullptr) try {
+        std::error_code no_file;
+        const std::uint64_t found = std::filesystem::file_size(it.path, no_file);
+        const auto size = no_file ? std::nullopt : std::optional(found);
+        *json = text_of(to_json(it.from, it.path, it.plan, true, size, written.casts));
+      } catch (const std::bad_alloc&) {
+        *json = nullptr;  // the output is there
+      }
   });
 }
 void wb_plan_free(wb_plan* plan) { delete plan; }

@@ -179,8 +179,8 @@ TEST(C, NullIsAnErrorOrNothing) {
       {"open, out", [&] { return wb_open(path.c_str(), nullptr, nullptr, nullptr); }},
       {"read, model", [&] { return wb_read(nullptr, 0, nullptr, 0, 0, nullptr, 0, nullptr); }},
       {"read, out", [&] { return wb_read(model, 0, nullptr, 0, 6, nullptr, 24, nullptr); }},
-      {"inspect, model", [&] { return wb_inspect(nullptr, nullptr, &made); }},
-      {"inspect, json", [&] { return wb_inspect(model, nullptr, nullptr); }},
+      {"inspect, model", [&] { return wb_inspect(nullptr, &made); }},
+      {"inspect, json", [&] { return wb_inspect(model, nullptr); }},
       {"verify, path", [&] { return wb_verify(nullptr, nullptr, nullptr, nullptr, nullptr); }},
       {"hash, model", [&] { return wb_hash(nullptr, WB_DIGEST_CONTENT, nullptr, &made); }},
       {"hash, text", [&] { return wb_hash(model, WB_DIGEST_CONTENT, nullptr, nullptr); }},
@@ -312,6 +312,123 @@ TEST(C, WhatIsDoneIsReturnedThoughTheHookSaysNo) {
   // An output that is not published yet can still be stopped.
   EXPECT_EQ(failed(wb_plan_execute(plan, job, nullptr)).kind, WB_CANCELLED);
   EXPECT_EQ(folder.entries(), std::set<std::string>{"in.safetensors"});
+}
+
+// The bound of the plan stood there.
+TEST(C, TheResultOfAnEncodedOutputHasItsSize) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors", out = folder / "out.zt";
+  write_file(path, safetensors(R"({"w":{"dtype":"U8","shape":[100000],"data_offsets":[0,100000]}})",
+                               std::string(100000, 'x')));
+  const AModel model(path);
+  const SomeOptions options{{"encoding", "zstd"}};
+  const APlan plan(model, out, options);
+  const std::string planned = text([&](char** json) { return wb_plan_json(plan, json); });
+  const std::string done = text([&](char** json) { return wb_plan_execute(plan, nullptr, json); });
+  EXPECT_NE(planned.find("\"output_size_exact\":false"), std::string::npos) << planned;
+  const std::string size = std::to_string(std::filesystem::file_size(out));
+  EXPECT_NE(done.find("\"output_size\":" + size + ",\"output_size_exact\":true"), std::string::npos) << done;
+}
+
+// Its first shard stood there.
+TEST(C, ResultsNameTheFolderThatWasOpened) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"a", "b"})
+    write_file(folder / ("model-0000"s + (*name == 'a' ? "1" : "2") + "-of-00002.safetensors"),
+               safetensors(R"({")"s + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x"));
+  write_file(folder / "model.safetensors.index.json",
+             R"({"metadata":{"total_size":2},"weight_map":{"a":"model-00001-of-00002.safetensors",)"
+             R"("b":"model-00002-of-00002.safetensors"}})");
+  const AModel model(folder.path());
+  EXPECT_EQ(wb_model_size(model), 2U);
+  const APlan plan(model, folder / "out.zt");
+  const std::string named = "\"path\":\"" + folder.path() + "\"";
+  for (const std::string& json : {text([&](char** out) { return wb_plan_json(plan, out); }),
+                                  text([&](char** out) { return wb_inspect(model, out); })})
+    EXPECT_NE(json.find(named), std::string::npos) << json;
+}
+
+// The warnings of opening were lost.
+TEST(C, AnInspectionHasTheWarningsOfOpening) {
+  const AModel model("corpus/embd/created-at.weights");
+  const std::string json = text([&](char** out) { return wb_inspect(model, out); });
+  EXPECT_NE(json.find("\"rule\":\"embd/created-at\""), std::string::npos) << json;
+}
+
+// A tensor's name ended the message at its NUL, and a dtype reached the terminal. No function had the tensor.
+TEST(C, AnErrorNamesFileAndTensorAndCanBeShown) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in\x1b[31m\xff.safetensors"s;
+  write_file(path,
+             safetensors(R"({"a\u0000b":{"dtype":"F32","shape":[2,3],"data_offsets":[0,20]}})", std::string(20, '\0')));
+  wb_model* opened = nullptr;
+  const Failed found = failed(wb_open(path.c_str(), nullptr, nullptr, &opened));
+  EXPECT_EQ(found.kind, WB_MALFORMED);
+  EXPECT_EQ(found.file, folder / "in\\x1b[31m\\xff.safetensors");
+  EXPECT_TRUE(found.message.starts_with(found.file + ": ")) << found.message;
+  EXPECT_EQ(found.tensor, "a\0b"s);
+  EXPECT_NE(found.json.find("\"tensor\":\"a\\u0000b\""), std::string::npos) << found.json;
+  EXPECT_NE(found.json.find("\"rule\":\"" + found.rule + "\""), std::string::npos) << found.json;
+  write_file(path,
+             safetensors(R"({"a\u0000b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0')));
+  const AModel named(path);
+  float element = 0;
+  const std::string cast = failed(wb_read(named, 0, "i8", 0, 1, &element, 1, nullptr)).message;
+  EXPECT_NE(cast.find("a\\x00b"), std::string::npos) << cast;
+  // The system's errors name it as well; what a caller did wrong is not about the file.
+  EXPECT_EQ(failed(wb_open((folder / "none").c_str(), nullptr, nullptr, &opened)).file, folder / "none");
+  write_file(folder / "in.safetensors", six_floats());
+  const AModel model(folder / "in.safetensors");
+  EXPECT_EQ(failed(wb_read(model, 0, nullptr, 7, 0, &element, 4, nullptr)).file, "");
+  write_file(folder / "type.safetensors",
+             safetensors(R"({"w":{"dtype":"F\u001b]0;x\u0007","shape":[1],"data_offsets":[0,1]}})", "x"));
+  const AModel unknown(folder / "type.safetensors");
+  const std::string why = failed(wb_read(unknown, 0, nullptr, 0, 1, &element, 1, nullptr)).message;
+  EXPECT_EQ(why.find_first_of("\x1b\x07"), std::string::npos) << why;
+}
+
+// A byte with a fourth element was given for three; one element as f32 was refused.
+TEST(C, ElementsOfHalfAByteAreReadInWholeBytesOrInAnotherDtype) {
+  const TemporaryFolder folder;
+  std::string data(8, '\0');
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(0x21 + 0x11 * i);
+  write_file(folder / "in.safetensors",
+             safetensors(R"({"w":{"dtype":"F4","shape":[2,8],"data_offsets":[0,8]}})", data));
+  write_file(folder / "odd.safetensors",
+             safetensors(R"({"w":{"dtype":"F4","shape":[15],"data_offsets":[0,8]}})", data));
+  const AModel model(folder / "in.safetensors");
+  unsigned char bytes[2] = {};
+  const auto own = [&](std::uint64_t first, std::uint64_t count) {
+    return failed(wb_read(model, 0, nullptr, first, count, bytes, 2, nullptr)).message;
+  };
+  EXPECT_EQ(own(0, 3), "elements [0, 3) of f4 do not begin and end on byte boundaries");
+  EXPECT_EQ(own(1, 3), "elements [1, 4) of f4 do not begin and end on byte boundaries");
+  EXPECT_EQ(own(0, 4), "");
+  EXPECT_EQ(bytes[0], 0x21);
+  float all[16] = {}, one = 0, three[3] = {};
+  works(wb_read(model, 0, "f32", 0, 16, all, sizeof all, nullptr));
+  works(wb_read(model, 0, "f32", 1, 1, &one, sizeof one, nullptr));
+  works(wb_read(model, 0, "f32", 2, 3, three, sizeof three, nullptr));
+  EXPECT_EQ(one, all[1]);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(three[i], all[2 + i]);
+}
+
+// "elements [7, 7 + 0) of 6 are not 0 whole bytes"
+TEST(C, ARangeThatCannotBeReadIsExplained) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.safetensors", six_floats());
+  const AModel model(folder / "in.safetensors");
+  float out[6] = {};
+  const auto said = [&](const char* dtype, std::uint64_t first, std::uint64_t count, std::size_t size) {
+    return failed(wb_read(model, 0, dtype, first, count, out, size, nullptr)).message;
+  };
+  EXPECT_EQ(said(nullptr, 7, 0, 0), "the tensor has 6 elements; 7 is past its end");
+  EXPECT_EQ(said(nullptr, UINT64_MAX, 2, 8), "the tensor has 6 elements; 18446744073709551615 is past its end");
+  EXPECT_EQ(said(nullptr, 0, 6, 23), "these 6 elements take 24 bytes; the buffer has 23");
+  EXPECT_EQ(said("f33", 0, 6, 24), "unknown dtype \"f33\"");
+  const AJob job;
+  EXPECT_EQ(failed(wb_job_set_limit(job, "x", 1)).message,
+            "unknown limit \"x\"; limits are memory, header, tensors, decoded, work, output, depth");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ static void check_results(const wb_model* model, const char* path, const char* b
   char* text = NULL;
   uint64_t offset = 0;
   int calls = 0;
-  WORKS(wb_inspect(model, path, &text));
+  WORKS(wb_inspect(model, &text));
   CHECK(strstr(text, "{\"schema\":3,\"files\":[{\"path\":") == text && strstr(text, "\"name\":\"w\"") != NULL);
   wb_text_free(text);
   WORKS(wb_verify(path, NULL, NULL, &verdict, &text));
@@ -96,7 +96,7 @@ static void check_results(const wb_model* model, const char* path, const char* b
   CHECK(error != NULL && wb_error_kind(error) == WB_MALFORMED && none == NULL);
   CHECK(strlen(wb_error_rule(error)) > 0 && strlen(wb_error_message(error)) > 0 &&
         strlen(wb_error_expected(error)) > 0);
-  CHECK(wb_error_offset(error, &offset));
+  CHECK(wb_error_offset(error, &offset) && strcmp(wb_error_file(error), broken) == 0);
   WORKS(wb_error_json(error, &text));
   CHECK(strstr(text, wb_error_rule(error)) != NULL);
   wb_text_free(text);
