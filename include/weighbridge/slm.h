@@ -15,7 +15,7 @@ namespace weighbridge::slm {
 
 /// Deterministic f32 models for tests and experiments; plan(..., "slm", {.quantize = ...}) makes the other dtypes.
 enum class Fixture : std::uint8_t {
-  tiny,       ///< 260 bytes of vocabulary, width 8, 1 layer, feed-forward 16: 12 tensors, 4,824 parameters
+  tiny,       ///< 260 tokens, width 8, 1 layer, feed-forward 16: 12 tensors, 4,824 parameters
   tiny_tied,  ///< the same without output.weight: 11 tensors, 2,744 parameters
   tiny_bpe,   ///< tiny with a BPE1 tokenizer of 272 ids
   tinylm16m   ///< width 512, 4 layers, 8 heads, feed-forward 2048, context 512: 39 tensors, 17,048,064 parameters

@@ -3,7 +3,8 @@
 """Checks that every number with a unit of time or size that README.md, SECURITY.md and the public headers state is a row of promises.tsv,
 and that the test which the row names exists.
 
-A promise without a test goes stale unseen. Numbers in transcripts (```console) are output, which tests/cli/test_pages.py compares. Checks
+A promise without a test goes stale unseen. Numbers in transcripts (```console), which
+tests/cli/test_pages.py compares, and in a comment "# <...>" are shown output. Checks
 itself in the same run: each rule must report what is planted for it. Usage: promises.py [ROOT]"""
 import collections
 import csv
@@ -14,19 +15,20 @@ import sys
 TABLE = "tests/repository/promises.tsv"
 COLUMNS = ["name", "value", "unit", "where", "test"]
 PAGES = ["README.md", "SECURITY.md"]
-UNITS = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "second": "s", "minute": "min", "min": "min", "hour": "h", "day": "d",
-         "byte": "bytes", "%": "%", "percent": "%", "times": "times",
+UNITS = {"ns": "ns", "us": "us", "µs": "us", "μs": "us", "ms": "ms", "s": "s", "second": "s", "minute": "min", "min": "min",
+         "hour": "h", "day": "d", "byte": "bytes", "%": "%", "percent": "%", "times": "times",
          **{f"{prefix}{kind}": f"{prefix}{kind}" for prefix in "KMGTP" for kind in ("B", "iB")}, "kB": "kB"}
 WORDS = {word: str(value) for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)}
-WORDS |= {"a": "1", "an": "1", "half a": "0.5"}
+WORDS |= {"a": "1", "an": "1", "half a": "0.5", "half an": "0.5"}
 # Not in "UTF-8 bytes", "q8_0", "0.1.2" or "wb::A4".
-FIGURE = re.compile(r"(?<![\w.,:+-])(\d[\d,]*(?:\.\d+)?)\s*(%|(?:" + "|".join(sorted(UNITS, key=len, reverse=True)).replace("%|", "") +
+FIGURE = re.compile(r"(?<![\w.,:+-])(\d[\d,]*(?:\.\d+)?)[\s-]*(%|(?:" + "|".join(sorted(UNITS, key=len, reverse=True)).replace("%|", "") +
                     r")s?\b)(?!-)", re.S)
 # In words only with times: "one byte" is a thing, and so is "a second" where no word of measure goes before it.
-SPELLED = re.compile(r"(?:\b(?:than|within|most|least|under|over|after|up to) (?=an? )|\b(?!an? ))\b(" + "|".join(WORDS) +
-                     r") (second|minute|hour|day)s?\b", re.I)
-TRANSCRIPT = re.compile(r"^```console\n.*?^```$", re.M | re.S)
-COMMENT = re.compile(r"//[/!]?<?(.*)$", re.M)
+SPELLED = re.compile(r"(?:\b(?:than|within|most|least|under|over|after|up\s+to)\s+(?=an?\s)|\b(?!an?\s))\b(" +
+                     "|".join(WORDS).replace(" ", r"\s+") + r")[\s-]+(second|minute|hour|day)s?\b", re.I)
+TRANSCRIPT = re.compile(r"^```console\n.*?^```$|# <[^\n]*>$", re.M | re.S)
+COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
+MARKS = re.compile(r"^\s*\*(?!/)|/\*+<?|\*+/|//[/!]?<?", re.M)  # of comments
 
 
 def blank(match):
@@ -37,7 +39,11 @@ def prose(path, text):
     """The text with everything that is no statement blanked out, line for line."""
     if path.suffix == ".md":
         return TRANSCRIPT.sub(blank, text)
-    return "\n".join(match[1] if (match := COMMENT.search(line)) else "" for line in text.splitlines())
+    out, end = "", 0
+    for match in COMMENT.finditer(text):
+        out += re.sub(r"[^\n]", " ", text[end:match.start()]) + MARKS.sub(blank, match[0])
+        end = match.end()
+    return out
 
 
 def stated(path, text):
@@ -47,11 +53,11 @@ def stated(path, text):
         unit = match[2] if match[2] in UNITS else match[2].removesuffix("s")
         yield text.count("\n", 0, match.start()) + 1, match[1].replace(",", ""), UNITS[unit]
     for match in SPELLED.finditer(text):
-        yield text.count("\n", 0, match.start()) + 1, WORDS[match[1].lower()], UNITS[match[2].lower()]
+        yield text.count("\n", 0, match.start()) + 1, WORDS[" ".join(match[1].lower().split())], UNITS[match[2].lower()]
 
 
 def has_test(root, named):
-    """Whether "file::name" is there: a TEST of Suite.Name, a test function of Python, or a static_assert of that text."""
+    """Whether "file::name" is there: a TEST of Suite.Name, or a test function of Python."""
     file, _, name = named.partition("::")
     path = root / file
     if not name or not path.is_file():
@@ -102,6 +108,13 @@ PLANTED = {
     "64 MiB is promised": ("README.md", "```console\nat 5 ms\n```\nIt takes 64 MiB, less than UTF-8 bytes.\n", HEADER),
     "4096 bytes is promised": ("include/weighbridge/a.h", "int a = 3;  ///< of at most 4,096\n/// bytes\n", HEADER),
     "50 % is promised": ("README.md", "50% of 0.1.2\n", HEADER),
+    "77 MiB is promised": ("include/weighbridge/c.h", "int a; /** Takes at most\n * 77 MiB. */\nint b;\n", HEADER),
+    "12 s is promised": ("include/weighbridge/c.h", "/** Waits for twelve\n * seconds. */\n", HEADER),
+    "1 min is promised": ("SECURITY.md", "It takes less than a\nminute.\n", HEADER),
+    "10 min is promised": ("SECURITY.md", "It takes ten\nminutes.\n", HEADER),
+    "99 MiB is promised": ("SECURITY.md", "It reads a 99-MiB file.\n", HEADER),
+    "5 us is promised": ("SECURITY.md", "It takes 5 µs.\n", HEADER),
+    "0.5 h is promised": ("SECURITY.md", "It takes half an hour.\n", HEADER),
     "does not say 4 MiB": ("README.md", "Nothing.\n", HEADER + f"a\t4\tMiB\tREADME.md\t{SELF}\n"),
     "there is no test 'tests/repository/promises.py::none'": (
         "README.md", "In 4 MiB.\n", HEADER + "a\t4\tMiB\tREADME.md\ttests/repository/promises.py::none\n"),
@@ -109,7 +122,8 @@ PLANTED = {
     "rows have the name": ("README.md", "In 4 MiB.\n", HEADER + 2 * f"a\t4\tMiB\tREADME.md\t{SELF}\n"),
 }
 # What is no promise.
-SILENT = "A second thread reads UTF-8 bytes of q4_0 in a 64-bit build of 0.1.2; one byte a day.\n```console\n$ a\n5 ms, 64 MiB\n```\n"
+SILENT = ("A second thread reads UTF-8 bytes of q4_0 in a 64-bit build of 0.1.2; one byte a day.\n"
+          "print(m)  # <Model of 5 MiB>\n```console\n$ a\n5 ms, 64 MiB\n```\n")
 
 
 def main():

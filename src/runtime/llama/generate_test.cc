@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/plain_llama.h"
+#include "support/sample_models.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
@@ -398,7 +399,13 @@ TEST(Generate, AModelOfLessThan2MiBUsesOneThreadUnlessAsked) {
   EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny)).threads(), 1U);
   const unsigned most = thread_executor()->concurrency();
   EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), {.threads = 2}).threads(), std::min(2U, most));
-  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tinylm16m)).threads(), most) << "65 MiB";
+  const auto threads_of = [](std::uint32_t ffn) {
+    const test::TemporaryFolder folder;
+    save(test::llama_model({.hidden = 64, .ffn = ffn}).build(), folder / "m.slm");
+    return Generator(open(folder / "m.slm")).threads();
+  };
+  EXPECT_EQ(threads_of(2432), 1U) << "1.9 MiB of weights";
+  EXPECT_EQ(threads_of(2688), most) << "2.1 MiB";
 }
 
 TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {
