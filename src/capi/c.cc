@@ -24,15 +24,18 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/elements.h"
+#include "core/format_options.h"
 #include "core/words.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
+#include "weighbridge/formats.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 #include "weighbridge/open.h"
 #include "weighbridge/text.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
+#include "wire/json_reader.h"
 
 using namespace weighbridge;
 
@@ -53,6 +56,7 @@ struct wb_options {
   OpenOptions open{};
   Options convert{};
   std::string to{};
+  std::string opens{}, converts{};  // the last option that was set for opening, and for conversions
 };
 struct wb_model {
   wb_model(std::string opened_path, Model opened, Report found)
@@ -235,45 +239,56 @@ struct Limit {
 constexpr Limit kLimits[] = {{"memory", &Limits::memory},   {"header", &Limits::header}, {"tensors", &Limits::tensors},
                              {"decoded", &Limits::decoded}, {"work", &Limits::work},     {"output", &Limits::output}};
 
-bool is_true(std::string_view option, std::string_view text) {
-  if (text != "true" && text != "false")
-    base::misuse(std::string(option), std::string(option) + " is \"true\" or \"false\", not " + core::quoted(text));
-  return text == "true";
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> out;
+  for (const FormatInfo& each : formats()) out.push_back(each.name);
+  return out;
 }
 
-void set_option(wb_options& options, std::string_view name, std::string_view text) {
+// False if it is no option for opening.
+bool set_opening(OpenOptions& options, std::string_view name, std::string_view text) {
+  constexpr std::string_view kChecks[] = {"all", "structure"};
   if (name == "format") {
-    options.open.format = text;
+    core::check_word(name, text, format_names());
+    options.format = text;
   } else if (name == "checks") {
-    if (text != "all" && text != "structure")
-      base::misuse("checks", "checks is \"all\" or \"structure\", not " + core::quoted(text));
-    options.open.checks = text == "all" ? Checks::all : Checks::structure;
+    core::check_word(name, text, kChecks);
+    options.checks = text == kChecks[0] ? Checks::all : Checks::structure;
   } else if (name == "checksum-form") {
-    options.open.checksum_form = text;
-  } else if (name == "to") {
+    core::check_word(name, text, checksum_forms());
+    options.checksum_form = text;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void set_conversion(wb_options& options, std::string_view name, std::string_view text) {
+  if (name == "to") {
+    core::check_word(name, text, format_names());
     options.to = text;
   } else if (name == "version") {
     options.convert.version = text;
   } else if (name == "replace") {
-    options.convert.replace = is_true(name, text);
+    core::check_word(name, text, core::kSwitch);
+    options.convert.replace = text == core::kSwitch[0];
   } else if (name == "level") {
-    std::size_t used = 0;
-    int level = 0;
-    try {
-      level = std::stoi(std::string(text), &used);
-    } catch (const std::exception&) {
-      used = 0;
-    }
-    if (used == 0 || used != text.size() || level < 0 || level > Options::kHighestLevel)
+    const auto level = wire::as_u64(text);
+    if (!level || *level > Options::kHighestLevel)
       base::misuse("level", "level is a number from 0 to " + std::to_string(Options::kHighestLevel) + ", not " +
                                 core::quoted(text));
-    options.convert.level = level;
+    options.convert.level = static_cast<int>(*level);
   } else {
     options.convert.set(name, text);
   }
 }
 
-OpenOptions open_options(const wb_options* options) { return options == nullptr ? OpenOptions{} : options->open; }
+OpenOptions open_options(const wb_options* options) {
+  if (options == nullptr) return {};
+  if (!options->converts.empty())
+    base::misuse("option", core::quoted(options->converts) + " is an option for conversions");
+  return options->open;
+}
 
 }  // namespace
 
@@ -353,8 +368,15 @@ wb_error* wb_options_new(wb_options** out) {
 }
 wb_error* wb_options_set(wb_options* options, const char* name, const char* value) {
   return guarded([&] {
-    set_option(given(options, "the options"), &given(name, "the name of an option"),
-               &given(value, "the value of an option"));
+    wb_options& all = given(options, "the options");
+    const std::string option = &given(name, "the name of an option");
+    const std::string_view text = &given(value, "the value of an option");
+    if (set_opening(all.open, option, text)) {
+      all.opens = option;
+    } else {
+      set_conversion(all, option, text);
+      all.converts = option;
+    }
   });
 }
 void wb_options_free(wb_options* options) { delete options; }
@@ -452,6 +474,8 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
     const Model& from = given(model, "the model").model;
     const std::string to = &given(path, "the path");
     const Options asked = options == nullptr ? Options{} : options->convert;
+    if (options != nullptr && !options->opens.empty())
+      base::misuse("option", core::quoted(options->opens) + " is an option for opening");
     const std::string format =
         options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
     given(out, "the output") = new wb_plan{plan(from, format, asked, context_of(job)), model->path, to};

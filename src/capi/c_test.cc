@@ -431,5 +431,37 @@ TEST(C, ARangeThatCannotBeReadIsExplained) {
             "unknown limit \"x\"; limits are memory, header, tensors, decoded, work, output, depth");
 }
 
+// Opening took "cast", planning took "format", and wrote what they do not mean.
+TEST(C, ACallRefusesOptionsThatItCannotUse) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors", out = folder / "out.zt";
+  write_file(path, six_floats());
+  const AModel model(path);
+  const SomeOptions conversion{{"cast", "bf16"}}, opening{{"format", "safetensors"}};
+  wb_model* opened = nullptr;
+  wb_plan* planned = nullptr;
+  EXPECT_EQ(failed(wb_open(path.c_str(), conversion, nullptr, &opened)).message,
+            "\"cast\" is an option for conversions");
+  EXPECT_EQ(failed(wb_verify(path.c_str(), conversion, nullptr, nullptr, nullptr)).rule, "misuse/option");
+  EXPECT_EQ(failed(wb_plan_new(model, out.c_str(), opening, nullptr, &planned)).message,
+            "\"format\" is an option for opening");
+  const AModel again(path);
+  works(wb_verify(path.c_str(), opening, nullptr, nullptr, nullptr));
+}
+
+// Any text was taken until a call used it, and " 5" and "+7" were levels.
+TEST(C, AnOptionIsCheckedWhenItIsSet) {
+  const SomeOptions options{{"level", "19"}, {"replace", "true"}, {"to", "zt"}, {"checks", "structure"}};
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{{"format", "nonsense"},
+                                                                                    {"to", "nonsense"},
+                                                                                    {"checksum-form", "zzz"},
+                                                                                    {"checks", "none"},
+                                                                                    {"replace", "yes"},
+                                                                                    {"Cast", "bf16"}})
+    EXPECT_EQ(failed(wb_options_set(options, name, value)).rule, "misuse/option") << name;
+  for (const char* const level : {" 5", "+7", "0x7", "", "20", "-1", "99999999999999999999"})
+    EXPECT_EQ(failed(wb_options_set(options, "level", level)).rule, "misuse/level") << level;
+}
+
 }  // namespace
 }  // namespace weighbridge
