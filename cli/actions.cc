@@ -53,7 +53,7 @@ Flag flag_of(const Flag& flag, VerbId id, const Action* action) {
   for (const Own& own : flag.own) {
     if (!holds(own.where, id, action)) continue;
     out.help = own.help;
-    if (own.listed) out.listed = own.listed;
+    if (own.info != nullptr) out.info = own.info;
     if (!own.standard.empty()) out.standard = own.standard;
   }
   if (action && flag.id == FlagId::output) out.help = action->output;

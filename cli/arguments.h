@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <charconv>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,11 +35,13 @@ class Arguments {
   // The same with another default.
   template <class Number> Number number(FlagId id, Number standard) const { return parsed(value(id), standard); }
 
-  // Sets the options of `options` that have the same names as these flags.
-  template <class Options> void apply(Options& options, std::initializer_list<FlagId> flags) const {
-    for (const FlagId id : flags) {
-      if (flag(id).value.empty() && has(id)) options.set(flag(id).name, "true");
-      for (const std::string& text : values(id)) options.set(flag(id).name, text);
+  // Sets the options of one kind that flags give. Verbs open files themselves.
+  template <class Options> void apply(Options& options, OptionOf kind) const {
+    for (const Flag& each : flags()) {
+      const OptionInfo* const info = has(each.id) ? flag_of(each, verb, action).info : nullptr;
+      if (info == nullptr || info->of != kind || info->type == OptionType::file) continue;
+      if (each.value.empty()) options.set(info->name, each.sets.empty() ? "true" : each.sets);
+      for (const std::string& text : values(each.id)) options.set(info->name, text);
     }
   }
 

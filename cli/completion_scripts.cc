@@ -99,7 +99,7 @@ std::string bash_values() {
     out += "    " + spellings(f, "|") + ") ";
     std::string known = joined_words(f);
     for (const Own& own : f.own)  // offered by every verb that takes the flag
-      if (own.listed) known += " " + joined(own.listed());
+      if (own.info != nullptr) known += " " + joined(words(*own.info));
     if (f.type == Type::limit) out += "compopt -o nospace; ";
     if (!known.empty())
       out += (f.given == Given::list ? "_weighbridge_list '" : "_weighbridge_words '") + known + "'; ";

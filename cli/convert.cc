@@ -32,14 +32,7 @@ constexpr std::size_t kLongestReason = 240;  // columns of its new value, which 
 
 Options convert_options(const Arguments& args) {
   Options options;
-  args.apply(options, {FlagId::allow, FlagId::cast, FlagId::encoding, FlagId::digest, FlagId::quantize,
-                       FlagId::dequantize, FlagId::gptq, FlagId::quantize_norms, FlagId::keep_gqa, FlagId::sparse,
-                       FlagId::sparse_density, FlagId::omit_layout_field, FlagId::created_at, FlagId::model_name,
-                       FlagId::model_version, FlagId::naming, FlagId::max_shard_size, FlagId::reserve});
-  options.level = args.number(FlagId::level, 0);
-  options.version = args.value(FlagId::zt_version);
-  options.canonical = args.has(FlagId::canonical);
-  options.replace = args.has(FlagId::force);
+  args.apply(options, OptionOf::convert);
   return options;
 }
 
@@ -344,8 +337,8 @@ void refuse_existing(const std::string& output, std::string_view format, const A
               (std::filesystem::is_directory(there) ? "a directory" : "not a regular file") +
               "; the output must be a regular file",
           output);
-  if (!args.has(FlagId::force))
-    raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "replace", {}});
+  if (!args.has(FlagId::overwrite))
+    raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "overwrite", {}});
 }
 
 // Without -o, the second operand is OUT.
@@ -392,7 +385,8 @@ Status run_convert(Session& session) {
     if (session.args.has(FlagId::into))
       options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
     refuse_input_as_output(session.args, inputs, output);
-    // An input that is missing comes first: the operands may be swapped, and then --force would be the wrong advice.
+    // An input that is missing comes first: the operands may be swapped, and then --overwrite would be the wrong
+    // advice.
     std::error_code unknown;
     const bool all_there = std::ranges::all_of(
         inputs, [&](const std::string& each) { return each == "-" || std::filesystem::exists(each, unknown); });

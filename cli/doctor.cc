@@ -201,7 +201,7 @@ Status status_of_diagnosis(const Diagnosis& diagnosis) {
 
 // Writes what the flags ask for. The exit status is that of the output.
 Status repair(Session& session, const std::string& path, const Diagnosis& diagnosis) {
-  const bool salvages = session.args.has(FlagId::salvage), force = session.args.has(FlagId::force);
+  const bool salvages = session.args.has(FlagId::salvage), force = session.args.has(FlagId::overwrite);
   const std::string output(session.args.value(salvages ? FlagId::salvage : FlagId::trim));
   if (salvages) {
     Options options;

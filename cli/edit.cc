@@ -30,7 +30,7 @@ EditOptions edit_options(Session& session) {
   add_rename_file(session, out.rename);
   if (args.has(FlagId::reserve)) out.reserve = parse_size("reserve", args.value(FlagId::reserve));
   out.output = args.value(FlagId::output);
-  out.replace = args.has(FlagId::force);
+  out.replace = args.has(FlagId::overwrite);
   return out;
 }
 

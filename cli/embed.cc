@@ -35,7 +35,7 @@ class Vectors {
     if (form_ != Form::jsonl && !to_file && session.out.columns() > 0)
       raise(Kind::misuse, "misuse/terminal",
             "refusing to write binary data to a terminal: give -o FILE, or pipe the output to a program");
-    if (to_file) file_.emplace(std::string(path), session.args.has(FlagId::force), inputs_of(session, model));
+    if (to_file) file_.emplace(std::string(path), session.args.has(FlagId::overwrite), inputs_of(session, model));
     if (to_file && form_ == Form::jsonl && !session.args.has(FlagId::output_format)) require_fitting_name(path);
     if (form_ == Form::npy) write(header(0));
     if (form_ == Form::arrow) write(schema(model, embedder));

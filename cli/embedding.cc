@@ -14,16 +14,8 @@ constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch; 
 
 EmbedOptions embed_options(const Arguments& args) {
   EmbedOptions options;
-  args.apply(options, {FlagId::pooling, FlagId::precision, FlagId::allow});
-  if (args.has(FlagId::normalize)) options.normalize = true;
-  if (args.has(FlagId::no_normalize)) options.normalize = false;
-  options.max_length = args.number(FlagId::max_length, 0U);
-  options.batch_tokens = args.number<unsigned>(FlagId::batch_tokens);
-  options.heads = args.number(FlagId::heads, 0U);
+  args.apply(options, OptionOf::embed);
   options.threads = args.number(FlagId::threads, 0U);
-  if (args.has(FlagId::prompt)) options.prompt = args.value(FlagId::prompt);
-  if (args.has(FlagId::prompt_name)) options.prompt_name = args.value(FlagId::prompt_name);
-  options.ignore_settings = args.values(FlagId::ignore_setting);
   return options;
 }
 

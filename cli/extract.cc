@@ -25,7 +25,8 @@ Elements choose(const Tensor& tensor, const Arguments& args) {
 }
 
 Extracted write_file(Session& session, const Input& input, const Elements& wanted, const std::string& path, bool npy) {
-  return wanted.write(path, {.npy = npy, .replace = session.args.has(FlagId::force), .inputs = input.model->sources()},
+  return wanted.write(path,
+                      {.npy = npy, .replace = session.args.has(FlagId::overwrite), .inputs = input.model->sources()},
                       session.context());
 }
 
@@ -117,18 +118,15 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
 }
 
 Status extract_many(Session& session, const Input& input, const std::string& path, const std::string& folder) {
-  const std::string_view pattern = session.args.value(FlagId::glob);
   const bool npy = !session.args.has(FlagId::raw);
   std::vector<Elements> wanted;
-  for (std::uint32_t i = 0; i < input.model->size(); ++i) {
-    const Tensor t = (*input.model)[i];
-    if (matches_glob(pattern, t.name())) wanted.push_back(choose(t, session.args));
-  }
-  if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", nothing_matches(*input.model, pattern));
+  for (const std::uint32_t i : tensors_taken(*input.model, session.args))
+    wanted.push_back(choose((*input.model)[i], session.args));
+  if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", "there is no such tensor in the model");
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
   check_output(wanted, session.context().limits);
-  OutputFiles files(folder, session.args.has(FlagId::force), input.model->sources());
+  OutputFiles files(folder, session.args.has(FlagId::overwrite), input.model->sources());
   FileNames taken;
   std::vector<Place> places;
   for (const Elements& each : wanted) {
@@ -141,13 +139,15 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   return Status::done;
 }
 
+bool takes_several(const Arguments& args) { return args.has(FlagId::only) || args.has(FlagId::without); }
+
 void check(const Session& session) {
   const Arguments& args = session.args;
-  const bool globs = args.has(FlagId::glob), names = args.operands.size() == 2;
+  const bool globs = takes_several(args), names = args.operands.size() == 2;
   if (globs == names)
-    throw Misuse(globs ? "extract takes either TENSOR or --glob" : "extract needs TENSOR, or --glob PATTERN");
+    throw Misuse(globs ? "extract takes either TENSOR or --only" : "extract needs TENSOR, or --only GLOB");
   if (args.value(FlagId::output) != "-") return;
-  if (globs) throw Misuse("--glob writes a folder, not to standard output: give -o FOLDER");
+  if (globs) throw Misuse("--only writes a folder, not to standard output: give -o FOLDER");
   if (session.json) throw Misuse("with --json the tensor cannot go to standard output: give -o FILE");
 }
 
@@ -159,8 +159,8 @@ Status run_extract(Session& session) {
   const Input input = open_input(session, path);
   if (!input.model) return input.status;
   try {
-    return session.args.has(FlagId::glob) ? extract_many(session, input, path, output)
-                                          : extract_one(session, input, path, output);
+    return takes_several(session.args) ? extract_many(session, input, path, output)
+                                       : extract_one(session, input, path, output);
   } catch (const Error& error) {
     return session.fail(path, error);
   }

@@ -6,13 +6,9 @@
 #include <array>
 #include <limits>
 
-#include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
-#include "weighbridge/embed.h"
 #include "weighbridge/formats.h"
-#include "weighbridge/generate.h"
 #include "weighbridge/hash.h"
-#include "weighbridge/open.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -85,11 +81,43 @@ std::vector<std::string_view> every_dtype() {
   return out;
 }
 
-constexpr Flag kFlags[] = {
-#define WB_FLAG(ID, ...) {.id = FlagId::ID, __VA_ARGS__},
+// Gives a flag what the row of its option says and its own row does not.
+Flag completed(Flag flag) {
+  const auto found = [&](std::optional<OptionOf> of) {
+    return of ? find_option(*of, flag.option.empty() ? flag.name : flag.option) : nullptr;
+  };
+  for (Own& own : flag.own)
+    if ((own.info = found(own.of)) != nullptr) own.help = own.info->help, own.standard = own.info->standard;
+  flag.info = found(flag.of);
+  if (flag.info == nullptr) return flag;
+  const OptionInfo& option = *flag.info;
+  if (flag.help.empty()) flag.help = option.help;
+  if (!flag.sets.empty() || option.type == OptionType::toggle) return flag;
+  flag.value = option.value;
+  flag.range = option.range;
+  flag.standard = option.standard;
+  if (option.repeats) flag.given = option.type == OptionType::word ? Given::list : Given::again;
+  switch (option.type) {
+    case OptionType::number: flag.type = Type::number; break;
+    case OptionType::fraction: flag.type = Type::fraction; break;
+    case OptionType::file: flag.type = Type::file; break;
+    case OptionType::word:
+    case OptionType::dtype: flag.type = Type::word; break;
+    case OptionType::toggle:
+    case OptionType::size:
+    case OptionType::text: break;
+  }
+  return flag;
+}
+
+const std::array<Flag, kFlagCount>& all_flags() {
+  static const std::array<Flag, kFlagCount> all = {
+#define WB_FLAG(ID, ...) completed(Flag{.id = FlagId::ID, __VA_ARGS__}),
 #include "flag_rows.def"
 #undef WB_FLAG
-};
+  };
+  return all;
+}
 
 constexpr ExitStatus kCommonStatuses[] = {
     {2, "usage error: a wrong flag or operand, no such tensor, or an output that exists"},
@@ -100,24 +128,6 @@ constexpr ExitStatus kCommonStatuses[] = {
 // Operands of any other name are files or folders.
 constexpr std::string_view kTextOperands[] = {"KIND", "SHELL", "TEXT", "QUERY", "TENSOR", "WHERE"};
 
-// Checks the rows at compile time.
-constexpr bool sound() {
-  for (const Flag& flag : kFlags) {
-    const bool lists = !flag.words.empty() || flag.listed != nullptr;
-    if (flag.name.empty() || flag.help.empty() || flag.where.empty()) return false;
-    if (lists != (flag.type == Type::word || flag.type == Type::limit)) return false;
-    if (flag.value.empty() && (flag.type != Type::text || flag.given != Given::once || !flag.standard.empty()))
-      return false;
-    if (!((flag.where | flag.required) == flag.where)) return false;
-    for (const Flag& other : kFlags)
-      if (flag.id != other.id && (flag.name == other.name || flag.name == other.british ||
-                                  (flag.letter && flag.letter == other.letter && flag.where.overlaps(other.where))))
-        return false;
-  }
-  return true;
-}
-static_assert(sound(), "a row of flag_rows.def lacks what its type needs, or repeats a name or a letter");
-
 }  // namespace
 
 std::string_view title_of(Group group) noexcept {
@@ -127,10 +137,10 @@ std::string_view title_of(Group group) noexcept {
 
 std::span<const Verb> verbs() noexcept { return kVerbs; }
 std::span<const Action> actions() noexcept { return kActions; }
-std::span<const Flag> flags() noexcept { return kFlags; }
+std::span<const Flag> flags() noexcept { return all_flags(); }
 std::span<const ExitStatus> common_statuses() noexcept { return kCommonStatuses; }
 const Verb& verb(VerbId id) noexcept { return kVerbs[static_cast<std::size_t>(id)]; }
-const Flag& flag(FlagId id) noexcept { return kFlags[static_cast<std::size_t>(id)]; }
+const Flag& flag(FlagId id) noexcept { return all_flags()[static_cast<std::size_t>(id)]; }
 
 bool takes_flag(VerbId id, const Flag& flag) noexcept {
   const auto taken = [&](const Action& action) { return action.verb == id && flag.where.has(action.id); };
@@ -147,7 +157,10 @@ std::vector<std::string_view> split_words(std::string_view words) {
   return out;
 }
 
-std::vector<std::string_view> words(const Flag& flag) { return flag.listed ? flag.listed() : split_words(flag.words); }
+std::vector<std::string_view> words(const Flag& flag) {
+  if (flag.listed != nullptr) return flag.listed();
+  return flag.words.empty() && flag.type == Type::word ? words(*flag.info) : split_words(flag.words);
+}
 
 std::string_view operand_name(std::string_view operands, std::size_t place) noexcept {
   std::string_view last;

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "weighbridge/options.h"
 
 namespace weighbridge::cli {
 
@@ -114,7 +117,7 @@ struct Action {
   std::string_view operands{}, operand_words{};  // as for a verb
   std::string_view summary{}, about{};           // as for a verb
   bool lists_files = false;                      // as for a verb
-  std::string_view output{};    // what -o names; the action takes --output and --force. Empty: it writes nothing
+  std::string_view output{};    // what -o names; the action takes --output and --overwrite. Empty: it writes nothing
   std::string_view examples{};  // one per line
 };
 
@@ -134,17 +137,15 @@ enum class Given : std::uint8_t {
   again,     // repeatable, commas are part of the value
   files      // repeatable; existing files that follow a value are values too, as a shell's glob gives them
 };
-// From `least` to `most`; `above` excludes `least` itself.
-struct Range {
-  double least = 0, most = 4294967295;
-  bool above = false;
-};
-// What particular verbs and actions have in place of the row's own help, and of its words and default if these are set.
+using Range = OptionRange;
+// What particular verbs and actions have in place of the row's own help and default: texts, or those of an option of
+// the library of the same name.
 struct Own {
   Where where{};
   std::string_view help{};
-  WordList listed = nullptr;
   std::string_view standard{};
+  std::optional<OptionOf> of{};
+  const OptionInfo* info = nullptr;  // found by `of`
 };
 struct Needed {
   Where where{};
@@ -158,12 +159,15 @@ constexpr bool is_repeatable(Given given) noexcept {
 
 struct Flag {
   FlagId id{};
-  std::string_view name{};     // without the dashes
-  char letter = 0;             // 0: none
-  std::string_view british{};  // the British spelling of its name, accepted but not listed; empty: none
-  Where where{};               // the verbs and actions that take it
-  Where required{};            // the verbs and actions that require it
-  std::string_view value{};    // as help shows it: "FORMAT"; empty: the flag takes no value
+  std::string_view name{};  // without the dashes
+  char letter = 0;          // 0: none
+  std::string_view also{};  // other names that are accepted but not listed, separated by blanks: British, and former
+  std::optional<OptionOf> of{};  // it is an option of the library
+  std::string_view option{};     // that option's name, if it is another
+  std::string_view sets{};       // what the flag without a value sets that option to; empty: "true"
+  Where where{};                 // the verbs and actions that take it
+  Where required{};              // the verbs and actions that require it
+  std::string_view value{};      // as help shows it: "FORMAT"; empty: the flag takes no value
   Type type = Type::text;
   Given given = Given::once;
   bool may_be_empty = false;  // whether its value may be empty
@@ -176,6 +180,7 @@ struct Flag {
   FlagSet excludes{};           // flags that cannot be used together with it
   std::string_view help{};      // a verb phrase or a noun phrase: one line, lower case, no full stop
   Own own[6]{};
+  const OptionInfo* info = nullptr;  // found by `of`
 };
 
 std::span<const Verb> verbs() noexcept;

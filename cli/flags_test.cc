@@ -2,6 +2,7 @@
 // Tests every flag of every verb and action from the tables: parsing, checks, refusals, help, completion and manual.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
@@ -114,6 +115,39 @@ const std::string& page_of(const Verb& verb) {
 }
 
 bool holds(const std::string& whole, std::string_view part) { return whole.find(part) != std::string::npos; }
+
+bool is_one(std::string_view word, const std::vector<std::string_view>& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+TEST(Flags, RowsHaveWhatTheirTypesNeed) {
+  for (const Flag& flag : flags()) {
+    SCOPED_TRACE(flag.name);
+    EXPECT_FALSE(flag.name.empty() || flag.help.empty() || flag.where.empty());
+    EXPECT_EQ(flag.listed != nullptr || !flag.words.empty() || (flag.info != nullptr && flag.type == Type::word),
+              flag.type == Type::word || flag.type == Type::limit);
+    EXPECT_TRUE(!flag.value.empty() || (flag.type == Type::text && flag.given == Given::once && flag.standard.empty()));
+    EXPECT_TRUE((flag.where | flag.required) == flag.where);
+    EXPECT_EQ(flag.of.has_value(), flag.info != nullptr) << "an option that the library does not have";
+    for (const Own& own : flag.own) EXPECT_EQ(own.of.has_value(), own.info != nullptr);
+    for (const Flag& other : flags())
+      EXPECT_TRUE(flag.id == other.id ||
+                  (flag.name != other.name && !is_one(flag.name, split_words(other.also)) &&
+                   !(flag.letter && flag.letter == other.letter && flag.where.overlaps(other.where))))
+          << other.name;
+  }
+}
+
+TEST(Flags, GiveEachOptionThatTheTableSaysTheCommandTakes) {
+  for (const OptionInfo& option : all_options()) {
+    bool taken = false;
+    for (const Flag& flag : flags()) {
+      taken = taken || flag.info == &option;
+      for (const Own& own : flag.own) taken = taken || own.info == &option;
+    }
+    EXPECT_EQ(taken, option.command) << name(option.of) << " " << option.name;
+  }
+}
 
 TEST(Flags, EachIsTakenWhereItsRowSays) {
   std::size_t count = 0;
@@ -262,21 +296,22 @@ TEST(Flags, AValueIsAskedForAndNotEmpty) {
   });
 }
 
-TEST(Flags, TheBritishSpellingIsTakenAndNotListed) {
+TEST(Flags, OtherNamesAreTakenAndNotListed) {
   std::set<std::string_view> seen;
   for_each_flag([&](const Command& command, const Flag& flag) {
-    if (flag.british.empty()) return;
-    seen.insert(flag.british);
-    const std::string british = "--" + std::string(flag.british);
-    const Line spelled = flag.value.empty() ? Line{british} : Line{british + "=" + sample(flag)};
-    ASSERT_EQ(refusal(command, with(command, flag, spelled)), "");
-    EXPECT_TRUE(parsed(command, with(command, flag, spelled)).has(flag.id));
-    EXPECT_FALSE(holds(help_of(command.verb->id, command.action), british));
-    for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), flag.british));
-    EXPECT_FALSE(holds(page_of(*command.verb), flag.british));
+    for (const std::string_view name : split_words(flag.also)) {
+      seen.insert(name);
+      const std::string other = "--" + std::string(name);
+      const Line spelled = flag.value.empty() ? Line{other} : Line{other + "=" + sample(flag)};
+      ASSERT_EQ(refusal(command, with(command, flag, spelled)), "");
+      EXPECT_TRUE(parsed(command, with(command, flag, spelled)).has(flag.id));
+      EXPECT_FALSE(holds(help_of(command.verb->id, command.action), other));
+      for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), other));
+      EXPECT_FALSE(holds(page_of(*command.verb), other));
+    }
   });
   EXPECT_EQ(seen, (std::set<std::string_view>{"dequantise", "quantise", "quantise-norms", "normalise", "no-normalise",
-                                              "colour"}));
+                                              "colour", "filter", "glob", "force"}));
 }
 
 TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {

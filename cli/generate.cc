@@ -17,15 +17,6 @@
 namespace weighbridge::cli {
 namespace {
 
-Sampling sampling_of(const Arguments& args) {
-  Sampling out;
-  out.temperature = args.number<decltype(out.temperature)>(FlagId::temperature);
-  out.top_p = args.number<decltype(out.top_p)>(FlagId::top_p);
-  out.top_k = args.number<decltype(out.top_k)>(FlagId::top_k);
-  out.seed = args.number<decltype(out.seed)>(FlagId::seed);
-  return out;
-}
-
 // All text of a file or of standard input, within the memory limit.
 std::string whole_text(Session& session, const std::string& path) {
   const TextPull pull = pull_from(session, path);
@@ -53,11 +44,9 @@ std::string input_text(Session& session) {
 std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   const Arguments& args = session.args;
   GeneratorOptions options;
-  args.apply(options, {FlagId::precision, FlagId::allow});
+  args.apply(options, OptionOf::generator);
   options.threads = args.number(FlagId::threads, 0U);
-  options.context = args.number(FlagId::context, 0U);
   options.limits = session.context().limits;
-  if (args.has(FlagId::no_prefix_space)) options.tokenizer.prefix_space = false;
   end_on_bus_error();  // the weights stay mapped
   std::vector<Model> models;
   std::vector<std::string> paths{args.operands.front()};
@@ -99,9 +88,7 @@ Status run_generate(Session& session) {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
   GenerateOptions options;
-  options.max_tokens = args.number<unsigned>(FlagId::max_tokens);
-  options.sampling = sampling_of(args);
-  options.stop = args.values(FlagId::stop);
+  args.apply(options, OptionOf::generate);
   try {
     if (args.has(FlagId::prompt) && args.has(FlagId::input))
       throw Misuse("--prompt and --input cannot be used together");

@@ -25,25 +25,6 @@ constexpr std::size_t kMany = 40;   // tensors; more are grouped on a terminal
 constexpr std::uint32_t kBins = 8;  // of the histogram in the table
 constexpr std::uint32_t kJsonBins = 32;
 
-// The tensors that a filter takes. Throws Error if a filter takes none, as extract and convert do.
-Order choose(const Model& model, const Arguments& args) {
-  Order order(model.size());
-  std::iota(order.begin(), order.end(), 0U);
-  if (!args.has(FlagId::filter)) return order;
-  const std::vector<std::string> globs = args.values(FlagId::filter);
-  std::vector<bool> used(globs.size());
-  std::erase_if(order, [&](std::uint32_t i) {
-    bool any = false;
-    for (std::size_t k = 0; k < globs.size(); ++k)
-      if (matches_glob(globs[k], model.name(i))) any = used[k] = true;
-    return !any;
-  });
-  if (const auto unused = std::ranges::find(used, false); unused != used.end() && model.size() > 0)
-    raise(Kind::misuse, "misuse/nothing-matches",
-          nothing_matches(model, globs[static_cast<std::size_t>(unused - used.begin())]));
-  return order;
-}
-
 std::vector<std::uint64_t> shape_of(const Tensor& t) {
   if (!t.has_shape()) return {};
   const Shape shape = t.shape();
@@ -151,7 +132,7 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
   Order order;
   std::vector<Stats> stats;
   try {
-    order = choose(model, session.args);
+    order = tensors_taken(model, session.args);
     if (!session.json) count_up(order, model);
     if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
     if (session.args.has(FlagId::stats) || session.args.has(FlagId::plot)) {

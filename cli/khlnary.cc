@@ -31,7 +31,7 @@ void write_output(Session& session, const std::shared_ptr<const Source>& input, 
     session.out.text(bytes);
     return;
   }
-  OutputFile file(output, session.args.has(FlagId::force), std::span(&input, 1));
+  OutputFile file(output, session.args.has(FlagId::overwrite), std::span(&input, 1));
   file.write(std::as_bytes(std::span(bytes)));
   file.publish();
 }
@@ -223,11 +223,11 @@ Status assemble(Session& session, const std::string& path) {
 Status pack(Session& session, const std::string& path) {
   const Arguments& args = session.args;
   Options asked;
-  args.apply(asked, {FlagId::cast, FlagId::allow});
+  args.apply(asked, OptionOf::convert);
   kn::PackOptions options;
   options.cast = asked.cast;
   options.allow = asked.allow;
-  options.replace = args.has(FlagId::force);
+  options.replace = args.has(FlagId::overwrite);
   options.without = args.values(FlagId::without);
   const Input input = open_input(session, path);
   if (!input.model) return input.status;

@@ -25,16 +25,16 @@ std::string pem_of(Session& session, std::string_view file) {
   return text;
 }
 
-// A wrong -o with --force would replace a file of the model, or the key.
+// A wrong -o with --overwrite would replace a file of the model, or the key.
 void require_manifest(Session& session, const std::string& output) {
   std::error_code unknown;  // OutputFile says what is wrong with it
-  if (!session.args.has(FlagId::force) || !std::filesystem::is_regular_file(output, unknown)) return;
+  if (!session.args.has(FlagId::overwrite) || !std::filesystem::is_regular_file(output, unknown)) return;
   const auto source = session.source(output);
   std::string head(static_cast<std::size_t>(std::min<std::uint64_t>(source->size(), 4096)), '\0');
   source->read_at(0, std::as_writable_bytes(std::span(head)));
   if (head.find("application/vnd.dev.sigstore.bundle") == head.npos)
-    raise(Kind::misuse, "misuse/output-exists", "the file exists and is not a manifest, so --force does not replace it",
-          output);
+    raise(Kind::misuse, "misuse/output-exists",
+          "the file exists and is not a manifest, so --overwrite does not replace it", output);
 }
 
 // Signs first, so that a wrong key is known before everything is hashed.
@@ -147,7 +147,7 @@ Status run_manifest(Session& session) {
                             .allow_symlinks = args.has(FlagId::allow_symlinks),
                             .output = output};
     require_manifest(session, output);
-    OutputFile file(output, args.has(FlagId::force));  // refuses before anything is hashed
+    OutputFile file(output, args.has(FlagId::overwrite));  // refuses before anything is hashed
     const Manifest manifest = list_files(path, options, session.context());
     const std::string text = key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
     file.write(std::as_bytes(std::span(text)));

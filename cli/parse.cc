@@ -19,11 +19,12 @@ namespace {
 
 std::string dashed(const Flag& flag) { return "--" + std::string(flag.name); }
 
-// Compares with its name and with the British spelling.
+// Compares with its names.
 bool is_called(const Flag& flag, std::string_view typed) {
   if (!typed.starts_with("--")) return false;
   typed.remove_prefix(2);
-  return typed == flag.name || (!flag.british.empty() && typed == flag.british);
+  const std::vector<std::string_view> also = split_words(flag.also);
+  return typed == flag.name || std::ranges::find(also, typed) != also.end();
 }
 
 // "slm adapter"

@@ -20,6 +20,7 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
+#include "weighbridge/text.h"
 #include "weighbridge/view.h"
 
 namespace weighbridge::cli {
@@ -88,7 +89,7 @@ void check_picture(const Arguments& args) {
 void write_picture(Session& session, std::string_view svg, std::span<const std::shared_ptr<const Source>> inputs) {
   const std::string path(session.args.value(FlagId::plot));
   in_file(path, [&] {
-    OutputFile out(path, session.args.has(FlagId::force), inputs);
+    OutputFile out(path, session.args.has(FlagId::overwrite), inputs);
     out.write(std::as_bytes(std::span(svg)));
     out.publish();
   });
@@ -169,20 +170,18 @@ std::string Session::help(const Finding& finding) const {
   if (hint.what != Hint::What::limit && hint.what != Hint::What::option) return {};
   if (hint.name == "trust-journal") return {};  // fail() says how
   if (hint.name == "standard-input") return ": for what comes through a pipe give -";
-  // Options of the library whose flags have other names.
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"replace", "force"}, {"vocabulary", "vocab"}};
-  std::string_view name = hint.what == Hint::What::limit ? std::string_view("limit") : std::string_view(hint.name);
-  for (const auto& [theirs, ours] : kNames)
-    if (name == theirs) name = ours;
-  const auto known = std::ranges::find(flags(), name, &Flag::name);
+  const std::string_view name =
+      hint.what == Hint::What::limit ? std::string_view("limit") : std::string_view(hint.name);
+  const auto known = std::ranges::find_if(
+      flags(), [&](const Flag& each) { return each.name == name || (each.option == name && each.sets.empty()); });
   if (known == flags().end() || !takes_flag(args.verb, args.action, *known)) return {};
-  if (known->id == FlagId::force) return args.has(FlagId::force) ? "" : "; --force replaces it";
+  if (known->id == FlagId::overwrite) return args.has(FlagId::overwrite) ? "" : "; --overwrite replaces it";
   if (hint.what == Hint::What::limit) {
     const bool count = hint.name == "tensors" || hint.name == "depth";
     return "; raise it with --limit " + hint.name + "=" + (hint.value.empty() ? count ? "COUNT" : "BYTES" : hint.value);
   }
   const std::string value = hint.value.empty() ? std::string(known->value) : shown(hint.value);
-  return "; try --" + std::string(name) + (value.empty() ? "" : " ") + value;
+  return "; try --" + std::string(known->name) + (value.empty() ? "" : " ") + value;
 }
 
 std::string Session::sentence(const Finding& finding) const {
@@ -394,13 +393,25 @@ Input open_input(Session& session, const std::string& path, Checks checks, std::
   return input;
 }
 
-std::string nothing_matches(const Model& model, std::string_view pattern) {
-  try {
-    view(model, {.only = {std::string(pattern)}});
-  } catch (const Error& error) {
-    return error.finding().message;
+std::vector<std::uint32_t> tensors_taken(const Model& model, const Arguments& args) {
+  std::vector<bool> left(model.size(), true);
+  for (const FlagId id : {FlagId::only, FlagId::without}) {
+    const std::vector<std::string>& globs = args.values(id);
+    std::vector<bool> used(globs.size());
+    for (std::uint32_t i = 0; i < model.size() && !globs.empty(); ++i) {
+      bool any = false;
+      for (std::size_t k = 0; k < globs.size(); ++k)
+        if (matches_glob(globs[k], model.name(i))) any = used[k] = true;
+      left[i] = left[i] && any == (id == FlagId::only);
+    }
+    const auto unused = std::ranges::find(used, false);
+    if (unused != used.end() && model.size() > 0)  // says which globs would match
+      view(model, {.only = {globs[static_cast<std::size_t>(unused - used.begin())]}});
   }
-  return "no tensor matches \"" + std::string(pattern) + "\": the model has no tensors";
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < model.size(); ++i)
+    if (left[i]) out.push_back(i);
+  return out;
 }
 
 Tensor find_tensor(const Model& model, std::string_view name) {
@@ -410,7 +421,7 @@ Tensor find_tensor(const Model& model, std::string_view name) {
   for (std::size_t i = 0; i < near.size(); ++i)
     sentence += (i > 0 ? ", '" : near.size() == 1 ? ", the nearest is '" : ", the nearest are '") + near[i] + "'";
   if (name.find_first_of("*?[") != std::string_view::npos)
-    sentence += "; --glob takes patterns";
+    sentence += "; --only takes patterns";
   else if (near.empty())
     sentence += "; 'weighbridge inspect FILE' lists them";
   raise(Kind::misuse, "misuse/unknown-tensor", std::move(sentence));

@@ -129,8 +129,8 @@ Input open_input(Session& session, const std::string& path, Checks checks = Chec
 // Takes the warning that a file is one of several shards out of its report, if all of them are on the command line.
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);
 
-// The message for a pattern that matches no tensor, with a pattern that would match.
-std::string nothing_matches(const Model& model, std::string_view pattern);
+// The tensors that --only and --without leave. Throws Error if one of their globs matches none.
+std::vector<std::uint32_t> tensors_taken(const Model& model, const Arguments& args);
 // The tensor of this name. The error for an unknown one names the nearest tensors.
 Tensor find_tensor(const Model& model, std::string_view name);
 

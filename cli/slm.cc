@@ -42,7 +42,7 @@ constexpr SlmAction kSlmActions[] = {
 }  // namespace
 
 std::string output_of(const Session& session) { return std::string(session.args.value(FlagId::output)); }
-bool replaces(const Session& session) { return session.args.has(FlagId::force); }
+bool replaces(const Session& session) { return session.args.has(FlagId::overwrite); }
 
 Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
   session.progress().clear();

@@ -16,7 +16,7 @@ namespace weighbridge::cli {
 using Operands = std::span<const std::string>;
 
 std::string output_of(const Session&);
-bool replaces(const Session&);  // --force
+bool replaces(const Session&);  // --overwrite
 // Prints what a step of the chain found and wrote. The status says whether it passed.
 Status tell(Session&, const std::string& subject, const chain::Outcome&);
 

@@ -62,7 +62,7 @@ Model adapted(std::span<const Model> models, std::span<const std::string> paths,
 Status make_fixture(Session& session, std::span<const std::string> operands) {
   const auto kind = slm::fixture_from_name(operands[0]);
   Options options;
-  options.replace = session.args.has(FlagId::force);
+  options.replace = session.args.has(FlagId::overwrite);
   if (const std::string_view dtype = session.args.value(FlagId::slm_dtype); !dtype.empty() && dtype != "f32") {
     options.quantize = dtype;
     options.slm.quantize_norms = true;  // as in the original packer, whose sizes these are
@@ -80,7 +80,7 @@ Status make_adapter(Session& session, std::span<const std::string> operands) {
   const std::vector<Model> models = open_all(session, operands, status);
   if (models.empty()) return status;
   Options options;
-  options.replace = session.args.has(FlagId::force);
+  options.replace = session.args.has(FlagId::overwrite);
   const auto kind = slm::adapter_kind_from_name(session.args.value(FlagId::kind));
   try {
     return carry_out(session, operands[1], slm::plan_adapter(models[0], models[1], *kind, options, session.context()));
@@ -95,7 +95,7 @@ Status apply_adapters(Session& session, std::span<const std::string> operands) {
   const std::vector<Model> models = open_all(session, operands, status);
   if (models.empty()) return status;
   Options options;
-  options.replace = session.args.has(FlagId::force);
+  options.replace = session.args.has(FlagId::overwrite);
   return carry_out(session, operands[0], plan(adapted(models, operands, session.context()), "slm", options));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates pages of docs/ from the program's own tables: command.md (verbs, flags, exit statuses), rules.md (errors
-// and warnings), formats.md (what each format is and holds) and conversions.md (the plan for every pair). A test fails
-// on any difference.
+// Generates pages of docs/ from the program's own tables: command.md (verbs, flags, exit statuses), options.md,
+// rules.md (errors and warnings), formats.md (what each format is and holds) and conversions.md (the plan for every
+// pair). A test fails on any difference.
 //
 // usage: generate_docs FOLDER
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/help.h"
@@ -22,6 +23,7 @@
 #include "weighbridge/formats.h"
 #include "weighbridge/khlnary.h"
 #include "weighbridge/open.h"
+#include "weighbridge/options.h"
 
 namespace wb = weighbridge;
 namespace cli = weighbridge::cli;
@@ -372,7 +374,9 @@ std::string command_page() {
   for (const cli::ExitStatus& status : cli::common_statuses())
     page += "| every verb | " + std::to_string(status.status) + " | " + std::string(status.says) + " |\n";
   page +=
-      "\n## Flags\n\nThe British spelling of a flag is accepted too: `--colour`, `--quantise`, `--normalise`. `--` "
+      "\n## Flags\n\nThe British spelling of a flag is accepted too (`--colour`, `--quantise`, `--normalise`), and so "
+      "are the former "
+      "names `--force` (`--overwrite`), `--filter` and `--glob` (`--only`). `--` "
       "ends "
       "the flags.\n\n| flag | of | what it does |\n| --- | --- | --- |\n";
   for (const cli::Flag& flag : cli::flags()) {
@@ -382,6 +386,51 @@ std::string command_page() {
     for (const cli::Own& own : flag.own)
       if (!own.help.empty()) page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
     page += " |\n";
+  }
+  return page;
+}
+
+// The flags that set an option.
+std::string flags_of(const wb::OptionInfo& option) {
+  std::string out;
+  for (const cli::Flag& flag : cli::flags()) {
+    bool sets = flag.info == &option;
+    for (const cli::Own& own : flag.own) sets = sets || own.info == &option;
+    if (sets) out += (out.empty() ? "`--" : ", `--") + std::string(flag.name) + "`";
+  }
+  return out.empty() ? "-" : out;
+}
+
+std::string values_of(const wb::OptionInfo& option) {
+  const std::vector<std::string_view> known = wb::words(option);
+  if (!known.empty()) return join(known, [](std::string_view word) { return "`" + std::string(word) + "`"; });
+  return std::string(wb::name(option.type));
+}
+
+std::string options_page() {
+  constexpr std::pair<wb::OptionOf, std::string_view> kSections[] = {
+      {wb::OptionOf::open, "Opening"},
+      {wb::OptionOf::convert, "Conversions"},
+      {wb::OptionOf::view, "Views: what is converted, compared or edited"},
+      {wb::OptionOf::inputs, "Inputs of a conversion"},
+      {wb::OptionOf::embed, "Vectors of texts"},
+      {wb::OptionOf::generator, "Language models"},
+      {wb::OptionOf::generate, "Generated text"}};
+  std::string page =
+      "# Options\n\nEvery option that has a name: a flag of the command, an argument in Python, or a text for "
+      "`wb_options_set()` in C. Made from the library's table of options by `make docs`.\n\nA name is the same "
+      "everywhere, with `_` in place of `-` in Python: `max-shard-size`, `--max-shard-size`, `max_shard_size`. The "
+      "column "
+      "*flag* says where the command has another name, or none (-). An option that may be repeated is a list in "
+      "Python.\n";
+  for (const auto& [kind, title] : kSections) {
+    page.append("\n## ").append(title).append(
+        "\n\n| option | flag | Python | C | values | what it does |\n| --- | --- | --- | --- | --- | --- |\n");
+    for (const wb::OptionInfo& option : wb::options_of(kind))
+      page += "| `" + std::string(option.name) + "` | " + flags_of(option) + " | " + (option.python ? "yes" : "-") +
+              " | " + (option.c ? "yes" : "-") + " | " + values_of(option) + " | " + in_cell(option.help) +
+              standard(option.standard) + (option.formats.empty() ? "" : "; only for " + std::string(option.formats)) +
+              " |\n";
   }
   return page;
 }
@@ -402,7 +451,8 @@ int main(int argc, char** argv) {
   if (!every_format_is_introduced()) return 1;
   const std::string folder = argv[1];
   if (write(folder + "/rules.md", rules_page()) && write(folder + "/formats.md", formats_page()) &&
-      write(folder + "/conversions.md", conversions_page()) && write(folder + "/command.md", command_page()))
+      write(folder + "/conversions.md", conversions_page()) && write(folder + "/command.md", command_page()) &&
+      write(folder + "/options.md", options_page()))
     return 0;
   std::fprintf(stderr, "generate_docs: cannot write below %s\n", folder.c_str());
   return 4;

@@ -19,6 +19,7 @@ PARTS = [
     ("Opening", "_model.py", ["open", "Model", "Tensor"]),
     ("Whole files", "_checks.py", ["verify", "Verdict", "doctor", "Diagnosis", "check_cache", "explain", "Explanation"]),
     ("", "_jobs.py", ["hash", "plan", "Plan", "Item", "convert", "save", "formats"]),
+    ("", "_options.py", ["ConvertOptions"]),
     ("Signed lists of files", "_manifest.py", ["manifest", "ManifestVerdict"]),
     ("What changed", "_diff.py", ["diff", "Diff", "TensorDiff", "ValueDiff", "MetadataDiff"]),
     ("Editing", "_edit.py", ["edit", "undo_edit", "Edited"]),

@@ -99,10 +99,9 @@ void wb_job_free(wb_job*); /**< frees it; nothing may run with it */
 
 /** Makes options, all at their defaults. */
 wb_error* wb_options_new(wb_options** out);
-/** Sets one. For opening and verifying: "format", "checks" ("all" or "structure"), "checksum-form". For conversions:
- * "to" (the format), "cast", "quantize", "dequantize", "gptq", "encoding", "level", "digest", "version", "allow",
- * "canonical", "replace" ("true" or "false") and the other options of `weighbridge convert` that belong to a format,
- * such as "naming"; "into" opens the file that it names. A call refuses options that it cannot use. */
+/** Sets one by its name and its value as text: those of docs/options.md that C takes, for opening, for conversions and
+ * for the view that is converted, and "to", the name of the format to convert to. An option that may be repeated adds
+ * to what is set. A call refuses options that it cannot use. */
 wb_error* wb_options_set(wb_options*, const char* name, const char* value);
 void wb_options_free(wb_options*); /**< frees it */
 

@@ -159,14 +159,12 @@ struct Options {
 
   /// The highest `level`. Above it, one encoder takes more memory than a whole job may.
   static constexpr int kHighestLevel = 19;
-  /// Sets an option from its name and its value as text.
-  /// @param option "allow" (kinds of loss, comma-separated, added to those set), "cast", "dequantize", "encoding",
-  ///   "digest", "quantize", "gptq", "canonical" (a switch), or one that FormatInfo::options of a format names
-  ///   ("keep-gqa"; a switch is "true" or "false").
-  /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
+  /// Sets an option of OptionOf::convert (options.h) from its name and its value as text. "allow" adds to the kinds
+  /// that are set. Error{misuse}: an unknown option, or an invalid value; the message names the valid ones. [reads] for
+  /// "into", which opens a file.
   void set(std::string_view option, std::string_view text);
-  /// The values that set() takes for an option, for all containers together. Empty if the option takes any text or is
-  /// unknown.
+  /// The values that set() takes for an option, for all containers together. Empty if the option takes other texts or
+  /// is unknown.
   static std::vector<std::string_view> words(std::string_view option);
 };
 

@@ -100,12 +100,9 @@ struct EmbedOptions {
   /// ("1_Pooling/config.json:KEY"), as the error names them.
   std::vector<std::string> ignore_settings{};
 
-  /// Sets an option from its name and its value as text.
-  /// @param option "pooling", "precision", or "allow" with "part".
-  /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
+  /// Sets an option of OptionOf::embed (options.h) from its name and its value as text. Error{misuse}: an unknown
+  /// option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
-  /// The values that set() takes for an option; empty if the option is unknown.
-  static std::vector<std::string_view> words(std::string_view option);
 };
 
 /// What embed() reports of one text.

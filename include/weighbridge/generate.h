@@ -60,12 +60,9 @@ struct GeneratorOptions {
   GeneratorPrecision precision = GeneratorPrecision::exact;  ///< of products with quantized weights
   bool allow_part = false;                                   ///< run a model of which files are missing
 
-  /// Sets an option from its name and its value as text.
-  /// @param option "precision", or "allow" with "part".
-  /// @throws Error misuse: an unknown option, or an invalid value; the message names the valid ones.
+  /// Sets an option of OptionOf::generator (options.h) from its name and its value as text. Error{misuse}: an unknown
+  /// option, or an invalid value; the message names the valid ones.
   void set(std::string_view option, std::string_view text);
-  /// The values that set() takes for an option; empty if the option is unknown.
-  static std::vector<std::string_view> words(std::string_view option);
 };
 
 /// How to sample the next token: keep the top_k likeliest, divide their logits by the temperature, keep the likeliest
@@ -97,6 +94,9 @@ struct GenerateOptions {
   /// Called before each part of the prompt is computed, with the tokens before it and those of the whole prompt; return
   /// false to cancel. The session is then as before.
   std::function<bool(std::uint64_t done, std::uint64_t total)> on_prompt{};
+
+  /// The same for OptionOf::generate.
+  void set(std::string_view option, std::string_view text);
 };
 
 /// The result of generation.

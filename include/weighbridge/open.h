@@ -35,6 +35,10 @@ struct OpenOptions {
   /// One of checksum_forms(), for a .slm; other containers ignore it. Empty: the default. A file whose checksum has
   /// another form is invalid.
   std::string checksum_form{};
+
+  /// [reads] Sets an option of OptionOf::open (options.h) from its name and its value as text; "sidecar" and
+  /// "tokenizer" open a file. Error{misuse}: an unknown option, or an invalid value; the message names the valid ones.
+  void set(std::string_view option, std::string_view text);
 };
 
 /// [reads] The path names a file, or a folder that holds a model (a Hugging Face folder, sharded safetensors). Throws

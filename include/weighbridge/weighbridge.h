@@ -24,6 +24,7 @@
 #include "weighbridge/model.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/open.h"
+#include "weighbridge/options.h"
 #include "weighbridge/output.h"
 #include "weighbridge/picture.h"
 #include "weighbridge/place.h"

@@ -11,6 +11,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -68,6 +69,18 @@ template <class T> T argument(std::string_view name, nb::handle object) {
              : kNumber ? "an int of 0 or more that fits"
                        : "another type",
              object);
+}
+
+// The text of an option for what Python gives: an int, a float, a bool, a str or a path, as the table of options says.
+// Several, if the option may be repeated and a list is given. TypeError.
+std::vector<std::string> option_texts(OptionOf, const std::string& name, nb::handle value);
+// Sets each option of a dict, whose names have "_" in place of "-". None counts as absent.
+template <class Options> void set_options(Options& to, OptionOf kind, nb::handle options) {
+  for (auto [key, value] : nb::cast<nb::dict>(options)) {
+    auto name = argument<std::string>("options", key);
+    std::replace(name.begin(), name.end(), '_', '-');
+    for (const std::string& each : option_texts(kind, name, value)) to.set(name, each);
+  }
 }
 
 // A path (str, bytes, os.PathLike), bytes or another buffer, or an object with size, name and read_at(offset, length).

@@ -14,22 +14,9 @@ nb::list items(const std::vector<Item>& list) {
   return out;
 }
 
-// Each option by the name and text that the command takes.
 Options to_options(nb::handle options) {
   Options out;
-  for (auto [key, value] : nb::cast<nb::dict>(options)) {
-    const auto name = argument<std::string>("options", key);
-    if (name == "level")
-      out.level = argument<int>(name, value);
-    else if (name == "replace")
-      out.replace = argument<bool>(name, value);
-    else if (name == "version")
-      out.version = argument<std::string>(name, value);
-    else if (name == "shard-size")
-      out.shards.max_size = argument<std::uint64_t>(name, value);
-    else
-      out.set(name, argument<std::string>(name, value));
-  }
+  set_options(out, OptionOf::convert, options);
   return out;
 }
 
@@ -212,6 +199,17 @@ void define_jobs(nb::module_& m) {
         return builder.build();
       },
       nb::arg("tensors"), nb::arg("metadata").none());
+  // The table of options: [(of, name, type, python, words)].
+  m.def("options", [] {
+    nb::list out;
+    for (const OptionInfo& option : all_options()) {
+      nb::list known;
+      for (const std::string_view word : words(option)) known.append(text(word));
+      out.append(
+          nb::make_tuple(text(name(option.of)), text(option.name), text(name(option.type)), option.python, known));
+    }
+    return out;
+  });
   m.def("formats", [] {
     nb::list out;
     for (const FormatInfo& format : formats()) {

@@ -86,28 +86,9 @@ std::vector<Embedded> embed_texts(const Embedder& embedder, std::span<const std:
 void define_runtimes(nb::module_& m) {
   nb::class_<Embedder>(m, "Embedder")
       .def("__init__",
-           [](Embedder* self, const Model& model, nb::handle options) {
-             EmbedOptions made;
-             for (auto [key, value] : nb::cast<nb::dict>(options)) {
-               const auto name = argument<std::string>("options", key);
-               if (value.is_none()) continue;
-               if (name == "normalize")
-                 made.normalize = argument<bool>(name, value);
-               else if (name == "lower_case")
-                 made.lower_case = argument<bool>(name, value);
-               else if (name == "max_length")
-                 made.max_length = argument<std::uint64_t>(name, value);
-               else if (name == "heads")
-                 made.heads = argument<std::uint64_t>(name, value);
-               else if (name == "threads")
-                 made.threads = argument<unsigned>(name, value);
-               else if (name == "batch_tokens")
-                 made.batch_tokens = argument<std::uint64_t>(name, value);
-               else if (name == "ignore_settings")
-                 made.ignore_settings = argument<std::vector<std::string>>(name, value);
-               else
-                 made.set(name, argument<std::string>(name, value));
-             }
+           [](Embedder* self, const Model& model, unsigned threads, nb::handle options) {
+             EmbedOptions made{.threads = threads};
+             set_options(made, OptionOf::embed, options);
              const WithoutGil released;
              new (self) Embedder(model, made);
            })
@@ -171,21 +152,20 @@ void define_runtimes(nb::module_& m) {
   };
   nb::class_<Held>(m, "Generator")
       .def("__init__",
-           [](Held* self, const Model& model, unsigned threads, std::uint64_t context, const std::string& precision,
-              const std::string& allow) {
-             GeneratorOptions options{.threads = threads, .context = context};
-             options.set("precision", precision);
-             if (!allow.empty()) options.set("allow", allow);
+           [](Held* self, const Model& model, unsigned threads, nb::handle options) {
+             GeneratorOptions asked{.threads = threads};
+             set_options(asked, OptionOf::generator, options);
              const WithoutGil released;
-             auto made = std::make_shared<const Generator>(model, options);
+             auto made = std::make_shared<const Generator>(model, asked);
              new (self) Held{std::move(made)};
            })
       .def_prop_ro("vocabulary", [](const Held& h) { return h.generator->vocabulary(); })
       .def_prop_ro("context", [](const Held& h) { return h.generator->context(); })
       .def_prop_ro("threads", [](const Held& h) { return h.generator->threads(); })
       .def("begin",
-           [](const Held& h, const std::string& prompt, std::uint64_t max_tokens, double temperature,
-              std::uint32_t top_k, double top_p, std::uint64_t seed, const std::vector<std::string>& stop) {
+           [](const Held& h, const std::string& prompt, nb::handle given) {
+             GenerateOptions options;
+             set_options(options, OptionOf::generate, given);
              // One step takes less time than a signal may wait; a prompt takes more.
              return run(Settings{}, [&](const Context& context) {
                Stream out{.generator = h.generator,
@@ -195,11 +175,7 @@ void define_runtimes(nb::module_& m) {
                  if (!context.progress(done, total)) throw Cancelled();
                  return true;
                };
-               GenerateOptions options{.max_tokens = max_tokens,
-                                       .sampling = {temperature, top_k, top_p, seed},
-                                       .stop = stop,
-                                       .on_text = {},
-                                       .on_prompt = proceed};
+               options.on_prompt = proceed;
                out.generation = std::make_unique<Generation>(out.session->begin(prompt, options));
                return out;
              });

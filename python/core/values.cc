@@ -111,4 +111,25 @@ Value to_value(nb::handle object) {
       shown("metadata cannot hold a value of type " + nb::cast<std::string>(object.type().attr("__name__"))).c_str());
 }
 
+std::vector<std::string> option_texts(OptionOf kind, const std::string& name, nb::handle value) {
+  if (value.is_none()) return {};
+  const OptionInfo* const option = find_option(kind, name);
+  const OptionType type = option == nullptr ? OptionType::text : option->type;
+  if (option != nullptr && option->repeats && (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value))) {
+    std::vector<std::string> out;
+    for (const nb::handle each : value)
+      for (std::string& text : option_texts(kind, name, each)) out.push_back(std::move(text));
+    return out;
+  }
+  const bool counts = type == OptionType::number || (type == OptionType::size && !nb::isinstance<nb::str>(value));
+  if (type == OptionType::toggle) return {argument<bool>(name, value) ? "true" : "false"};
+  if (counts) return {std::to_string(argument<std::uint64_t>(name, value))};
+  if (type == OptionType::fraction) {
+    argument<double>(name, value);
+    return {nb::cast<std::string>(nb::str(value))};
+  }
+  if (type == OptionType::file) return {to_input(value).path};
+  return {argument<std::string>(name, value)};
+}
+
 }  // namespace weighbridge::python

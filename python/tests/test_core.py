@@ -231,7 +231,7 @@ def test_what_a_caller_gets_wrong_is_said_in_words(tmp_path, file):
     for limits in ({"memory": -1}, {"memory": "x"}):
         with pytest.raises(TypeError, match="memory: an int of 0 or more"):
             wb.open(file, limits=limits)
-    for options in ({"level": "a"}, {"shard_size": -1}, {"encoding": "\udcff"}):
+    for options in ({"level": "a"}, {"max_shard_size": -1}, {"encoding": "\udcff"}):
         with pytest.raises(TypeError, match="is expected, not"):
             wb.convert(file, tmp_path / "x.zt", **options)
     with wb.open(file) as m:

@@ -101,13 +101,13 @@ def test_settings_of_the_folder_are_followed_or_refused(encoder_folder, tmp_path
     with pytest.raises(wb.UnsupportedError, match="position_embedding_type"):
         wb.Embedder(folder)
     with pytest.warns(UserWarning, match="position_embedding_type"):
-        assert np.array_equal(wb.Embedder(folder, ignore_settings=["position_embedding_type"]).encode("a truck"), apart)
+        assert np.array_equal(wb.Embedder(folder, ignore_setting=["position_embedding_type"]).encode("a truck"), apart)
     (folder / "config.json").write_text(json.dumps({**config, "gated": True}))
     with pytest.warns(UserWarning, match="gated"):
         assert np.array_equal(wb.Embedder(folder).encode("a truck"), apart)
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "roberta"}))
     with pytest.raises(wb.UnsupportedError, match="roberta"):
-        wb.Embedder(folder, heads=4, ignore_settings=["model_type"])
+        wb.Embedder(folder, heads=4, ignore_setting=["model_type"])
 
 
 def test_an_embedder_pickles_as_its_arguments(embedder):

@@ -45,7 +45,7 @@ class Embedder:
     default_prompt_name : str, optional
     truncate_dim : int, optional
         Keep so many numbers of each vector, unless :meth:`encode` says otherwise.
-    ignore_settings : sequence of str
+    ignore_setting : sequence of str
         Settings of the model to pass over although this build does not follow them: keys, as the error names them.
 
     A setting that is not known, or passed over, is a UserWarning.
@@ -66,20 +66,19 @@ class Embedder:
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
         allow: Iterable[str] | str = (),
-        ignore_settings: Sequence[str] = (),
+        ignore_setting: Sequence[str] = (),
     ) -> None:
         self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
-                                truncate_dim=truncate_dim, allow=_texts(allow), ignore_settings=list(ignore_settings)))
+                                truncate_dim=truncate_dim, allow=_texts(allow), ignore_setting=list(ignore_setting)))
         opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
         self._facts: dict[str, str] | None = None
-        self._embedder = _core.Embedder(self._model, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
-                                                          max_length=max_length, heads=heads, threads=threads,
-                                                          allow=",".join(_texts(allow)) or None,
-                                                          ignore_settings=list(ignore_settings)))
+        self._embedder = _core.Embedder(self._model, threads, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
+                                                                   max_length=max_length, heads=heads, allow=_texts(allow),
+                                                                   ignore_setting=list(ignore_setting)))
         for note in self._embedder.notes:
             warnings.warn(f"{self._name}: {note}", UserWarning, stacklevel=2)
         stored = self._model.attributes().get("default_prompt_name") if prompts is None else None

@@ -141,7 +141,7 @@ def make(fields: dict[str, Any], text: str) -> Error:
     what, name, value = finding.hint or ("", "", "")
     if what == "limit":
         message += f"; limits={{{name!r}: {value or 'BYTES'}}} raises it"
-    elif name == "replace":
+    elif name == "overwrite":
         message += "; overwrite=True replaces it"
     elif name == "allow":
         message += f"; allow={value!r} accepts it"

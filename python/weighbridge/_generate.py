@@ -43,7 +43,7 @@ class Generator:
                  allow: Iterable[str] | str = ()) -> None:
         opened = model if isinstance(model, Model) else open_model(model)
         self._name = opened.name
-        self._generator = _core.Generator(opened._handle, threads, context, precision, ",".join(_texts(allow)))
+        self._generator = _core.Generator(opened._handle, threads, dict(context=context or None, precision=precision, allow=_texts(allow)))
 
     @property
     def context(self) -> int:
@@ -97,7 +97,8 @@ class Generator:
         stops = [stop] if isinstance(stop, str) else list(stop or ())
         most = self.context if max_tokens is None or max_tokens < 0 else max_tokens
         drawn = random.getrandbits(63) if seed is None or seed < 0 else seed
-        running = self._generator.begin(prompt, most, temperature, max(top_k, 0), top_p, drawn, stops)
+        running = self._generator.begin(prompt, dict(max_tokens=most, temperature=temperature, top_k=top_k if top_k > 0 else None, top_p=top_p,
+                                                     seed=drawn, stop=stops))
         chunks = self._chunks(running)
         if stream:
             return itertools.chain([self._answer(prompt, None)], chunks) if echo else chunks

@@ -16,10 +16,12 @@ from ._shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
+    from typing_extensions import Unpack
+
     from ._model import Limits, Progress
+    from ._options import ConvertOptions
 
 
 class Item(Record):
@@ -102,27 +104,20 @@ class Plan:
         return f"<weighbridge.Plan {self._plan.source_format} -> {self.format}, {state}, {len(self.losses)} losses, {len(self.changes)} changes>"
 
 
-def _options(allow: Iterable[str] | str, given: Mapping[str, Any]) -> dict[str, Any]:
+_DTYPES = {name.replace("-", "_") for of, name, type, _, _ in _core.options() if of == "convert" and type == "dtype"}
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the extension module takes them: dtypes by our names, and lists."""
     out: dict[str, Any] = {}
-    kinds = _texts(allow)
-    if kinds:
-        out["allow"] = ",".join(kinds)
     for name, value in given.items():
-        if value is None:
-            continue
-        option = name.replace("_", "-")
-        if option in ("level", "replace", "version", "shard-size"):
-            out[option] = value
-        elif isinstance(value, bool):
-            out[option] = "true" if value else "false"
-        elif option in ("cast", "dequantize"):
-            out[option] = _arrays.our_name(value)
-        else:
-            out[option] = str(value)
+        if name in _DTYPES and value is not None:
+            value = _arrays.our_name(value)
+        out[name] = _texts(value) if name == "allow" and value is not None else value
     return out
 
 
-_VIEW = ("only", "without", "rename", "set", "unset")
+_VIEW = [name for of, name, *_ in _core.options() if of == "view"]
 
 
 def _opened(source: Any, limits: Limits | None) -> Model:
@@ -161,23 +156,7 @@ def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None
     return handle
 
 
-def plan(
-    source: Any,
-    format: str,
-    *,
-    overwrite: bool = False,
-    allow: Iterable[str] | str = (),
-    cast: Any = None,
-    encoding: str | None = None,
-    level: int | None = None,
-    digest: str | None = None,
-    quantize: str | None = None,
-    dequantize: Any = None,
-    version: str | None = None,
-    shard_size: int | None = None,
-    limits: Limits | None = None,
-    **more: Any,
-) -> Plan:
+def plan(source: Any, format: str, *, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Plan:
     """What converting to a format would do. Writes nothing.
 
     Parameters
@@ -186,30 +165,15 @@ def plan(
         The model. Several are joined into one: their tensors, metadata and tokenizer; `on_duplicate` says what happens if two have the same name.
     format : str
         The name of the target: ``"zt"``, ``"safetensors"``, ``"embd"``, ``"slm"``, ``"stb"``, ``"hf"``, ...
-    overwrite : bool
-        Let :meth:`Plan.execute` replace a file that exists.
-    allow : str or list of str
-        Kinds of loss to accept: ``"alias"``, ``"attribute"``, ``"tokenizer"``, ``"precision"``, ...
-    cast : str or dtype, optional
-        Cast every floating-point tensor. Accepts the loss of precision, but not overflow: that needs ``allow="overflow"``.
-    dequantize : str or dtype, optional
-        ``"f32"``, ``"f16"`` or ``"bf16"``: make quantized tensors dense. Accepts the loss of layout and precision. Other tensors keep
-        their dtype.
-    encoding, level, digest, quantize, version, shard_size
-        As the flags of ``weighbridge convert``.
-    **more
-        Options of one format (``keep_gqa=True`` for slm), and what :meth:`Model.view` takes: only, without, rename, set, unset.
-        ``on_duplicate``: ``"error"``, ``"first"`` or ``"last"``, for several models. ``merge_lora``: the path of a LoRA adapter, a list of
-        paths, or a mapping from paths to scales.
+    **options
+        Those of :class:`ConvertOptions`: `overwrite`, `allow`, `cast`, `dequantize`, `quantize`, `encoding`, `only`, ...
     """
-    model = _model_of(source, limits, more)
-    given = dict(cast=cast, encoding=encoding, level=level, digest=digest, quantize=quantize, dequantize=dequantize, version=version, shard_size=shard_size,
-                 replace=overwrite, **more)
-    return Plan(_core.plan(model, format, _options(allow, given)))
+    more = dict(options)
+    return Plan(_core.plan(_model_of(source, limits, more), format, _options(more)))
 
 
-def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool = False, allow: Iterable[str] | str = (),
-            progress: Progress = None, limits: Limits | None = None, **options: Any) -> list[dict[str, Any]]:
+def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, progress: Progress = None, limits: Limits | None = None,
+            **options: Unpack[ConvertOptions]) -> list[dict[str, Any]]:
     """Converts a model to the container that the extension of `path` names.
 
     Parameters
@@ -220,10 +184,10 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
         The output. An extension names its format; a path that ends in ``/`` is a Hugging Face folder.
     format : str, optional
         In place of the extension.
-    overwrite : bool
-        Replace an output that exists.
-    allow, progress, limits, **options
-        As for :func:`plan`.
+    progress, limits
+        As for :func:`verify` and :func:`open`.
+    **options
+        Those of :class:`ConvertOptions`: `overwrite`, `allow`, `cast`, `dequantize`, `quantize`, `encoding`, `only`, ...
 
     Returns
     -------
@@ -234,13 +198,14 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
     --------
     >>> wb.convert("model.safetensors", "model.zt", encoding="zstd")  # doctest: +SKIP
     """
-    output = os.fspath(path)
-    model = _model_of(source, limits, options)
-    made = _options(allow, dict(options, replace=overwrite))
-    given = settings(limits, progress, what="convert")
+    output, more = os.fspath(path), dict(options)
+    return _written(_model_of(source, limits, more), output, format, more, settings(limits, progress, what="convert"))
+
+
+def _written(model: _core.Model, path: str, format: str | None, options: Mapping[str, Any], given: _core.Settings) -> list[dict[str, Any]]:
     if format is None:
-        return _core.save(model, output, made, given)
-    return _core.plan(model, format, made).execute(output, given)
+        return _core.save(model, path, _options(options), given)
+    return _core.plan(model, format, _options(options)).execute(path, given)
 
 
 def _tensor_spec(name: str, value: Any) -> tuple[str, list[int], Any]:
@@ -262,7 +227,7 @@ def _specs(tensors: Mapping[str, Any]) -> list[tuple[str, str, list[int], Any]]:
 
 
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metadata: Mapping[str, Any] | None = None, *, format: str | None = None,
-         overwrite: bool = True, allow: Iterable[str] | str = (), progress: Progress = None, limits: Limits | None = None, **options: Any) -> None:
+         progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> None:
     """Saves arrays as a file of any container, by its extension.
 
     Parameters
@@ -273,8 +238,8 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
         Arrays of NumPy, PyTorch or JAX, :class:`Tensor`, and anything with DLPack or the buffer protocol.
     metadata : mapping, optional
         Attributes of the model: str, int, float, bool, None, bytes, lists and dicts of these, as far as the container holds them.
-    overwrite : bool
-        Replace a file that exists. The old one stays until the new one is complete.
+    **options
+        Those of :class:`ConvertOptions`. Here `overwrite` is True by default. The old file stays until the new one is complete.
     """
     if isinstance(tensors, Model):
         model = tensors._handle
@@ -282,12 +247,7 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
             raise UsageError("metadata is for arrays: a model has its own")
     else:
         model = _core.build(_specs(tensors), dict(metadata) if metadata else None)
-    made = _options(allow, dict(options, replace=overwrite))
-    given = settings(limits, progress, what="save")
-    if format is None:
-        _core.save(model, os.fspath(path), made, given)
-    else:
-        _core.plan(model, format, made).execute(os.fspath(path), given)
+    _written(model, os.fspath(path), format, {"overwrite": True, **options}, settings(limits, progress, what="save"))
 
 
 def hash(file: Any, *, names: bool = True, version: int = 2, progress: Progress = None, limits: Limits | None = None) -> str:

@@ -528,7 +528,7 @@ def open(
     file: Any,
     *,
     format: str | None = None,
-    check: Literal["all", "structure"] = "all",
+    checks: Literal["all", "structure"] = "all",
     checksum_form: str | None = None,
     sidecar: Any = None,
     tokenizer: Any = None,
@@ -543,7 +543,7 @@ def open(
         ``s3://...``, ``hf://...``), which is read in ranges.
     format : str, optional
         The name of a format, in place of what the content shows: ``"safetensors"``, ``"zt"``, ...
-    check : {"all", "structure"}
+    checks : {"all", "structure"}
         ``"structure"`` skips the checks of payload that a specification requires for opening (SLM).
     checksum_form : str, optional
         In which form a ``.slm`` was checksummed.
@@ -568,12 +568,12 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
-        model = _core.open(to_input(file), format or "", check, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
+        model = _core.open(to_input(file), format or "", checks, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None
     if path is None or is_address(path):
         return Model(model, name, None if path is None else (path, {}))
-    given = dict(format=format, check=check, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
+    given = dict(format=format, checks=checks, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
     return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all")}))
 
 

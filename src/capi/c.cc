@@ -32,10 +32,11 @@
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
 #include "weighbridge/open.h"
+#include "weighbridge/options.h"
 #include "weighbridge/text.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
-#include "wire/json_reader.h"
+#include "weighbridge/view.h"
 
 using namespace weighbridge;
 
@@ -55,6 +56,7 @@ struct wb_job {
 struct wb_options {
   OpenOptions open{};
   Options convert{};
+  ViewOptions view{};
   std::string to{};
   std::string opens{}, converts{};  // the last option that was set for opening, and for conversions
 };
@@ -239,48 +241,21 @@ struct Limit {
 constexpr Limit kLimits[] = {{"memory", &Limits::memory},   {"header", &Limits::header}, {"tensors", &Limits::tensors},
                              {"decoded", &Limits::decoded}, {"work", &Limits::work},     {"output", &Limits::output}};
 
-std::vector<std::string_view> format_names() {
-  std::vector<std::string_view> out;
-  for (const FormatInfo& each : formats()) out.push_back(each.name);
-  return out;
-}
-
-// False if it is no option for opening.
-bool set_opening(OpenOptions& options, std::string_view name, std::string_view text) {
-  constexpr std::string_view kChecks[] = {"all", "structure"};
-  if (name == "format") {
-    core::check_word(name, text, format_names());
-    options.format = text;
-  } else if (name == "checks") {
-    core::check_word(name, text, kChecks);
-    options.checks = text == kChecks[0] ? Checks::all : Checks::structure;
-  } else if (name == "checksum-form") {
-    core::check_word(name, text, checksum_forms());
-    options.checksum_form = text;
-  } else {
-    return false;
+void set_option(wb_options& all, const std::string& name, std::string_view text) {
+  if (find_option(OptionOf::open, name) != nullptr) {
+    all.open.set(name, text);
+    all.opens = name;
+    return;
   }
-  return true;
-}
-
-void set_conversion(wb_options& options, std::string_view name, std::string_view text) {
   if (name == "to") {
-    core::check_word(name, text, format_names());
-    options.to = text;
-  } else if (name == "version") {
-    options.convert.version = text;
-  } else if (name == "replace") {
-    core::check_word(name, text, core::kSwitch);
-    options.convert.replace = text == core::kSwitch[0];
-  } else if (name == "level") {
-    const auto level = wire::as_u64(text);
-    if (!level || *level > Options::kHighestLevel)
-      base::misuse("level", "level is a number from 0 to " + std::to_string(Options::kHighestLevel) + ", not " +
-                                core::quoted(text));
-    options.convert.level = static_cast<int>(*level);
+    if (find_format(text) == nullptr) base::misuse("format", "unknown format " + core::quoted(text));
+    all.to = text;
+  } else if (find_option(OptionOf::view, name) != nullptr) {
+    all.view.add(name, text);
   } else {
-    options.convert.set(name, text);
+    all.convert.set(name, text);
   }
+  all.converts = name;
 }
 
 OpenOptions open_options(const wb_options* options) {
@@ -371,12 +346,7 @@ wb_error* wb_options_set(wb_options* options, const char* name, const char* valu
     wb_options& all = given(options, "the options");
     const std::string option = &given(name, "the name of an option");
     const std::string_view text = &given(value, "the value of an option");
-    if (set_opening(all.open, option, text)) {
-      all.opens = option;
-    } else {
-      set_conversion(all, option, text);
-      all.converts = option;
-    }
+    set_option(all, option, text);
   });
 }
 void wb_options_free(wb_options* options) { delete options; }
@@ -478,7 +448,8 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
       base::misuse("option", core::quoted(options->opens) + " is an option for opening");
     const std::string format =
         options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
-    given(out, "the output") = new wb_plan{plan(from, format, asked, context_of(job)), model->path, to};
+    const Model taken = options == nullptr ? from : view(from, options->view);
+    given(out, "the output") = new wb_plan{plan(taken, format, asked, context_of(job)), model->path, to};
   });
 }
 int wb_plan_possible(const wb_plan* plan) { return plan != nullptr && plan->possible ? 1 : 0; }

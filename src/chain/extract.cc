@@ -54,7 +54,7 @@ class OutputFolder {
     const std::filesystem::directory_iterator entries(path_);
     if (!replace && !std::all_of(begin(entries), end(entries), is_left_over))
       base::misuse_of(path_, "output-exists", "the folder is there already and holds something",
-                      base::option_hint("replace"));
+                      base::option_hint("overwrite"));
   }
   ~OutputFolder() {
     if (made_ && !kept_) io::os::remove_folder(io::os::kHere, path_.c_str());

@@ -193,7 +193,7 @@ class Companion {
       stale_ = std::filesystem::exists(std::filesystem::symlink_status(path_, unknown));
       if (stale_ && !replace)
         base::misuse_of(path_, "output-exists", "the file exists and would be taken for the sidecar of the new file",
-                        base::option_hint("replace"));
+                        base::option_hint("overwrite"));
       // Remove what a killed run wrote beside another output of this name.
       io::remove_stale(io::open_folder(split.folder).get(), split.name);
       return;

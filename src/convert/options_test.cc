@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "core/options.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
+#include "weighbridge/open.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge {
 namespace {
@@ -143,7 +147,9 @@ TEST(Options, NameTheWordsThatTheyCanBe) {
   EXPECT_NE(said("cast", "i32").find(" f16 "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,everything").find("\"everything\": it is one of attribute "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,").find("\"\""), std::string::npos);
-  EXPECT_EQ(said("level", "3"), "there is no option \"level\"");
+  EXPECT_EQ(said("level", "20"), "level is a whole number from 1 to 19, not \"20\"");
+  EXPECT_EQ(said("level", "high"), "level is a whole number from 1 to 19, not \"high\"");
+  EXPECT_EQ(said("max_shard_size", "5GB"), "there is no option \"max_shard_size\"; the nearest is \"max-shard-size\"");
   EXPECT_TRUE(Options::words("level").empty());
 }
 
@@ -152,6 +158,61 @@ TEST(Options, HaveAWordForWhateverAContainerHolds) {
     if (!format.writes) continue;
     for (const Encoding encoding : format.holds.encodings) EXPECT_TRUE(is_word("encoding", name(encoding)));
     for (const std::string_view digest : format.holds.digests) EXPECT_TRUE(is_word("digest", digest)) << digest;
+  }
+}
+
+// A text that the option takes, and that is not its default.
+std::string sample_of(const OptionInfo& option) {
+  if (const auto known = words(option); !known.empty())
+    return std::string(known.back() == "false" ? known[0] : known.back());
+  if (option.type == OptionType::file) return "/proc/self/exe";
+  return option.type == OptionType::fraction ? "0.25" : "7";
+}
+
+TEST(OptionTable, HasEachNameOnceAndWhatItsTypeNeeds) {
+  OptionOf last{};
+  for (const OptionInfo& option : all_options()) {
+    SCOPED_TRACE(option.name);
+    EXPECT_GE(option.of, std::exchange(last, option.of)) << "those of one kind are together";
+    EXPECT_EQ(find_option(option.of, option.name), &option);
+    EXPECT_EQ(option.value.empty(), option.type == OptionType::toggle);
+    const bool is_word = option.type == OptionType::word || option.type == OptionType::dtype;
+    EXPECT_EQ(words(option).empty(), !is_word && option.type != OptionType::toggle);
+    EXPECT_FALSE(option.help.empty() || option.help.ends_with('.'));
+    EXPECT_LT(option.range.least, option.range.most);
+  }
+  for (std::size_t kind = 0; kind < kOptionOfCount; ++kind)
+    EXPECT_FALSE(options_of(static_cast<OptionOf>(kind)).empty());
+}
+
+TEST(OptionTable, EachOfAConversionIsSetByItsName) {
+  for (const OptionInfo& option : options_of(OptionOf::convert)) {
+    Options options;
+    EXPECT_NO_THROW(options.set(option.name, sample_of(option))) << option.name;
+    const std::vector<const OptionInfo*> given = core::given_options(options);
+    EXPECT_EQ(given, std::vector{&option}) << option.name;
+  }
+  for (const OptionInfo& option : options_of(OptionOf::open)) {
+    OpenOptions options;
+    EXPECT_NO_THROW(options.set(option.name, sample_of(option))) << option.name;
+  }
+  for (const OptionInfo& option : options_of(OptionOf::view)) {
+    ViewOptions options;
+    EXPECT_NO_THROW(options.add(option.name, option.value.find('=') == std::string_view::npos ? "a" : "a=b"));
+    EXPECT_FALSE(options.empty()) << option.name;
+  }
+}
+
+TEST(OptionTable, OptionsOfOneTargetAreThoseThatTheTargetNames) {
+  for (const OptionInfo& option : options_of(OptionOf::convert)) {
+    std::string takers;
+    for (const FormatInfo& format : formats())
+      if (std::ranges::find(format.options, option.name) != format.options.end())
+        takers += " " + std::string(format.name) + " ";
+    for (const FormatInfo& format : formats())
+      EXPECT_EQ(takers.find(" " + std::string(format.name) + " ") != std::string::npos,
+                core::is_one_of(format.name, option.formats))
+          << option.name << " " << format.name;
   }
 }
 

@@ -53,7 +53,7 @@ bool exists_as_folder(const std::string& path) {
 
 void require_empty(const std::string& path) {
   if (!holds_nothing(path, 1))
-    base::misuse_of(path, "output-exists", "the folder is not empty", base::option_hint("replace"));
+    base::misuse_of(path, "output-exists", "the folder is not empty", base::option_hint("overwrite"));
 }
 
 // Writes the whole of a file, in pieces, and reads it back.

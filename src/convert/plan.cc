@@ -16,7 +16,7 @@
 #include "convert/rep.h"
 #include "convert/write.h"
 #include "core/claims.h"
-#include "core/format_options.h"
+#include "core/options.h"
 #include "core/plan_text.h"
 #include "core/view.h"
 #include "registry/load.h"
@@ -24,10 +24,6 @@
 
 namespace weighbridge {
 namespace {
-
-constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
-    "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
-    "dtype",     "precision",      "alias", "unsupported", "overflow", "file",  "part"};
 
 std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -41,17 +37,13 @@ const core::Format& writer_of(std::string_view name) {
 
 // Checks options that only some targets support; their descriptors say which.
 void check_own_options(const FormatInfo& to, const Options& options) {
-  const auto takes = [](const FormatInfo& format, std::string_view option) {
-    return std::ranges::find(format.options, option) != format.options.end();
-  };
-  for (const std::span<const core::FormatOption> table : core::kFormatOptions)
-    for (const core::FormatOption& option : table) {
-      if (!option.given(options) || takes(to, option.name)) continue;
-      std::string sentence = "the format " + std::string(to.name) + " has no " + std::string(option.name);
-      for (const FormatInfo& other : formats())
-        if (takes(other, option.name)) sentence += ", " + std::string(other.name) + " has";
-      base::misuse("option", std::move(sentence));
-    }
+  for (const OptionInfo* const option : core::given_options(options)) {
+    if (option->formats.empty() || core::is_one_of(to.name, option->formats)) continue;
+    std::string sentence = "the format " + std::string(to.name) + " has no " + std::string(option->name);
+    for (const FormatInfo& other : formats())
+      if (core::is_one_of(other.name, option->formats)) sentence += ", " + std::string(other.name) + " has";
+    base::misuse("option", std::move(sentence));
+  }
 }
 
 void check_options(const core::Format& format, const Options& options) {
@@ -76,10 +68,10 @@ void check_options(const core::Format& format, const Options& options) {
     if (!options.quantize.empty())
       base::misuse("dequantize", "tensors cannot be quantized and dequantized in one conversion");
   }
-  if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, core::kNamings);
+  if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, Options::words("naming"));
   if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
   const ZtOptions& zt = options.zt;
-  if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, core::kSparseLayouts);
+  if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, Options::words("sparse"));
   if (zt.sparse.empty() && zt.sparse_density != 0)
     base::misuse("share", "a density without a sparse layout says nothing");
   if (!(zt.sparse_density >= 0 && zt.sparse_density <= 1))
@@ -95,17 +87,6 @@ std::uint64_t logical_bytes(const core::WriteLayout& layout) {
   return total;
 }
 
-}  // namespace
-
-std::string_view name(LossKind kind) noexcept { return kLossNames[static_cast<std::size_t>(kind)]; }
-
-std::optional<LossKind> loss_kind_from_name(std::string_view text) noexcept {
-  const auto at = std::ranges::find(kLossNames, text);
-  if (at == kLossNames.end()) return std::nullopt;
-  return static_cast<LossKind>(at - kLossNames.begin());
-}
-
-namespace {
 // The content of an empty plan.
 const convert::PlanRep& nothing() noexcept {
   static const convert::PlanRep rep;
@@ -303,7 +284,7 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
     out.computed = true;
   }
   if (!options.zt.sparse.empty()) {
-    const bool csr = options.zt.sparse == core::kSparseLayouts[0];
+    const bool csr = options.zt.sparse == "csr";
     const bool digests = !options.digest.empty() && options.digest != "none";
     out.take(core::sparsified(out.model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
                               digests ? "a digest of the new bytes" : "no digest", context));

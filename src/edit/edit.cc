@@ -15,7 +15,6 @@
 #include "core/claims.h"
 #include "core/coded.h"
 #include "core/format.h"
-#include "core/format_options.h"
 #include "core/plan_text.h"
 #include "core/progress.h"
 #include "edit/copy.h"
@@ -389,8 +388,7 @@ class Editor {
     Options options;
     options.replace = options_.replace;
     const auto takes = loaded_.format->info.options;
-    if (std::ranges::find(takes, core::kHeaderOptions[0].name) != takes.end())
-      options.header.reserve = options_.reserve;
+    if (std::ranges::find(takes, "reserve") != takes.end()) options.header.reserve = options_.reserve;
     conversion_ = weighbridge::plan(edited_, out_.format, options, context_);
     if (!conversion_->possible()) {
       const Item first =

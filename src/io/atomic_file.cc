@@ -32,7 +32,7 @@ std::optional<os::Status> file_at(const std::string& target, os::Last last) {
 }
 
 [[noreturn]] void refuse_existing_file(const std::string& target) {
-  base::misuse_of(target, "output-exists", "the file exists", base::option_hint("replace"));
+  base::misuse_of(target, "output-exists", "the file exists", base::option_hint("overwrite"));
 }
 
 }  // namespace

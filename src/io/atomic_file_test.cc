@@ -132,7 +132,7 @@ TEST(AtomicFile, AnExistingTargetIsRefusedUnlessReplaceIsGiven) {
   EXPECT_EQ(found.kind, Kind::misuse);
   EXPECT_EQ(found.message, "the file exists");
   EXPECT_TRUE(found.file.name.ends_with("/out")) << found.file.name;
-  EXPECT_EQ(found.hint.name, "replace");
+  EXPECT_EQ(found.hint.name, "overwrite");
   EXPECT_EQ(folder.entries(), Names{"out"});
   publish_text(folder / "out", "new", true);
   EXPECT_EQ(read_file(folder / "out"), "new");

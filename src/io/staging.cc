@@ -30,7 +30,7 @@ void publish_together(const std::string& folder, const std::vector<Journal::Chan
     if (changes[i].fresh.empty() || journal.move(i) == 0) continue;
     const int error = errno;
     const std::string path = join_path(folder, changes[i].name);
-    if (error == EEXIST) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
+    if (error == EEXIST) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("overwrite"));
     base::io_error_of(path, "publish", "cannot be published", error);
   }
   journal.commit();

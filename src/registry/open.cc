@@ -4,15 +4,24 @@
 
 #include <utility>
 
-#include "codecs/indexed_checksum.h"
+#include "core/options.h"
 #include "registry/load.h"
 
 namespace weighbridge {
 
-std::vector<std::string_view> checksum_forms() {
-  std::vector<std::string_view> out;
-  for (const auto& known : codecs::kChecksumForms) out.push_back(known.name);
-  return out;
+std::vector<std::string_view> checksum_forms() { return core::checksum_form_names(); }
+
+namespace {
+
+constexpr core::Bound<OpenOptions> kBound[] = {
+#define WB_OPEN_OPTION(MEMBER, ...) WB_BOUND(OpenOptions, MEMBER)
+#include "core/option_rows.def"
+};
+
+}  // namespace
+
+void OpenOptions::set(std::string_view option, std::string_view text) {
+  core::set<OpenOptions>(*this, OptionOf::open, kBound, option, text);
 }
 
 std::optional<Model> open(std::shared_ptr<const Place> place, Report& report, const Context& context,

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
   base::misuse_of(path, "output-kind", std::move(sentence));
 }
 [[noreturn]] void refuse_existing(const std::string& path, std::string_view since = {}) {
-  base::misuse_of(path, "output-exists", "the file exists" + std::string(since), base::option_hint("replace"));
+  base::misuse_of(path, "output-exists", "the file exists" + std::string(since), base::option_hint("overwrite"));
 }
 
 std::string without_tail(std::string folder) {

@@ -46,6 +46,6 @@ def rows(table, macro):
     return (ROOT / f"cli/{table}_rows.def").read_text().split(f"\n{macro}(")[1:]
 
 
-def british_spellings():
+def other_names():
     """Flags that are accepted and not listed."""
-    return {"--" + word for row in rows("flag", "WB_FLAG") for word in re.findall(r'\.british = "([a-z-]+)"', row)}
+    return {"--" + word for row in rows("flag", "WB_FLAG") for words in re.findall(r'\.also = "([a-z -]+)"', row) for word in words.split()}

@@ -100,7 +100,7 @@ def test_resume_from_had_no_json(model):
 
 def test_swapped_operands_got_the_advice_to_replace_the_only_model(model, tmp_path):
     said = weighbridge("convert", tmp_path / "new.gguf", model, status=4).stderr
-    assert "--force" not in said and "new.gguf" in said
+    assert "--overwrite" not in said and "new.gguf" in said
 
 
 def test_a_name_of_a_format_that_is_only_read(model, tmp_path):

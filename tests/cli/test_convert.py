@@ -146,7 +146,7 @@ def test_an_existing_output_needs_force(sample, tmp_path):
     out = tmp_path / "out.zt"
     out.write_bytes(b"old")
     done = weighbridge("convert", sample, out, status=2)
-    assert "--force" in done.stderr and out.read_bytes() == b"old"
+    assert "--overwrite" in done.stderr and out.read_bytes() == b"old"
     assert convert_json(sample, out, status=2)["findings"][0]["kind"] == "misuse"
     weighbridge("convert", sample, out, "--force")
     weighbridge("verify", out)
@@ -234,10 +234,10 @@ def test_force_is_not_promised_for_what_is_no_file(sample, tmp_path):
     (tmp_path / "d").mkdir()
     for output in (tmp_path / "d", "/dev/null"):
         done = weighbridge("convert", sample, output, "--to", "zt", status=2)
-        assert "--force" not in done.stderr and "regular file" in done.stderr
+        assert "--overwrite" not in done.stderr and "regular file" in done.stderr
     (tmp_path / "out.zt").write_bytes(b"old")
     for arguments in (["convert", sample, tmp_path / "out.zt"], ["extract", sample, "steps", "-o", tmp_path / "out.zt"]):
-        assert weighbridge(*arguments, status=2).stderr.rstrip().endswith("out.zt: the file exists; --force replaces it")
+        assert weighbridge(*arguments, status=2).stderr.rstrip().endswith("out.zt: the file exists; --overwrite replaces it")
 
 
 def test_what_cannot_be_told_is_written_all_the_same(sample, tmp_path):

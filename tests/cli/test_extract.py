@@ -163,7 +163,7 @@ def test_glob_replaces_no_file_that_appeared_meanwhile(tmp_path):
     with in_the_middle(out, "extract", path, "--glob", "t*", "-q", "-o", out) as run:
         assert os.listdir(out) == temporaries(out)
         (out / "t1.npy").write_text("mine")
-    assert run.returncode == 2 and "t1.npy: the file exists; --force replaces it" in run.said
+    assert run.returncode == 2 and "t1.npy: the file exists; --overwrite replaces it" in run.said
     assert os.listdir(out) == ["t1.npy"] and (out / "t1.npy").read_text() == "mine"
     with in_the_middle(out, "extract", path, "--glob", "t*", "-q", "-o", out, "--force") as run:
         (out / "t0.npy").write_text("mine")

@@ -136,7 +136,7 @@ def test_an_output_folder_is_empty_or_forced(model, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     weighbridge("convert", model, out, "--to", "hf")
-    assert "--force" in weighbridge("convert", model, out, "--to", "hf", status=2).stderr
+    assert "--overwrite" in weighbridge("convert", model, out, "--to", "hf", status=2).stderr
     # Files that describe another model are removed; foreign files stay.
     for name in ("tokenizer.json", "model.safetensors.index.json"):
         (out / name).write_text("{}")

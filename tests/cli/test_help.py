@@ -133,7 +133,7 @@ def test_a_file_that_is_there_is_recognized(tmp_path):
     assert "did you mean" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
     extract = ["extract", "s.safetensors", "-o", "x"]
     assert "inspect FILE" in weighbridge(*extract, "zzzzzzzzzz", status=2, **here).stderr
-    assert "--glob" in weighbridge(*extract, "layer.*", status=2, **here).stderr
+    assert "--only" in weighbridge(*extract, "layer.*", status=2, **here).stderr
 
 
 def test_colors_can_be_asked_for(tmp_path):
@@ -148,7 +148,7 @@ def test_colors_can_be_asked_for(tmp_path):
 @pytest.mark.parametrize("words, sentence", [
     (["extract", "m.st", "A", "--output=", "keep.safetensors"], "--output has an empty value"),
     (["verify", "--color=", "m.st"], "--color has an empty value"),
-    (["extract", "m.st", "A", "--force=true", "-o", "x"], "--force takes no value"),
+    (["extract", "m.st", "A", "--force=true", "-o", "x"], "--overwrite takes no value"),
 ])
 def test_an_equals_sign_takes_no_word_that_follows(tmp_path, words, sentence):
     (tmp_path / "keep.safetensors").write_bytes(b"mine")

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from conftest import COMMAND, ROOT, TEST_DATA
-from tables import action_verbs, british_spellings, help_of, pages, verbs
+from tables import action_verbs, other_names, help_of, pages, verbs
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 OF_OTHERS = {"embedding.md", "slm-chain.md"}
@@ -158,7 +158,7 @@ def test_what_a_page_calls_is_there(page):
     every = "".join(help_of(*words) for words in pages())
     others = (ROOT / "python/weighbridge/ray/__main__.py").read_text()  # the flags of `python -m weighbridge.ray`
     for flag in re.findall(r"`(--[a-z][\w-]*)", text):
-        assert has_flag(every, flag) or flag in british_spellings() or f'"{flag}"' in others, flag
+        assert has_flag(every, flag) or flag in other_names() or f'"{flag}"' in others, flag
 
 
 def test_a_call_of_what_is_not_there_is_seen():

@@ -95,7 +95,7 @@ def test_shards_take_the_place_of_other_shards(model, tmp_path):
     convert = ["convert", model, f"{out}/", "--to", "safetensors", "--max-shard-size"]
     weighbridge(*convert, "40")
     (out / "README.md").write_text("mine")
-    assert "--force" in weighbridge(*convert, "60", status=2).stderr
+    assert "--overwrite" in weighbridge(*convert, "60", status=2).stderr
     assert len(list(out.glob("model-*-of-00005.safetensors"))) == 5
     weighbridge(*convert, "60", "--force")
     assert len(list(out.glob("model-*.safetensors"))) == len(shards_of(out)[1]) == 3

@@ -181,7 +181,7 @@ def test_a_replaced_file_keeps_its_mode(sample, tmp_path):
     out.mkdir()
     (out / "steps.bin").write_bytes(b"private")
     (out / "steps.bin").chmod(0o600)
-    assert "--force replaces it" in weighbridge("extract", sample, "--glob", "steps", "--raw", "-o", out, status=2).stderr
+    assert "--overwrite replaces it" in weighbridge("extract", sample, "--glob", "steps", "--raw", "-o", out, status=2).stderr
     weighbridge("extract", sample, "--glob", "steps", "--raw", "-o", out, "--force")
     assert (out / "steps.bin").stat().st_mode & 0o777 == 0o600 and len((out / "steps.bin").read_bytes()) == 8
 

@@ -131,9 +131,9 @@ static void check_conversion(const wb_model* model, const char* folder) {
   WORKS(wb_options_new(&options));
   FAILS(wb_options_set(options, "cast", "f33"), WB_MISUSE, "misuse/option");
   FAILS(wb_options_set(options, "no-such-option", "1"), WB_MISUSE, "misuse/option");
-  FAILS(wb_options_set(options, "level", "high"), WB_MISUSE, "misuse/level");
+  FAILS(wb_options_set(options, "level", "high"), WB_MISUSE, "misuse/option");
   WORKS(wb_options_set(options, "cast", "bf16"));
-  WORKS(wb_options_set(options, "replace", "true"));
+  WORKS(wb_options_set(options, "overwrite", "true"));
   WORKS(wb_plan_new(model, out, options, NULL, &plan));
   CHECK(wb_plan_possible(plan));
   WORKS(wb_plan_json(plan, &text));

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,6 +17,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
 #include "weighbridge/json_writer.h"
+#include "weighbridge/options.h"
 #include "weighbridge/view.h"
 
 namespace weighbridge::web {
@@ -82,11 +82,18 @@ std::uint64_t count_option(const emscripten::val& options, const char* name, std
                            std::uint64_t most = kMostCount);
 bool flag_option(const emscripten::val& options, const char* name, bool otherwise);
 
-// Sets the options of these names from text; "" counts as absent.
-template <class Options>
-void set_words(Options& out, const emscripten::val& options, std::initializer_list<const char*> names) {
-  for (const char* const name : names)
-    if (const std::string text = text_option(options, name); !text.empty()) out.set(name, text);
+// Sets the options of this kind that are given as texts or numbers; "" and 0 count as absent.
+template <class Options> void set_options(Options& out, OptionOf kind, const emscripten::val& options) {
+  for (const OptionInfo& option : options_of(kind)) {
+    const std::string name(option.name);
+    const emscripten::val given = options[name];
+    std::string text = given.isString() ? given.as<std::string>() : std::string();
+    if (given.isNumber())
+      if (const std::uint64_t count =
+              count_option(options, name.c_str(), 0, static_cast<std::uint64_t>(option.range.most)))
+        text = std::to_string(count);
+    if (!text.empty()) out.set(option.name, text);
+  }
 }
 
 }  // namespace weighbridge::web

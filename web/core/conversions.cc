@@ -18,14 +18,9 @@ Table<Plan>& plans() {
   return table;
 }
 
-Options options_of(const val& given) {
+Options convert_options(const val& given) {
   Options out;
-  set_words(out, given,
-            {"allow", "cast", "dequantize", "quantize", "encoding", "digest", "gptq", "canonical", "naming", "keep-gqa",
-             "quantize-norms", "omit-layout-field", "created-at", "model-name", "model-version"});
-  out.level = static_cast<int>(count_option(given, "level", 0, Options::kHighestLevel));
-  out.version = text_option(given, "version");
-  out.replace = flag_option(given, "replace", true);
+  set_options(out, OptionOf::convert, given);
   return out;
 }
 
@@ -41,7 +36,7 @@ ViewOptions view_of(const val& given) {
 
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options) {
   return answer(path, [&] {
-    Plan made = plan(view(models().get(model), view_of(options)), format, options_of(options));
+    Plan made = plan(view(models().get(model), view_of(options)), format, convert_options(options));
     return object([&](JsonWriter& out) {
       const std::uint64_t number = plans().add(std::move(made));
       out.member("plan", number);

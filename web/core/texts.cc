@@ -55,9 +55,8 @@ std::string tokenize(int model, const std::string& text, bool special) {
 std::string make_embedder(int model, const val& options) {
   return answer({}, [&] {
     EmbedOptions asked;
-    set_words(asked, options, {"pooling", "precision", "allow"});
+    set_options(asked, OptionOf::embed, options);
     asked.max_length = count_option(options, "maxLength", 0);
-    asked.heads = count_option(options, "heads", 0);
     asked.threads = 1;
     if (const val prompt = options["prompt"]; prompt.isString()) asked.prompt = prompt.as<std::string>();
     if (const std::string name = text_option(options, "promptName"); !name.empty()) asked.prompt_name = name;
@@ -97,9 +96,8 @@ void close_embedder(int embedder) { embedders().remove(embedder); }
 std::string make_generator(int model, const val& options) {
   return answer({}, [&] {
     GeneratorOptions asked;
-    set_words(asked, options, {"precision", "allow"});
+    set_options(asked, OptionOf::generator, options);
     asked.threads = 1;
-    asked.context = count_option(options, "context", 0);
     auto made = std::make_shared<Generator>(models().get(model), asked);
     return object([&](JsonWriter& out) {
       out.member("generator", generators().add(made));

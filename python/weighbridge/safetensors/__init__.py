@@ -118,7 +118,7 @@ def serialize_file(tensor_dict: Mapping[str, TensorSpec], filename: str | os.Pat
     items = [(name, _OURS[tensor.dtype], tensor.shape, tensor._memory()) for name, tensor in _checked(tensor_dict)]
     try:
         model = _core.build(items, _metadata(metadata) or None)
-        _core.plan(model, "safetensors", {"replace": True}).execute(os.fspath(filename), settings())
+        _core.plan(model, "safetensors", {"overwrite": True}).execute(os.fspath(filename), settings())
     except Error as error:
         raise SafetensorError(f"Error while serializing: {error}") from error
 
@@ -144,11 +144,11 @@ _TEXTS = {
 def _opened(file: Any, name: str, doing: str = "deserializing header") -> Model:
     try:
         try:
-            return _open(file, check="structure")
+            return _open(file, checks="structure")
         except Error as error:
             if not error.rule.startswith("file/"):
                 raise
-            return _open(file, check="structure", format="safetensors")  # which says what a reader of safetensors would
+            return _open(file, checks="structure", format="safetensors")  # which says what a reader of safetensors would
     except FileNotFoundError:
         raise FileNotFoundError(shown(f"No such file or directory: {name}")) from None
     except Error as error:

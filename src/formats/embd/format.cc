@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/embd/layout.h"
 
 namespace weighbridge::embd {
@@ -14,7 +14,7 @@ constexpr std::string_view kExtensions[] = {"weights"};
 constexpr std::string_view kVersions[] = {"1", "1.0"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
-constexpr auto kOptions = core::names_of(core::kMetadataOptions);
+constexpr auto kOptions = core::names_of_format<core::count_of_format("embd")>("embd");
 
 }  // namespace
 

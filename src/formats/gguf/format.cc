@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/gguf/layout.h"
 
 namespace weighbridge::gguf {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"gguf"};
-constexpr std::string_view kOptions[] = {core::kGgufOptions[0].name, core::kShardOptions[0].name,
-                                         core::kHeaderOptions[0].name};
+constexpr auto kOptions = core::names_of_format<core::count_of_format("gguf")>("gguf");
 constexpr std::string_view kStructural[] = {kAlignment, kSplitPrefix, kPadding};
 constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
 constexpr std::string_view kVersions[] = {"3"};

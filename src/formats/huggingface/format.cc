@@ -4,22 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
-#include "core/format_options.h"
+#include "core/options.h"
 #include "core/shards.h"
 #include "formats/huggingface/layout.h"
 
 namespace weighbridge::huggingface {
 namespace {
 
-constexpr auto kOptions = [] {
-  std::array<std::string_view, std::size(core::kMetadataOptions) + 2> out{};
-  auto end = std::ranges::copy(core::names_of(core::kMetadataOptions), out.begin()).out;
-  *end++ = core::kShardOptions[0].name;
-  *end++ = core::kHeaderOptions[0].name;
-  return out;
-}();
+constexpr auto kOptions = core::names_of_format<core::count_of_format("hf")>("hf");
 constexpr std::string_view kSigns[] = {kConfig, kWeights, kIndex, kPickle, kPickleIndex};
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/onnx/layout.h"
 #include "wire/protobuf_reader.h"
 
@@ -12,7 +12,7 @@ namespace weighbridge::onnx {
 namespace {
 
 constexpr std::string_view kExtensions[] = {kExtension};
-constexpr auto kOptions = core::names_of(core::kOnnxOptions);
+constexpr auto kOptions = core::names_of_format<core::count_of_format("onnx")>("onnx");
 constexpr Layout kLayouts[] = {Layout::dense, Layout::sparse_coo};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr auto kHeldDTypes = [] {

@@ -6,14 +6,14 @@
 #include <array>
 
 #include "base/endian.h"
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/safetensors/layout.h"
 
 namespace weighbridge::safetensors {
 namespace {
 
 constexpr std::string_view kExtensions[] = {"safetensors"};
-constexpr std::string_view kOptions[] = {core::kShardOptions[0].name, core::kHeaderOptions[0].name};
+constexpr auto kOptions = core::names_of_format<core::count_of_format("safetensors")>("safetensors");
 constexpr std::string_view kSigns[] = {kWholeName, "*.safetensors.index.json"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};

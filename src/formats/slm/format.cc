@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/slm/layout.h"
 
 namespace weighbridge::slm_format {
@@ -15,7 +15,7 @@ constexpr DType kDTypes[] = {DType::f32};
 constexpr std::string_view kVersions[] = {"1"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
-constexpr auto kOptions = core::names_of(core::kSlmOptions);
+constexpr auto kOptions = core::names_of_format<core::count_of_format("slm")>("slm");
 
 }  // namespace
 

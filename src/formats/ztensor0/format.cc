@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "core/content.h"
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/ztensor0/layout.h"
 
 namespace weighbridge::ztensor0 {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kVersions[] = {"0.1"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
-constexpr auto kOptions = core::names_of(core::kZt0Options);
+constexpr auto kOptions = core::names_of_format<core::count_of_format("zt0")>("zt0");
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 constexpr auto kHeldDTypes = [] {
   std::array<DType, std::size(kDTypes)> out{};

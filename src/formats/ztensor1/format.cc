@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/content.h"
-#include "core/format_options.h"
+#include "core/options.h"
 #include "formats/ztensor1/layout.h"
 
 namespace weighbridge::ztensor1 {
@@ -16,7 +16,7 @@ constexpr std::string_view kVersions[] = {"1.1", "1.1.0", "1.2", "1.2.0"};
 constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd};
-constexpr auto kOptions = core::names_of(core::kZtOptions);
+constexpr auto kOptions = core::names_of_format<core::count_of_format("zt")>("zt");
 constexpr std::string_view kDigests[] = {"sha256", "crc32c"};
 
 bool is_magic(std::span<const std::byte> bytes) noexcept {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/content.h"
-#include "core/format_options.h"
+#include "core/options.h"
 #include "core/shards.h"
 #include "formats/ztensor2/layout.h"
 
@@ -17,8 +17,7 @@ constexpr std::string_view kVersions[] = {"2"};
 constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    Layout::sparse_coo,
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd_seekable};
-constexpr std::string_view kOptions[] = {core::kZtOptions[0].name, core::kZtOptions[1].name,
-                                         core::kShardOptions[0].name};
+constexpr auto kOptions = core::names_of_format<core::count_of_format("zt2")>("zt2");
 constexpr std::string_view kSigns[] = {"model.zt with model-00001-of-*.zt"};
 constexpr std::string_view kDigests[] = {"sha256", "xxh3"};
 constexpr auto kHeldDTypes = [] {

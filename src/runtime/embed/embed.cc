@@ -13,6 +13,7 @@
 #include "convert/naming.h"
 #include "core/draft.h"
 #include "core/encoder_settings.h"
+#include "core/options.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
 #include "formats/huggingface/config.h"
@@ -28,6 +29,11 @@ constexpr Pooling kPoolings[] = {Pooling::mean,          Pooling::cls,          
                                  Pooling::mean_sqrt_len, Pooling::weightedmean, Pooling::lasttoken};
 constexpr std::size_t kMostTold = 2000;  // bytes of a message
 constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::bf16, Precision::int8};
+
+constexpr core::Bound<EmbedOptions> kBound[] = {
+#define WB_EMBED_OPTION(MEMBER, ...) WB_BOUND(EmbedOptions, MEMBER)
+#include "core/option_rows.def"
+};
 
 template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&all)[N], std::string_view text) noexcept {
   for (const Enum one : all)
@@ -61,21 +67,8 @@ std::string_view name(Precision precision) noexcept {
 std::optional<Pooling> pooling_from_name(std::string_view text) noexcept { return of_name(kPoolings, text); }
 std::optional<Precision> precision_from_name(std::string_view text) noexcept { return of_name(kPrecisions, text); }
 
-std::vector<std::string_view> EmbedOptions::words(std::string_view option) {
-  std::vector<std::string_view> out;
-  if (option == "pooling")
-    for (const Pooling one : kPoolings) out.push_back(name(one));
-  if (option == "precision")
-    for (const Precision one : kPrecisions) out.push_back(name(one));
-  if (option == "allow") out.push_back(name(LossKind::part));
-  return out;
-}
-
 void EmbedOptions::set(std::string_view option, std::string_view text) {
-  core::check_word(option, text, words(option));
-  if (option == "pooling") pooling = pooling_from_name(text);
-  if (option == "precision") precision = *precision_from_name(text);
-  if (option == "allow") allow_part = true;
+  core::set<EmbedOptions>(*this, OptionOf::embed, kBound, option, text);
 }
 
 namespace embed {

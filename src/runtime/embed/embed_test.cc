@@ -15,6 +15,7 @@
 
 #include "support/sample_models.h"
 #include "support/thrown.h"
+#include "weighbridge/options.h"
 
 namespace weighbridge {
 namespace {
@@ -259,11 +260,11 @@ TEST(EmbedderRefuses, TextWithoutAVocabularyAndOneThatDoesNotFit) {
 
 TEST(EmbedOptions, AreSetByNameAndSayTheirWords) {
   EmbedOptions options;
-  for (const std::string_view word : EmbedOptions::words("pooling")) {
+  for (const std::string_view word : words(*find_option(OptionOf::embed, "pooling"))) {
     options.set("pooling", word);
     EXPECT_EQ(name(*options.pooling), word);
   }
-  for (const std::string_view word : EmbedOptions::words("precision")) {
+  for (const std::string_view word : words(*find_option(OptionOf::embed, "precision"))) {
     options.set("precision", word);
     EXPECT_EQ(name(options.precision), word);
   }
@@ -275,7 +276,17 @@ TEST(EmbedOptions, AreSetByNameAndSayTheirWords) {
             "pooling cannot be \"Mean\": it is one of mean cls max mean_sqrt_len weightedmean lasttoken");
   EXPECT_EQ(test::thrown([&] { options.set("precision", ""); }).message,
             "precision cannot be \"\": it is one of f32 f16 bf16 int8");
-  EXPECT_EQ(test::thrown([&] { options.set("heads", "4"); }).rule, "misuse/option");
+  options.set("heads", "4");
+  options.set("normalize", "false");
+  options.set("prompt", "");
+  options.set("ignore-setting", "a");
+  options.set("ignore-setting", "b,c");
+  EXPECT_EQ(options.heads, 4U);
+  EXPECT_EQ(options.normalize, std::optional(false));
+  EXPECT_EQ(options.prompt, "");
+  EXPECT_EQ(options.ignore_settings, (std::vector<std::string>{"a", "b,c"}));
+  EXPECT_EQ(test::thrown([&] { options.set("heads", "0"); }).message,
+            "heads is a whole number from 1 to 65536, not \"0\"");
 }
 
 TEST(EmbedderRefuses, CallsThatCannotBe) {

@@ -284,7 +284,7 @@ class Packer {
   }
 
   [[noreturn]] static void refuse_existing(const std::string& path) {
-    base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
+    base::misuse_of(path, "output-exists", "the file exists", base::option_hint("overwrite"));
   }
 
   void require_free() const {

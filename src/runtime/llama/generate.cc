@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "convert/naming.h"
 #include "core/draft.h"
+#include "core/options.h"
 #include "core/progress.h"
 #include "core/words.h"
 #include "runtime/llama/network.h"
@@ -26,7 +27,14 @@ namespace {
 
 // If the weights fit one core's own cache, one thread is faster than two that must synchronize.
 constexpr std::size_t kOneThread = std::size_t{2} << 20;
-constexpr GeneratorPrecision kPrecisions[] = {GeneratorPrecision::exact, GeneratorPrecision::fast};
+constexpr core::Bound<GeneratorOptions> kGeneratorBound[] = {
+#define WB_GENERATOR_OPTION(MEMBER, ...) WB_BOUND(GeneratorOptions, MEMBER)
+#include "core/option_rows.def"
+};
+constexpr core::Bound<GenerateOptions> kGenerateBound[] = {
+#define WB_GENERATE_OPTION(MEMBER, ...) WB_BOUND(GenerateOptions, MEMBER)
+#include "core/option_rows.def"
+};
 
 BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {
   const tokenizers::Described own = tokenizers::describe(model, options);
@@ -70,19 +78,12 @@ std::string_view name(GeneratorPrecision precision) noexcept {
   return "";
 }
 
-std::vector<std::string_view> GeneratorOptions::words(std::string_view option) {
-  std::vector<std::string_view> out;
-  if (option == "precision")
-    for (const GeneratorPrecision one : kPrecisions) out.push_back(name(one));
-  if (option == "allow") out.push_back(name(LossKind::part));
-  return out;
+void GeneratorOptions::set(std::string_view option, std::string_view text) {
+  core::set<GeneratorOptions>(*this, OptionOf::generator, kGeneratorBound, option, text);
 }
 
-void GeneratorOptions::set(std::string_view option, std::string_view text) {
-  core::check_word(option, text, words(option));
-  if (option == "allow") allow_part = true;
-  for (const GeneratorPrecision one : kPrecisions)
-    if (name(one) == text) precision = one;
+void GenerateOptions::set(std::string_view option, std::string_view text) {
+  core::set<GenerateOptions>(*this, OptionOf::generate, kGenerateBound, option, text);
 }
 
 struct Generator::Rep {

@@ -16,6 +16,7 @@
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/open.h"
+#include "weighbridge/options.h"
 #include "weighbridge/slm.h"
 
 namespace weighbridge {
@@ -101,7 +102,7 @@ TEST(Generate, QuantizedWeightsGiveTheLogitsOfTheDequantizedModel) {
 TEST(Generate, PrecisionIsSetByItsName) {
   GeneratorOptions options;
   EXPECT_EQ(options.precision, GeneratorPrecision::exact);
-  for (const std::string_view word : GeneratorOptions::words("precision")) {
+  for (const std::string_view word : words(*find_option(OptionOf::generator, "precision"))) {
     options.set("precision", word);
     EXPECT_EQ(name(options.precision), word);
   }
@@ -109,7 +110,7 @@ TEST(Generate, PrecisionIsSetByItsName) {
   EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), options).precision(), GeneratorPrecision::fast);
   EXPECT_THROW(options.set("precision", "int8"), Error);
   EXPECT_THROW(options.set("pooling", "mean"), Error);
-  EXPECT_TRUE(GeneratorOptions::words("pooling").empty());
+  EXPECT_EQ(find_option(OptionOf::generator, "pooling"), nullptr);
 }
 
 // Four query heads over two key/value heads; rows past the heads are unused (reading M8).

@@ -35,7 +35,7 @@ export class Plan {
         gptq: options.gptq ?? "",
         canonical: options.canonical ? "true" : "",
         naming: options.naming ?? "",
-        replace: true,
+        overwrite: "true",
         "keep-gqa": options.keepGqa ? "true" : "",
         "quantize-norms": options.quantizeNorms ? "true" : "",
         "omit-layout-field": options.omitLayoutField ? "true" : "",

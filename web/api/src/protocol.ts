@@ -71,7 +71,7 @@ export interface PlanArguments {
     readonly level: number;
     readonly digest: string;
     readonly version: string;
-    readonly replace: boolean;
+    readonly overwrite: string;
     readonly gptq: string;
     readonly canonical: string;
     readonly naming: string;

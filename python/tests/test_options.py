@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package takes each option that the library's table says it takes, by the same name."""
+import inspect
+import re
+import typing
+
+import numpy as np
+import pytest
+
+import weighbridge as wb
+from weighbridge import _core
+
+TABLE = [(of, name.replace("-", "_"), type, python, words) for of, name, type, python, words in _core.options()]
+
+
+def names(*kinds):
+    return [name for of, name, _, python, _ in TABLE if of in kinds and python]
+
+
+def arguments(*functions):
+    return {name for function in functions for name in inspect.signature(function).parameters}
+
+
+def test_each_option_is_an_argument():
+    assert set(names("open")) <= arguments(wb.open)
+    assert set(names("view")) <= arguments(wb.Model.view)
+    assert set(names("embed")) <= arguments(wb.Embedder.__init__, wb.Embedder.encode)
+    assert set(names("generator")) <= arguments(wb.Generator.__init__)
+    assert set(names("generate")) <= arguments(wb.Generator.generate)
+
+
+def test_the_types_of_conversions_have_each_option():
+    from weighbridge._options import ConvertOptions
+
+    assert list(ConvertOptions.__annotations__) == names("convert", "view", "inputs")
+    assert all(re.search(rf"^    {name} : ", ConvertOptions.__doc__, re.M) for name in ConvertOptions.__annotations__)
+
+
+@pytest.mark.parametrize("name, type, words", [(name, type, words) for of, name, type, _, words in TABLE if of == "convert" and type != "file"])
+def test_each_option_of_a_conversion_is_known(name, type, words):
+    value: typing.Any = {"toggle": True, "number": 1, "fraction": 0.5, "size": "5GB"}.get(type, words[0] if words else "7")
+    try:
+        wb.plan({"w": np.zeros((4, 4), np.float32)}, "zt", **{name: value})
+    except wb.Error as error:  # of another format, or with another option
+        assert "there is no option" not in str(error)
+    with pytest.raises(wb.UsageError, match=f'there is no option "{name.replace("_", "-")}x"'):
+        wb.plan({"w": np.zeros(4)}, "zt", **{name + "x": value})
+    if type in ("toggle", "number", "fraction"):
+        with pytest.raises(TypeError, match="is expected, not"):
+            wb.plan({"w": np.zeros(4)}, "zt", **{name: "a"})
+
+
+def test_sizes_have_units(tmp_path):
+    for size in (16, "16", "16B"):
+        wb.convert({name: np.zeros(4, np.float32) for name in "abc"}, f"{tmp_path}/out/", format="safetensors", max_shard_size=size, overwrite=True)
+        assert len(list((tmp_path / "out").glob("*-of-00003.safetensors"))) == 3

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of conversions. Made from the library's table of options by `make docs`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, TypedDict
+
+
+class ConvertOptions(TypedDict, total=False):
+    """What :func:`plan`, :func:`convert` and :func:`save` take by name, as the flags of ``weighbridge convert``.
+
+    Attributes
+    ----------
+    allow : str | Iterable[str]
+        accept losses of this kind
+    cast : str or dtype
+        cast every floating-point tensor, and accept the loss of precision
+    dequantize : str or dtype
+        make quantized tensors dense, as f32, f16 or bf16, and accept the loss of layout and precision; other tensors keep their dtype
+    encoding : str | None
+        how to store tensor data: raw, zstd, deflate (npz), or zstd-seekable (zt2; zstd there means the same)
+    level : int | None
+        compression level of zstd, from 1 (fast) to 19 (small) (default: 3)
+    digest : str | None
+        store a checksum of each part: none, sha256, crc32c, or xxh3 (zt2)
+    gptq : str | None
+        join the tensors of each GPTQ layer into a quantized_group of a .zt, or restore them in other formats; zeros are stored minus one (v1), as they are (v2), or as the metadata says (auto)
+    canonical : bool
+        write the same bytes for the same content, whatever the order, container and encoding of the input
+    version : str | None
+        version of the .zt to write: 1.1 or 1.2
+    quantize : str | None
+        quantize the weights, and accept the loss of precision; for .slm: q8_0, q4_0; for .gguf: q8_0, q4_0, q4_1, q5_0, q5_1, mxfp4, tq1_0, tq2_0, bf16, f16
+    quantize_norms : bool
+        when quantizing: quantize the norms too
+    keep_gqa : bool
+        for .slm with fewer key and value heads than query heads: pad the heads, do not repeat them
+    sparse : str | None
+        write tensors of a .zt as sparse (csr or coo) if they then take fewer bytes
+    sparse_density : float | None
+        write a tensor as sparse if at most this share of its elements (above 0, at most 1) is nonzero, whatever its size
+    omit_layout_field : bool
+        write zt0 without its `layout` field (published readers require it)
+    created_at : str | None
+        creation time of the .weights or folder to write, as ISO 8601: 2026-01-31T12:00:00Z
+    model_name : str | None
+        model name of the .weights or folder to write
+    model_version : str | None
+        model version of the .weights or folder to write
+    naming : str | None
+        for .gguf: give a Llama or a BERT the names, metadata and vocabulary of llama.cpp, so that it runs there (llama)
+    into : str | PathLike[str] | None
+        for .onnx: the ONNX model to copy; its graph stays, and the tensors of the input replace those with the same names
+    max_shard_size : int | str | None
+        divide a safetensors, GGUF, zTensor 2 or Hugging Face folder into files with at most SIZE bytes of tensors: 5GB or 5G (decimal), 5GiB (binary), also K and M, or bytes
+    reserve : int | str | None
+        leave SIZE bytes free in the header of a safetensors or GGUF file, so that later edits fit in place
+    overwrite : bool
+        overwrite an existing output
+    only : str | Iterable[str]
+        take only tensors whose whole name matches
+    without : str | Iterable[str]
+        leave out tensors whose whole name matches
+    rename : Mapping[str, str] | Callable[[str], str] | str | Iterable[str]
+        rename the tensor FROM to TO, both whole names, or tensors by s/PATTERN/REPLACEMENT/
+    set : Mapping[str, str]
+        set the metadata KEY to VALUE, as text
+    unset : str | Iterable[str]
+        remove the metadata KEY
+    on_duplicate : str | None
+        if several IN have the same tensor or key: error, or take that of the first or last IN (default: error)
+    merge_lora : str | PathLike[str] | Iterable[str | PathLike[str]] | Mapping[str, float]
+        merge a LoRA adapter (of peft, kohya's scripts or llama.cpp, or an ALR1 package) into the tensors, times SCALE (default: 1)
+    """
+
+    allow: str | Iterable[str]
+    cast: Any
+    dequantize: Any
+    encoding: str | None
+    level: int | None
+    digest: str | None
+    gptq: str | None
+    canonical: bool
+    version: str | None
+    quantize: str | None
+    quantize_norms: bool
+    keep_gqa: bool
+    sparse: str | None
+    sparse_density: float | None
+    omit_layout_field: bool
+    created_at: str | None
+    model_name: str | None
+    model_version: str | None
+    naming: str | None
+    into: str | PathLike[str] | None
+    max_shard_size: int | str | None
+    reserve: int | str | None
+    overwrite: bool
+    only: str | Iterable[str]
+    without: str | Iterable[str]
+    rename: Mapping[str, str] | Callable[[str], str] | str | Iterable[str]
+    set: Mapping[str, str]
+    unset: str | Iterable[str]
+    on_duplicate: str | None
+    merge_lora: str | PathLike[str] | Iterable[str | PathLike[str]] | Mapping[str, float]
