@@ -218,20 +218,14 @@ void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t 
     base::misuse("range", fmt::format("these {} elements take {} bytes; the buffer has {}", count, size.value_or(0),
                                       out.size()));
   if (out.empty()) return;
-  const std::uint64_t own = info(tensor.dtype()).bits % 8;
-  const bool whole = first * own % 8 == 0 && (end * own % 8 == 0 || end == all);
-  if (const auto elements = whole ? core::elements_of(tensor, dtype) : nullptr)
-    return elements->read(first, count, out, context);
-  std::uint64_t at = 0, filled = 0;
-  tensor.stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
-    const std::size_t skip = base::to_size(std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0));
-    at += piece.size();
-    piece = piece.subspan(skip);
-    piece = piece.first(std::min<std::size_t>(piece.size(), out.size() - filled));
-    std::ranges::copy(piece, out.begin() + static_cast<std::ptrdiff_t>(filled));
-    filled += piece.size();
-    return filled < out.size();
-  });
+  const auto elements = core::elements_of(tensor, dtype);
+  // The stored elements may be shorter than a byte where those of `dtype` are not.
+  const std::uint64_t step = info(tensor.dtype()).bits % 8 == 0 ? 1 : 8;
+  const std::uint64_t from = first - first % step, to = std::min(all, end + (step - end % step) % step);
+  if (from == first && to == end) return elements->read(first, count, out, context);
+  std::vector<std::byte> wide(base::to_size(packed_size(dtype, to - from).value_or(0)));
+  elements->read(from, to - from, wide, context);
+  std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>((first - from) * bits / 8), out.size(), out.begin());
 }
 
 struct Limit {

@@ -4,14 +4,11 @@
 #include "convert/derived.h"
 
 #include <algorithm>
-#include <functional>
-#include <span>
 #include <utility>
 
 #include "base/checked.h"
 #include "core/draft.h"
 #include "core/elements.h"
-#include "core/payload.h"
 #include "core/plan_text.h"
 #include "core/view.h"
 #include "core/words.h"
@@ -63,14 +60,7 @@ core::Derived dequantized(const Model& model, DType to) {
     const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, DType::f32, tensor.shape());
     draft.tensor(at).write_as(to);
     const std::uint32_t part = draft.add_part("data", DType::f32, tensor.shape(), Encoding::computed, {}, *size);
-    if (auto own = core::elements_of(tensor, DType::f32); own && core::divides(*own, core::kPiece)) {
-      draft.part(part).elements(std::move(own));
-      continue;
-    }
-    draft.part(part).make(
-        [tensor](const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) {
-          tensor.stream_dense(DType::f32, context, sink);
-        });
+    draft.part(part).elements(core::elements_of(tensor, DType::f32));
   }
   // Blocks that this build cannot read are kept; the writer reports them.
   const auto may_be_quantized = [](const Tensor& tensor) {

@@ -16,7 +16,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <map>
 #include <span>
 #include <utility>
@@ -35,7 +35,6 @@ namespace weighbridge::convert {
 namespace {
 
 using core::subject;
-using PartSink = std::function<bool(std::span<const std::byte>)>;
 
 constexpr std::string_view kQweight = ".qweight", kQzeros = ".qzeros", kScales = ".scales", kGroups = ".g_idx";
 // Attributes of the quantized_group: the facts that its parts do not show.
@@ -44,7 +43,6 @@ constexpr std::string_view kV1 = "gptq", kV2 = "gptq_v2";
 constexpr std::string_view kConfig = "hf.quantization_config", kConfigFile = "quantize_config.json";
 constexpr std::uint64_t kMostConfig = 1 << 20;  // bytes of quantize_config.json; far more than real ones have
 constexpr std::uint32_t kWordBits = 32;
-constexpr std::size_t kBatch = 16384;  // elements computed at a time
 
 // The settings in quantization_config or quantize_config.json.
 struct Config {
@@ -98,44 +96,20 @@ std::string_view format_of(std::string_view asked, std::string_view said) {
                                    core::quoted(core::excerpt(said))));
 }
 
-// Buffers elements, and passes many at once to the sink.
-template <class T> class Batch {
- public:
-  explicit Batch(const PartSink& sink) : sink_(sink) {}
-  bool add(T value) {
-    base::store_le<T>(bytes_.data() + used_, value);
-    used_ += sizeof(T);
-    return used_ < bytes_.size() || flush();
-  }
-  bool flush() {
-    const std::size_t n = std::exchange(used_, 0);
-    return n == 0 || sink_(std::span<const std::byte>(bytes_).first(n));
-  }
-
- private:
-  const PartSink& sink_;
-  std::array<std::byte, kBatch * sizeof(T)> bytes_{};
-  std::size_t used_ = 0;
-};
-
 // qzeros as f16.
-void make_zeros(const Part& qzeros, std::uint32_t bits, std::uint32_t added, const Context& context,
-                const PartSink& sink) {
-  const std::uint32_t mask = (1U << bits) - 1;
+core::ElementsPtr zeros_of(const Part& qzeros, std::uint32_t bits, std::uint32_t added) {
   std::array<float, 256> values{};
   std::array<std::uint16_t, 256> halves{};
-  for (std::uint32_t code = 0; code <= mask; ++code) values[code] = static_cast<float>(code + added);
+  for (std::uint32_t code = 0; code < 1U << bits; ++code) values[code] = static_cast<float>(code + added);
   codecs::cast(DType::f32, std::as_bytes(std::span(values)), DType::f16, std::as_writable_bytes(std::span(halves)),
                values.size());
-  Batch<std::uint16_t> out(sink);
-  bool going = true;
-  qzeros.stream(context, [&](std::span<const std::byte> piece) {
-    for (; going && piece.size() >= 4; piece = piece.subspan(4))
-      for (std::uint32_t word = base::load_le<std::uint32_t>(piece.data()), at = 0; going && at < kWordBits; at += bits)
-        going = out.add(halves[word >> at & mask]);
-    return going;
-  });
-  if (going) out.flush();
+  const auto make = [bits, halves](std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out,
+                                   const Context&, codecs::CastTally*) {
+    for (std::byte* to = out.data(); !in.empty(); in = in.subspan(4))
+      for (std::uint32_t word = base::load_le<std::uint32_t>(in.data()), at = 0; at < kWordBits; at += bits, to += 2)
+        std::memcpy(to, &halves[word >> at & ((1U << bits) - 1)], 2);
+  };
+  return core::mapped(core::elements_of(qzeros), {.dtype = DType::f16, .to = kWordBits / bits, .make = make});
 }
 
 [[noreturn]] void refuse_zero(const Tensor& tensor, double zero, std::uint32_t bits, bool v1) {
@@ -150,40 +124,34 @@ void make_zeros(const Part& qzeros, std::uint32_t bits, std::uint32_t added, con
 }
 
 // The part `zeros` as qzeros.
-void make_qzeros(const Tensor& tensor, std::uint32_t bits, bool v1, const Context& context, const PartSink& sink) {
+core::ElementsPtr qzeros_of(const Tensor& tensor, std::uint32_t bits, bool v1) {
   const Part zeros = *tensor.part("zeros");
-  const std::size_t width = info(zeros.dtype()).bits / 8;
-  const double added = v1 ? 1 : 0, most = static_cast<double>((1U << bits) - 1) + added;
-  Batch<std::uint32_t> out(sink);
-  std::vector<double> values(kBatch);
-  std::uint32_t word = 0, at = 0;
-  bool going = true;
-  zeros.stream(context, [&](std::span<const std::byte> piece) {
-    while (going && piece.size() >= width) {
-      const std::size_t n = std::min(values.size(), piece.size() / width);
-      codecs::cast(zeros.dtype(), piece.first(n * width), DType::f64,
-                   std::as_writable_bytes(std::span(values)).first(n * sizeof(double)), n);
-      piece = piece.subspan(n * width);
-      for (std::size_t i = 0; going && i < n; ++i) {
-        const double zero = values[i];
+  const auto make = [tensor, bits, v1, dtype = zeros.dtype()](std::uint64_t, std::span<const std::byte> in,
+                                                              std::span<std::byte> out, const Context&,
+                                                              codecs::CastTally*) {
+    const std::size_t per_word = kWordBits / bits;
+    const double added = v1 ? 1 : 0, most = static_cast<double>((1U << bits) - 1) + added;
+    std::vector<double> values(out.size() / 4 * per_word);
+    codecs::cast(dtype, in, DType::f64, std::as_writable_bytes(std::span(values)), values.size());
+    for (std::size_t i = 0; i < out.size() / 4; ++i) {
+      std::uint32_t word = 0;
+      for (std::size_t k = 0; k < per_word; ++k) {
+        const double zero = values[i * per_word + k];
         if (!(zero >= added && zero <= most) || zero != std::floor(zero)) refuse_zero(tensor, zero, bits, v1);
-        word |= static_cast<std::uint32_t>(zero - added) << at;
-        at += bits;
-        if (at < kWordBits) continue;
-        going = out.add(std::exchange(word, 0));
-        at = 0;
+        word |= static_cast<std::uint32_t>(zero - added) << k * bits;
       }
+      base::store_le(out.data() + 4 * i, word);
     }
-    return going;
-  });
-  if (going) out.flush();
+  };
+  return core::mapped(core::elements_of(zeros), {.dtype = DType::i32, .from = kWordBits / bits, .make = make});
 }
 
-void make_groups(std::uint64_t rows, std::uint64_t group, const PartSink& sink) {
-  Batch<std::uint32_t> out(sink);
-  for (std::uint64_t row = 0; row < rows; ++row)
-    if (!out.add(static_cast<std::uint32_t>(row / group))) return;
-  out.flush();
+core::ElementsPtr groups_of(std::uint64_t rows, std::uint64_t group) {
+  return core::made_elements(
+      DType::i32, rows, [group](std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&) {
+        for (std::uint64_t i = 0; i < n; ++i)
+          base::store_le(out.data() + 4 * base::to_size(i), static_cast<std::uint32_t>((first + i) / group));
+      });
 }
 
 // Adds a part with the stored bytes of another.
@@ -339,9 +307,7 @@ class Grouping {
     const Shape groups = layer.scales.shape();
     const auto part = draft.add_part("zeros", DType::f16, groups, Encoding::computed, {},
                                      *packed_size(DType::f16, *base::element_count(groups)));
-    draft.part(part).make(
-        [qzeros = layer.qzeros.main(), bits = layer.bits, added = format == kV1 ? 1U : 0U](
-            const Context& context, const PartSink& sink) { make_zeros(qzeros, bits, added, context, sink); });
+    draft.part(part).elements(zeros_of(layer.qzeros.main(), layer.bits, format == kV1 ? 1U : 0U));
     out_.changes.push_back({LossKind::layout, core::indexed("tensors", layer.name),
                             fmt::format("GPTQ, {} bits", layer.bits),
                             fmt::format("a quantized_group, with zeros that were stored {}",
@@ -421,17 +387,11 @@ class Splitting {
     const bool v1 = format_of(zeros_, said ? said->to_text() : config_.format) == kV1;
     add_shared(draft, name + std::string(kQweight), *tensor.part("packed_weight"));
     const std::uint64_t shape[] = {form.rows / form.group, form.columns / form.packing.codes_per_word};
-    add_made(draft, name + std::string(kQzeros), shape)
-        .make([tensor, bits = form.bits, v1](const Context& context, const PartSink& sink) {
-          make_qzeros(tensor, bits, v1, context, sink);
-        });
+    add_made(draft, name + std::string(kQzeros), shape).elements(qzeros_of(tensor, form.bits, v1));
     add_shared(draft, name + std::string(kScales), *tensor.part("scales"));
     if (!groups || groups->as_bool().value_or(true)) {
       const std::uint64_t rows[] = {form.rows};
-      add_made(draft, name + std::string(kGroups), rows)
-          .make([rows = form.rows, group = form.group](const Context&, const PartSink& sink) {
-            make_groups(rows, group, sink);
-          });
+      add_made(draft, name + std::string(kGroups), rows).elements(groups_of(form.rows, form.group));
     }
     out_.changes.push_back({LossKind::layout, subject(tensor), "quantized_group",
                             fmt::format("GPTQ, with zeros stored {}", v1 ? "minus one (v1)" : "as they are (v2)")});

@@ -6,43 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <memory>
 #include <numbers>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/elements.h"
 #include "core/words.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
-namespace {
-
-using PartSink = std::function<bool(std::span<const std::byte>)>;
-
-void pair_rows(const Part& part, std::size_t head_rows, std::size_t row_bytes, const Context& context,
-               const PartSink& sink) {
-  std::vector<std::byte> head, paired(head_rows * row_bytes);
-  head.reserve(paired.size());
-  bool going = true;
-  part.stream(context, [&](std::span<const std::byte> piece) {
-    while (going && !piece.empty()) {
-      const std::size_t n = std::min(piece.size(), paired.size() - head.size());
-      head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
-      piece = piece.subspan(n);
-      if (head.size() < paired.size()) continue;
-      for (std::size_t row = 0; row < head_rows; ++row) {
-        const std::size_t from = row % 2 * (head_rows / 2) + row / 2;
-        std::copy_n(head.data() + from * row_bytes, row_bytes, paired.data() + row * row_bytes);
-      }
-      going = sink(paired);
-      head.clear();
-    }
-    return going;
-  });
-}
-
-}  // namespace
-
 std::string in_block(std::uint64_t layer, std::string_view name, std::string_view tail) {
   return fmt::format("blk.{}.{}{}", layer, name, tail);
 }
@@ -118,9 +91,10 @@ std::vector<float> rope_factors(const RopeScaling& scaling, double theta, std::u
 
 void add_rope_factors(core::Draft& draft, const std::vector<float>& factors) {
   const std::uint64_t shape[] = {factors.size()};
+  const auto kept = std::make_shared<const std::vector<float>>(factors);
   draft.add_tensor(kRopeFactors, Layout::dense, DType::f32, shape);
   draft.part(draft.add_part("data", DType::f32, shape, Encoding::computed, {}, factors.size() * sizeof(float)))
-      .make([factors](const Context&, const PartSink& sink) { sink(std::as_bytes(std::span(factors))); });
+      .elements(core::held_elements(DType::f32, kept->size(), {std::as_bytes(std::span(*kept)), kept}));
 }
 
 bool has_rows_to_pair(const Tensor& tensor, std::uint64_t head) {
@@ -130,16 +104,10 @@ bool has_rows_to_pair(const Tensor& tensor, std::uint64_t head) {
 }
 
 void add_paired_rows(core::Draft& draft, const std::string& name, const Tensor& tensor, std::uint64_t head) {
-  const std::uint64_t row = tensor.shape()[1] * (info(tensor.dtype()).bits / 8);
+  const std::uint64_t row = tensor.shape()[1];
   draft.add_tensor(name, Layout::dense, tensor.dtype(), tensor.shape());
   draft.part(draft.add_part("data", tensor.dtype(), tensor.shape(), Encoding::computed, {}, tensor.main().size()))
-      .make([tensor, head, row](const Context& context, const PartSink& sink) {
-        if (head * row > context.limits.memory / 2)
-          base::over_limit("memory", "one head of tensor " + core::quoted(tensor.name()) +
-                                         " does not fit in the limit of " + std::to_string(context.limits.memory) +
-                                         " bytes");
-        pair_rows(tensor.main(), base::to_size(head), base::to_size(row), context, sink);
-      });
+      .elements(core::with_heads(core::elements_of(tensor.main()), {.head = head * row, .row = row}));
 }
 
 }  // namespace weighbridge::convert

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "core/claims.h"
 #include "core/coded.h"
 #include "core/draft.h"
+#include "core/elements.h"
 #include "core/json_file.h"
 #include "core/plan_text.h"
 #include "core/view.h"
@@ -32,8 +33,6 @@ namespace weighbridge {
 namespace {
 
 using convert::Change, convert::Factor;
-
-constexpr std::size_t kBlock = std::size_t{1} << 16;  // values, which stay in a second-level cache
 
 bool is_finite(std::span<const double> values) noexcept {
   // A product with zero can be skipped, unless the other factor is infinite or NaN.
@@ -54,18 +53,12 @@ std::vector<double> matrix(const Factor& factor, std::uint64_t first, std::uint6
     filled += piece.size() / sizeof(double);
     return true;
   };
-  if (factor.role.empty()) {
-    factor.tensor.stream_dense(DType::f64, context, take);
-  } else {
-    std::vector<std::byte> wide;
-    const Part part = factor.tensor.part(std::string_view(factor.role)).value();
-    part.stream(context, [&](std::span<const std::byte> piece) {
-      const std::uint64_t count = piece.size() / (info(part.dtype()).bits / 8);
-      wide.resize(base::to_size(count * sizeof(double)));
-      codecs::cast(part.dtype(), piece, DType::f64, wide, count);
-      return take(wide);
-    });
-  }
+  const core::ElementsPtr numbers =
+      factor.role.empty()
+          ? core::elements_of(factor.tensor, DType::f64)
+          : core::cast_of(factor.tensor, core::elements_of(factor.tensor.part(std::string_view(factor.role)).value()),
+                          DType::f64);
+  numbers->stream(context, take);
   if (filled != stored.size()) base::malformed("part/size", "a factor of an adapter has fewer numbers than its shape");
   if (!is_finite(stored))
     base::misuse("lora-values",
@@ -84,84 +77,99 @@ struct Target {
   std::vector<Change> changes;
 };
 
-// Computes the elements of a tensor, piece by piece.
-class Sums {
- public:
-  Sums(const Target& target, const Context& context) : target_(target) {
-    for (const Change& change : target.changes)
-      loaded_.push_back({matrix(change.left, change.rows, change.rank, change.left.by_rank, context),
-                         matrix(change.right, change.rank, change.columns, !change.right.by_rank, context)});
-    values_.resize(kBlock);
-    if (std::ranges::any_of(target.changes, &Change::rounds)) delta_.resize(kBlock);
-    out_.resize(kBlock * sizeof(double));
-  }
+// The factors of one change as matrices.
+struct Loaded {
+  std::vector<double> left, right;
+};
+using Factors = std::vector<Loaded>;
 
-  // The next elements of the base, in its dtype. False: the sink has stopped.
-  bool add(std::span<const std::byte> piece, const std::function<bool(std::span<const std::byte>)>& sink) {
-    const std::size_t width = info(target_.base.dtype()).bits / 8, out_width = info(target_.to).bits / 8;
-    for (std::size_t done = 0; done < piece.size();) {
-      const std::size_t n = std::min(kBlock, (piece.size() - done) / width);
-      const std::span<double> values = std::span(values_).first(n);
-      codecs::cast(target_.base.dtype(), piece.subspan(done, n * width), DType::f64, std::as_writable_bytes(values), n);
-      const bool sound = is_finite(values);
-      for (std::size_t i = 0; i < loaded_.size(); ++i) change(target_.changes[i], loaded_[i], values);
-      codecs::CastTally tally;
-      const std::span<std::byte> out = std::span(out_).first(n * out_width);
-      codecs::cast(DType::f64, std::as_bytes(values), target_.to, out, n, &tally);
-      if (tally.overflowed > 0 || (sound && !is_finite(values)))
-        base::misuse("lora-overflow", "with the adapter, the tensor " + core::quoted(target_.base.name()) +
-                                          " gets values that are too large for " + std::string(name(target_.to)));
-      if (!sink(out)) return false;
-      at_ += n;
-      done += n * width;
+// The factors of the targets that were read last. Threads that divide one target load them once.
+class Recent {
+ public:
+  // [reads] The factors of the target's changes.
+  std::shared_ptr<const Factors> of(const std::shared_ptr<const Target>& target, const Context& context) {
+    const std::shared_ptr<Slot> slot = slot_of(target);
+    const std::lock_guard lock(slot->mutex);
+    if (!slot->factors) {
+      auto loaded = std::make_shared<Factors>();
+      for (const Change& change : target->changes)
+        loaded->push_back({matrix(change.left, change.rows, change.rank, change.left.by_rank, context),
+                           matrix(change.right, change.rank, change.columns, !change.right.by_rank, context)});
+      slot->factors = std::move(loaded);
     }
-    return true;
+    return slot->factors;
   }
 
  private:
-  struct Loaded {
-    std::vector<double> left, right;
+  struct Slot {
+    std::shared_ptr<const Target> target;
+    std::mutex mutex{};
+    std::shared_ptr<const Factors> factors{};
   };
-
-  void change(const Change& change, const Loaded& loaded, std::span<double> values) {
-    if (!change.rounds) return add_to(values, change, loaded);
-    const std::span<double> delta = std::span(delta_).first(values.size());
-    std::ranges::fill(delta, 0.0);
-    add_to(delta, change, loaded);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(values[i]) + static_cast<float>(delta[i]);
+  std::shared_ptr<Slot> slot_of(const std::shared_ptr<const Target>& target) {
+    constexpr std::size_t kMost = 4;
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find(slots_, target, &Slot::target);
+    auto slot = at == slots_.end() ? std::make_shared<Slot>() : *at;
+    slot->target = target;
+    if (at != slots_.end())
+      slots_.erase(at);
+    else if (slots_.size() == kMost)
+      slots_.pop_back();
+    slots_.insert(slots_.begin(), slot);
+    return slot;
   }
 
-  // The block may begin and end in the middle of a row.
-  void add_to(std::span<double> values, const Change& change, const Loaded& loaded) const {
-    const std::size_t columns = base::to_size(change.columns), rank = base::to_size(change.rank);
-    std::uint64_t at = at_;
-    while (!values.empty()) {
-      const auto row = base::to_size(at / columns), column = base::to_size(at % columns);
-      const bool whole = column == 0 && values.size() >= columns;
-      const std::size_t rows = whole ? values.size() / columns : 1,
-                        wide = whole ? columns : std::min(columns - column, values.size());
-      codecs::kernels().add_low_rank({.left = loaded.left.data() + row * rank,
-                                      .right = loaded.right.data() + column,
-                                      .values = values.data(),
-                                      .left_stride = rank,
-                                      .right_stride = columns,
-                                      .stride = columns,
-                                      .rows = rows,
-                                      .columns = wide,
-                                      .rank = rank,
-                                      .scale = change.scale});
-      values = values.subspan(rows * wide);
-      at += rows * wide;
-    }
-  }
-
-  const Target& target_;
-  std::vector<Loaded> loaded_;
-  std::vector<double> values_, delta_;
-  std::vector<std::byte> out_;
-  std::uint64_t at_ = 0;  // the element of the next block
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Slot>> slots_;
 };
+
+// The block of values may begin and end in the middle of a row; `at` is the index of its first.
+void add_to(std::span<double> values, std::uint64_t at, const Change& change, const Loaded& loaded) {
+  const std::size_t columns = base::to_size(change.columns), rank = base::to_size(change.rank);
+  while (!values.empty()) {
+    const auto row = base::to_size(at / columns), column = base::to_size(at % columns);
+    const bool whole = column == 0 && values.size() >= columns;
+    const std::size_t rows = whole ? values.size() / columns : 1,
+                      wide = whole ? columns : std::min(columns - column, values.size());
+    codecs::kernels().add_low_rank({.left = loaded.left.data() + row * rank,
+                                    .right = loaded.right.data() + column,
+                                    .values = values.data(),
+                                    .left_stride = rank,
+                                    .right_stride = columns,
+                                    .stride = columns,
+                                    .rows = rows,
+                                    .columns = wide,
+                                    .rank = rank,
+                                    .scale = change.scale});
+    values = values.subspan(rows * wide);
+    at += rows * wide;
+  }
+}
+
+// Adds all changes to a block of the base's elements, of which the first has index `at`.
+void add_changes(const Target& target, const Factors& factors, std::uint64_t at, std::span<const std::byte> in,
+                 std::span<std::byte> out) {
+  const std::size_t n = out.size() / (info(target.to).bits / 8);
+  std::vector<double> values(n), delta;
+  codecs::cast(target.base.dtype(), in, DType::f64, std::as_writable_bytes(std::span(values)), n);
+  const bool sound = is_finite(values);
+  for (std::size_t c = 0; c < factors.size(); ++c) {
+    const Change& change = target.changes[c];
+    if (!change.rounds) {
+      add_to(values, at, change, factors[c]);
+      continue;
+    }
+    delta.assign(n, 0.0);
+    add_to(delta, at, change, factors[c]);
+    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(values[i]) + static_cast<float>(delta[i]);
+  }
+  codecs::CastTally tally;
+  codecs::cast(DType::f64, std::as_bytes(std::span(values)), target.to, out, n, &tally);
+  if (tally.overflowed > 0 || (sound && !is_finite(values)))
+    base::misuse("lora-overflow", "with the adapter, the tensor " + core::quoted(target.base.name()) +
+                                      " gets values that are too large for " + std::string(name(target.to)));
+}
 
 // The name of a change in a plan.
 std::string change_text(const Change& change) {
@@ -304,18 +312,18 @@ class Merger {
   }
 
   void compute(core::Draft& draft, const Tensor& tensor, Target& target) const {
-    const std::uint64_t size = packed_size(target.to, *base::element_count(tensor.shape())).value_or(0);
-    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, target.to, tensor.shape());
+    const DType to = target.to;
+    const std::uint64_t size = packed_size(to, *base::element_count(tensor.shape())).value_or(0);
+    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, to, tensor.shape());
     draft.tensor(at).id(tensor.id());
     if (!is_quantized(tensor.layout()) && !tensor.attributes().empty())
       draft.tensor(at).attributes({tensor.attributes().begin(), tensor.attributes().end()});
-    const std::uint32_t part = draft.add_part("data", target.to, tensor.shape(), Encoding::computed, {}, size);
-    draft.part(part).make([target = std::make_shared<const Target>(std::move(target))](
-                              const Context& context, const std::function<bool(std::span<const std::byte>)>& sink) {
-      Sums sums(*target, context);
-      target->base.stream_dense(target->base.dtype(), context,
-                                [&](std::span<const std::byte> piece) { return sums.add(piece, sink); });
-    });
+    const std::uint32_t part = draft.add_part("data", to, tensor.shape(), Encoding::computed, {}, size);
+    const auto make = [recent = recent_, target = std::make_shared<const Target>(std::move(target))](
+                          std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out,
+                          const Context& context,
+                          codecs::CastTally*) { add_changes(*target, *recent->of(target, context), first, in, out); };
+    draft.part(part).elements(core::mapped(core::elements_of(tensor, tensor.dtype()), {.dtype = to, .make = make}));
   }
 
   static constexpr std::string_view kTied = "hf.tie_word_embeddings";
@@ -326,6 +334,7 @@ class Merger {
   std::vector<Value::Entry> attributes_;
   std::vector<Model> adapters_;
   std::vector<std::unique_ptr<Target>> targets_;  // by the index of the tensor
+  const std::shared_ptr<Recent> recent_ = std::make_shared<Recent>();
   std::vector<Item> losses_, changes_;
 };
 

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,35 @@ TEST(Lora, IsConvertedByEachNumberOfThreadsAndReadFromSelectionsAndJoins) {
     const Model out = open(path);
     EXPECT_EQ(out.size(), 2U);
     EXPECT_EQ(values_of(out, "q.weight"), kMerged);
+  }
+}
+
+// It could only be computed from its first element on, by one thread.
+TEST(Lora, OfALargeTensorIsTheSameInAnyOrderAndByEachNumberOfThreads) {
+  constexpr std::size_t kRows = 700, kColumns = 1000;
+  const auto numbers = [](std::size_t n, std::size_t step) {
+    std::vector<float> out(n);
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<float>(static_cast<int>(i * step % 201) - 100) * 0.125F;
+    return floats(out);
+  };
+  Builder base, adapter;
+  base.tensor("q.weight", DType::f32, {kRows, kColumns}, numbers(kRows * kColumns, 7));
+  adapter.tensor("q.lora_A.weight", DType::f32, {3, kColumns}, numbers(3 * kColumns, 11));
+  adapter.tensor("q.lora_B.weight", DType::f32, {kRows, 3}, numbers(kRows * 3, 13));
+  const std::vector<Lora> one = {{.adapter = adapter.build(), .scale = 0.5}};
+  const Model merged = merge_lora(base.build(), one);
+  const std::vector<float> whole = values_of(merged, "q.weight");
+  ASSERT_EQ(whole.size(), kRows * kColumns);
+  for (const std::uint64_t row : {kRows - 1, std::size_t{0}, kRows / 2}) {
+    std::vector<float> out(kColumns);
+    merged["q.weight"].rows_into(row, 1, DType::f32, std::as_writable_bytes(std::span(out)));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), whole.begin() + static_cast<std::ptrdiff_t>(row * kColumns))) << row;
+  }
+  const Folder folder;
+  for (const unsigned threads : {0U, 4U}) {
+    const std::string path = folder / (std::to_string(threads) + ".safetensors");
+    plan(merged, "safetensors").execute(path, convert::testing::threads(threads));
+    EXPECT_TRUE(values_of(open(path), "q.weight") == whole);
   }
 }
 

@@ -22,7 +22,10 @@ bool has_ranges(const core::Payload& p) noexcept {
   if (p.encoding != Encoding::raw) return false;
   switch (p.form) {
     case Form::stored: break;
-    case Form::logical: return core::is_direct(p.tensor.part(p.part));
+    case Form::logical: {
+      const Part part = p.tensor.part(p.part);
+      return core::is_direct(part) || core::divides(*core::elements_of(part), kSegment);
+    }
     case Form::dense: return core::divides(p.tensor, p.dtype, kSegment);
     case Form::made: return p.make_range != nullptr;
   }
@@ -33,13 +36,15 @@ void read_range(const core::Payload& p, const Context& context, std::uint64_t of
                 codecs::CastTally* tally) {
   if (out.empty()) return;
   if (p.form == Form::made) return p.make_range(context, offset, out);
-  if (p.form == Form::dense) {
-    const std::uint64_t bits = info(p.dtype).bits, first = offset * 8 / bits;
-    const auto elements = core::elements_of(p.tensor, p.dtype);
+  if (p.form == Form::logical && core::is_direct(p.tensor.part(p.part)))
+    return core::read_direct(p.tensor.part(p.part), offset, out);
+  if (p.form != Form::stored) {
+    const auto elements =
+        p.form == Form::dense ? core::elements_of(p.tensor, p.dtype) : core::elements_of(p.tensor.part(p.part));
+    const std::uint64_t bits = info(elements->dtype()).bits, first = offset * 8 / bits;
     return elements->read(first, std::min(out.size() * 8 / bits, elements->count() - first), out, context, tally);
   }
   const Part part = p.tensor.part(p.part);
-  if (p.form == Form::logical) return core::read_direct(part, offset, out);
   const Extent extent = *part.extent();
   core::source_of(part).read_at(extent.offset + offset, out);
 }
@@ -54,7 +59,7 @@ void stream(const core::Payload& p, const Context& context, const Sink& sink, co
     sink(piece);
     return true;
   };
-  if (has_ranges(p)) {
+  if (has_ranges(p) || p.make_range) {
     std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kSegment, left)));
     for (std::uint64_t offset = 0; left > 0;) {
       const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kSegment, left)));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/elements.h"
 #include "core/format.h"
 #include "weighbridge/convert.h"
 
@@ -25,7 +26,7 @@ struct PlanRep {
 
 // Payload is read, hashed, written and compared in segments of this many bytes: small enough to stay in a second-level
 // cache from the read to the write, large enough to make the cost of a call negligible.
-inline constexpr std::uint64_t kSegment = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kSegment = core::kPayloadRange;
 // Payloads up to this size share one write.
 inline constexpr std::uint64_t kSmall = kSegment / 4;
 

@@ -386,7 +386,8 @@ class Writer {
       std::memset(all.data() + (filled - begin), 0, base::to_size(to.offset - filled));
       filled = to.offset + to.length;
       const auto out = all.subspan(base::to_size(to.offset - begin), base::to_size(to.length));
-      if (payloads_[i].form == Payload::Form::logical && has_ranges(payloads_[i])) {
+      if (payloads_[i].form == Payload::Form::logical && !needs_encoding(payloads_[i]) &&
+          core::is_direct(payloads_[i].tensor.part(payloads_[i].part))) {
         reads.push_back({payloads_[i].tensor.part(payloads_[i].part), out});
       } else {
         fill(i, out);

@@ -106,68 +106,9 @@ class Window {
   std::uint64_t begin_ = 0;
 };
 
-class BlockElements final : public Elements {
- public:
-  BlockElements(const Tensor& tensor, const codecs::BlockForm& form)
-      : Elements(DType::f32, form.elements()), form_(form), codec_(*form.type->codec), step_(codec_.step(form)) {
-    for (const std::string_view role : form.type->roles) parts_.push_back(*tensor.part(role));
-  }
-  std::uint64_t granularity() const noexcept override { return step_; }
-
-  void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context& context,
-            codecs::CastTally*) const override {
-    // Read as many elements as make an efficient read, then decode them in batches that suit the decoder.
-    const std::uint64_t window = std::max<std::uint64_t>(kWindow / step_, 1) * step_;
-    const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_;
-    const std::uint64_t end = first + n;
-    std::array<Held, codecs::kMostRoles> held;
-    std::vector<float> dense;
-    for (std::uint64_t from = first / step_ * step_; from < end;) {
-      const std::uint64_t until = std::min({from + window, (end + step_ - 1) / step_ * step_, count()});
-      for (std::size_t i = 0; i < parts_.size(); ++i)
-        fetch(i, codec_.range(form_, i, from, until - from), held[i], context);
-      for (; from < until; from += batch) {
-        const std::uint64_t made = std::min(batch, until - from);
-        std::array<std::span<const std::byte>, codecs::kMostRoles> parts;
-        for (std::size_t i = 0; i < parts_.size(); ++i) parts[i] = held[i].at(codec_.range(form_, i, from, made));
-        dense.resize(base::to_size(made));
-        codec_.decode(form_, from, made, std::span(parts).first(parts_.size()), dense.data());
-        const std::uint64_t begin = std::max(from, first), to = std::min(from + made, end);
-        std::memcpy(out.data() + (begin - first) * sizeof(float), dense.data() + (begin - from),
-                    base::to_size((to - begin) * sizeof(float)));
-      }
-      from = until;
-    }
-  }
-
- private:
-  static constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
-  struct Held {
-    std::uint64_t offset = 0;
-    std::vector<std::byte> bytes{};
-    std::span<const std::byte> at(const codecs::ByteRange& range) const {
-      return std::span(bytes).subspan(base::to_size(range.offset - offset), base::to_size(range.length));
-    }
-  };
-  // Reads the whole elements of the part that contain the range.
-  void fetch(std::size_t i, const codecs::ByteRange& range, Held& to, const Context& context) const {
-    const std::uint64_t width = info(parts_[i].dtype()).bits / 8, first = range.offset / width;
-    const std::uint64_t last = (range.offset + range.length + width - 1) / width;
-    to.offset = first * width;
-    to.bytes.resize(base::to_size((last - first) * width));
-    parts_[i].read_range(first, last - first, to.bytes, context);
-  }
-
-  const codecs::BlockForm form_;
-  const codecs::BlockCodec& codec_;
-  const std::uint64_t step_;
-  std::vector<Part> parts_;  // in the order of the roles
-};
-
 class Decoder {
  public:
-  using Sink = std::function<bool(std::span<const std::byte>)>;
-  Decoder(const Tensor& tensor, const codecs::BlockForm& form, const Context& context, const Sink& sink)
+  Decoder(const Tensor& tensor, const codecs::BlockForm& form, const Context& context, const ElementSink& sink)
       : form_(form),
         codec_(*form.type->codec),
         sink_(sink),
@@ -213,12 +154,88 @@ class Decoder {
 
   const codecs::BlockForm& form_;
   const codecs::BlockCodec& codec_;
-  const Sink& sink_;
+  const ElementSink& sink_;
   const std::uint64_t elements_, step_, step_bytes_;
   std::vector<Window> windows_;
   std::vector<std::byte> carried_;  // the beginning of a step that spans several pieces
   std::vector<float> dense_;
   std::uint64_t at_ = 0;  // elements done
+};
+
+class BlockElements final : public Elements {
+ public:
+  BlockElements(const Tensor& tensor, const codecs::BlockForm& form)
+      : Elements(DType::f32, form.elements()),
+        tensor_(tensor),
+        form_(form),
+        codec_(*form.type->codec),
+        step_(codec_.step(form)) {
+    for (const std::string_view role : form.type->roles) {
+      parts_.push_back(*tensor.part(role));
+      in_order_ = in_order_ || !is_direct(parts_.back()) || info(parts_.back().dtype()).bits % 8 != 0;
+    }
+  }
+  std::uint64_t granularity() const noexcept override { return step_; }
+  std::uint64_t at_once() const noexcept override { return in_order_ ? count() : kAtOnce; }
+
+  void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context& context,
+            codecs::CastTally* tally) const override {
+    if (in_order_) return read_in_order(first, n, out, context, tally);
+    // Read as many elements as make an efficient read, then decode them in batches that suit the decoder.
+    const std::uint64_t window = std::max<std::uint64_t>(kWindow / step_, 1) * step_;
+    const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_;
+    const std::uint64_t end = first + n;
+    std::array<Held, codecs::kMostRoles> held;
+    std::vector<float> dense;
+    for (std::uint64_t from = first / step_ * step_; from < end;) {
+      const std::uint64_t until = std::min({from + window, (end + step_ - 1) / step_ * step_, count()});
+      for (std::size_t i = 0; i < parts_.size(); ++i)
+        fetch(i, codec_.range(form_, i, from, until - from), held[i], context);
+      for (; from < until; from += batch) {
+        const std::uint64_t made = std::min(batch, until - from);
+        std::array<std::span<const std::byte>, codecs::kMostRoles> parts;
+        for (std::size_t i = 0; i < parts_.size(); ++i) parts[i] = held[i].at(codec_.range(form_, i, from, made));
+        dense.resize(base::to_size(made));
+        codec_.decode(form_, from, made, std::span(parts).first(parts_.size()), dense.data());
+        const std::uint64_t begin = std::max(from, first), to = std::min(from + made, end);
+        std::memcpy(out.data() + (begin - first) * sizeof(float), dense.data() + (begin - from),
+                    base::to_size((to - begin) * sizeof(float)));
+      }
+      from = until;
+    }
+  }
+
+  void stream(const Context& context, const ElementSink& sink, codecs::CastTally* tally) const override {
+    if (count() == 0) return;
+    if (!in_order_ && divides(*this, kPiece)) return Elements::stream(context, sink, tally);
+    Decoder decoder(tensor_, form_, context, sink);
+    parts_[0].stream(context, [&](std::span<const std::byte> piece) { return decoder.add(piece); });
+  }
+
+ private:
+  static constexpr std::uint64_t kWindow = std::uint64_t{1} << 18;
+  struct Held {
+    std::uint64_t offset = 0;
+    std::vector<std::byte> bytes{};
+    std::span<const std::byte> at(const codecs::ByteRange& range) const {
+      return std::span(bytes).subspan(base::to_size(range.offset - offset), base::to_size(range.length));
+    }
+  };
+  // Reads the whole elements of the part that contain the range.
+  void fetch(std::size_t i, const codecs::ByteRange& range, Held& to, const Context& context) const {
+    const std::uint64_t width = info(parts_[i].dtype()).bits / 8, first = range.offset / width;
+    const std::uint64_t last = (range.offset + range.length + width - 1) / width;
+    to.offset = first * width;
+    to.bytes.resize(base::to_size((last - first) * width));
+    parts_[i].read_range(first, last - first, to.bytes, context);
+  }
+
+  const Tensor tensor_;
+  const codecs::BlockForm form_;
+  const codecs::BlockCodec& codec_;
+  const std::uint64_t step_;
+  std::vector<Part> parts_;  // in the order of the roles
+  bool in_order_ = false;    // a part cannot be read at any offset
 };
 
 }  // namespace
@@ -229,17 +246,7 @@ std::optional<codecs::BlockForm> readable_blocks(const Tensor& tensor) {
   return codecs::block_problem(form).empty() && has_sizes(tensor, form) ? std::optional(form) : std::nullopt;
 }
 
-std::shared_ptr<const Elements> block_elements(const Tensor& tensor) {
-  const auto form = readable_blocks(tensor);
-  if (!form) return nullptr;
-  for (const std::string_view role : form->type->roles) {
-    const Part part = *tensor.part(role);
-    if (!is_direct(part) || info(part.dtype()).bits % 8 != 0) return nullptr;
-  }
-  return std::make_shared<BlockElements>(tensor, *form);
-}
-
-void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::Sink& sink) {
+ElementsPtr block_elements(const Tensor& tensor) {
   const std::string quoted = "\"" + std::string(tensor.name()) + "\"";
   if (!tensor.block_type())
     base::unsupported("unsupported/quantization",
@@ -252,16 +259,11 @@ void stream_blocks(const Tensor& tensor, const Context& context, const Decoder::
   if (const std::string problem = codecs::block_problem(form); !problem.empty())
     base::unsupported("unsupported/quantization",
                       fmt::format("tensor {} cannot be read as {}: {}", quoted, form.type->name, problem));
-  if (form.elements() == 0) return;
-  if (!has_sizes(tensor, form))
+  if (form.elements() > 0 && !has_sizes(tensor, form))
     base::malformed(
         "part/quantized",
         fmt::format("the parts of quantized tensor {} do not have the sizes that its shape demands", quoted));
-  if (const auto elements = block_elements(tensor); elements && divides(*elements, kPiece))
-    return core::stream(*elements, context, sink);
-  Decoder decoder(tensor, form, context, sink);
-  const Part main = *tensor.part(form.type->roles[0]);
-  main.stream(context, [&](std::span<const std::byte> piece) { return decoder.add(piece); });
+  return std::make_shared<BlockElements>(tensor, form);
 }
 
 }  // namespace weighbridge::core

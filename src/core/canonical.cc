@@ -7,7 +7,6 @@
 
 #include "core/plan_text.h"
 #include "core/state.h"
-#include "core/widen.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 
@@ -161,18 +160,4 @@ Derived canonical(const Model& model) {
   if (Access::state(model) == nullptr) return {model, {}, {}};
   return CanonicalMaker(model).run();
 }
-
-void stream_widened(const Part& part, const Context& context,
-                    const std::function<void(std::span<const std::byte>)>& sink) {
-  struct To {
-    const std::function<void(std::span<const std::byte>)>& sink;
-    void update(std::span<const std::byte> piece) { sink(piece); }
-  } to{sink};
-  Widener widener(part.dtype(), to);
-  part.stream(context, [&](std::span<const std::byte> piece) {
-    widener.update(piece);
-    return true;
-  });
-}
-
 }  // namespace weighbridge::core

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -44,40 +43,26 @@ std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits
   return *size;
 }
 
-// Casts pieces of whole elements on their way to a sink.
-class CastSink {
+class SparseElements final : public core::Elements {
  public:
-  CastSink(const Tensor& tensor, DType from, DType to, std::uint64_t elements, const Sink& sink,
-           codecs::CastTally* tally = nullptr)
-      : tensor_(tensor), from_(from), to_(to), left_(elements), sink_(sink), tally_(tally) {
-    if (!codecs::can_cast(from, to)) core::require_cast(tensor, from, to, {codecs::CastStatus::not_allowed}, 0);
+  explicit SparseElements(const Tensor& tensor)
+      : Elements(tensor.dtype(), base::element_count(tensor.shape()).value_or(UINT64_MAX)), tensor_(tensor) {}
+  std::uint64_t at_once() const noexcept override { return count(); }
+  void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context& context,
+            codecs::CastTally* tally) const override {
+    read_in_order(first, n, out, context, tally);
   }
-
-  bool operator()(std::span<const std::byte> piece) {
-    // 192 bytes are a whole number of elements of every dtype, and those elements take a whole number of bytes in every
-    // other dtype.
-    constexpr std::uint64_t kBlock = 192 * 1024;
-    for (; !piece.empty() && left_ > 0; piece = piece.subspan(std::min<std::size_t>(piece.size(), kBlock))) {
-      const std::span<const std::byte> block = piece.first(std::min<std::size_t>(piece.size(), kBlock));
-      const std::uint64_t n = std::min<std::uint64_t>(left_, block.size() * 8 / info(from_).bits);
-      out_.resize(base::to_size(*packed_size(to_, n)));
-      core::require_cast(tensor_, from_, to_,
-                         codecs::cast(from_, block.first(base::to_size(*packed_size(from_, n))), to_, out_, n, tally_),
-                         done_);
-      left_ -= n;
-      done_ += n;
-      if (!sink_(out_)) return false;
-    }
-    return true;
+  void stream(const Context& context, const Sink& sink, codecs::CastTally*) const override {
+    const std::size_t size = base::to_size(dense_size(tensor_, dtype(), context.limits));
+    const auto whole = std::make_unique<std::byte[]>(size);
+    constexpr auto kStep = base::to_size(core::kPiece);
+    core::fill_sparse(tensor_, context, {whole.get(), size});
+    for (std::size_t at = 0; at < size; at += kStep)
+      if (!sink({whole.get() + at, std::min(kStep, size - at)})) return;
   }
 
  private:
-  const Tensor& tensor_;
-  DType from_, to_;
-  std::uint64_t left_, done_ = 0;
-  const Sink& sink_;
-  codecs::CastTally* const tally_;
-  std::vector<std::byte> out_;
+  Tensor tensor_;
 };
 
 }  // namespace
@@ -93,47 +78,21 @@ Array core::new_array(DType dtype, Shape shape, std::uint64_t size) {
       size};
 }
 
+core::ElementsPtr core::sparse_elements(const Tensor& tensor) { return std::make_shared<SparseElements>(tensor); }
+
 void core::stream_dense(const Tensor& tensor, DType dtype, const Context& context, const Sink& sink,
                         codecs::CastTally* tally) {
-  const DType own = tensor.dtype();
-  if (dtype == own) return tensor.stream_dense(dtype, context, sink);
   require_elements(tensor);
-  require_castable(tensor);
-  if (const auto elements = elements_of(tensor, dtype); elements && divides(*elements, kPiece))
-    return core::stream(*elements, context, sink, tally);
-  CastSink cast(tensor, own, dtype, base::element_count(tensor.shape()).value_or(0), sink, tally);
-  const Sink casting = [&](std::span<const std::byte> piece) { return cast(piece); };
-  if (tensor.layout() == Layout::dense)
-    tensor.main().stream(context, casting);
-  else
-    tensor.stream_dense(own, context, casting);
+  // Also of a dtype that this build does not know.
+  if (dtype == tensor.dtype() && tensor.layout() == Layout::dense) return tensor.main().stream(context, sink);
+  const ElementsPtr elements = elements_of(tensor, dtype);
+  require_dense_work(tensor, context.limits);
+  elements->stream(context, sink, tally);
 }
 
 void Tensor::stream_dense(DType dtype, const Context& context,
                           const std::function<bool(std::span<const std::byte>)>& sink) const {
-  if (dtype != this->dtype()) return core::stream_dense(*this, dtype, context, sink, nullptr);
-  require_elements(*this);
-  switch (layout()) {
-    case Layout::dense: main().stream(context, sink); return;
-    case Layout::sparse_csr:
-    case Layout::sparse_coo: {
-      const std::size_t size = base::to_size(dense_size(*this, dtype, context.limits));
-      const auto whole = std::make_unique<std::byte[]>(size);
-      constexpr auto kStep = base::to_size(core::kPiece);
-      core::fill_sparse(*this, context, {whole.get(), size});
-      for (std::size_t at = 0; at < size; at += kStep) {
-        if (!sink({whole.get() + at, std::min(kStep, size - at)})) return;
-      }
-      return;
-    }
-    case Layout::quantized_group:
-    case Layout::quantized_row:
-    case Layout::quantized_block: core::stream_blocks(*this, context, sink); return;
-    case Layout::structural: break;
-  }
-  base::unsupported("unsupported/layout",
-                    fmt::format("tensor {} has layout \"{}\", of which this build knows no dense form", quoted(*this),
-                                layout_name()));
+  core::stream_dense(*this, dtype, context, sink, nullptr);
 }
 
 Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), context); }
@@ -173,25 +132,9 @@ void Tensor::rows_into(std::uint64_t first, std::uint64_t count, DType dtype, st
   if (!wanted || packed_size(dtype, *wanted) != out.size()) {
     base::misuse("rows", fmt::format("{} rows of tensor {} do not take {} bytes", count, quoted(*this), out.size()));
   }
-  std::uint64_t filled = 0;
-  const Sink fill = [&](std::span<const std::byte> piece) {
-    std::memcpy(out.data() + filled, piece.data(), piece.size());
-    filled += piece.size();
-    return filled < out.size();
-  };
   if (dtype != this->dtype()) core::require_castable(*this);
   if (out.empty()) return;
-  if (const auto elements = core::elements_of(*this, dtype)) return elements->read(first * row, *wanted, out, context);
-  if (layout() == Layout::dense && dtype == this->dtype()) return main().read_range(first * row, *wanted, out, context);
-  const std::uint64_t begin = *packed_size(dtype, first * row);
-  std::uint64_t at = 0;
-  stream_dense(dtype, context, [&](std::span<const std::byte> piece) {
-    const std::size_t skip = base::to_size(std::min<std::uint64_t>(piece.size(), at < begin ? begin - at : 0));
-    at += piece.size();
-    piece = piece.subspan(skip);
-    return piece.empty() ||
-           fill(piece.first(base::to_size(std::min<std::uint64_t>(piece.size(), out.size() - filled))));
-  });
+  core::elements_of(*this, dtype)->read(first * row, *wanted, out, context);
 }
 
 }  // namespace weighbridge

@@ -12,11 +12,15 @@
 
 namespace weighbridge::core {
 
+class Elements;
+
 // An array of `size` bytes, whose elements the caller fills in.
 Array new_array(DType, Shape, std::uint64_t size);
 // Tensor::stream_dense(), and adds the cast's effects (overflow, rounding) to the tally.
 void stream_dense(const Tensor&, DType, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
                   codecs::CastTally* tally);
+// The dense form of a sparse tensor, made as a whole within limits.decoded.
+std::shared_ptr<const Elements> sparse_elements(const Tensor&);
 // Fills `out`, which has the dense size and is all zeros, from a sparse_csr or sparse_coo tensor. Throws
 // Error{malformed} for indices out of range, Error{io}. Holds the tensor's parts in memory, within limits.decoded.
 void fill_sparse(const Tensor&, const Context&, std::span<std::byte> out);

@@ -3,7 +3,6 @@
 // reading, the tree and the division of work; digest_nodes.h has the bodies of nodes.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include "core/buffers.h"
 #include "core/digest_nodes.h"
 #include "core/draft.h"
+#include "core/elements.h"
 #include "core/extents.h"
 #include "core/payload.h"
 #include "core/progress.h"
@@ -37,34 +37,6 @@ using core::begin_part, core::kLeaf, core::Leaves, core::Node, core::see, core::
 constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
 constexpr std::uint64_t kChunk = 4 * kRead;  // the share of a large part that one thread takes at a time
 constexpr std::uint32_t kGroupTensors = 2048;
-
-// Splits a stream of bytes into leaves and adds each leaf's digest to the nodes. `room` is a buffer of kRead bytes.
-class LeafCutter {
- public:
-  LeafCutter(std::span<Node> nodes, std::uint32_t version, std::span<std::byte> room)
-      : nodes_(nodes), room_(room), leaves_(version) {}
-  void update(std::span<const std::byte> data) {
-    while (!data.empty()) {
-      const std::size_t take = std::min(data.size(), room_.size() - used_);
-      std::memcpy(room_.data() + used_, data.data(), take);
-      used_ += take;
-      data = data.subspan(take);
-      if (used_ == room_.size()) finish();
-    }
-  }
-  void finish() {
-    leaves_.add(room_.first(used_));
-    const auto digests = std::as_bytes(leaves_.hash());
-    for (Node& node : nodes_) node.bytes(digests);
-    used_ = 0;
-  }
-
- private:
-  const std::span<Node> nodes_;
-  const std::span<std::byte> room_;
-  std::size_t used_ = 0;
-  Leaves leaves_;
-};
 
 // Computes the nodes of tensors: threads share large parts, and small tensors go in groups.
 class Hasher {
@@ -96,8 +68,9 @@ class Hasher {
   // their leaves. Chunks finish in any order but are added to the nodes in file order. Threads start them in ascending
   // order, so few of them wait here.
   struct Large {
-    explicit Large(const Seen& seen_) : seen(seen_) {}
+    explicit Large(const Seen& seen_) : seen(seen_), elements(elements_of(seen_)) {}
     Seen seen;  // the first part
+    core::ElementsPtr elements;
     std::vector<Node> nodes;
     std::mutex mutex;
     std::uint64_t next = 0;  // offset of the chunk that the nodes wait for
@@ -225,7 +198,7 @@ class Hasher {
       work.add(part.part);
       total += part.part.size();
       const Seen& seen = large_[at]->seen;
-      if (seen.index || !core::is_direct(seen.part)) {
+      if (!core::divides(*large_[at]->elements, kRead)) {
         tasks_.push_back({Task::Kind::stream, at, 0, 0});
         continue;
       }
@@ -243,32 +216,44 @@ class Hasher {
   }
 
   void stream(const Seen& seen, std::span<Node> nodes) {
-    const core::BufferPool::Lease room(reads_);
-    LeafCutter cutter(nodes, version_, room.span());
-    std::unique_ptr<core::Widener<LeafCutter>> widener;
-    if (seen.index) widener = std::make_unique<core::Widener<LeafCutter>>(seen.part.dtype(), cutter);
-    seen.part.stream(progress_.inner(), [&](std::span<const std::byte> piece) {
-      widener ? widener->update(piece) : cutter.update(piece);
-      progress_.add(piece.size());
+    Leaves leaves(version_);
+    core::Chunks chunks(kRead, [&](std::span<const std::byte> bytes) {
+      leaves.add(bytes);
+      const auto digests = std::as_bytes(leaves.hash());
+      for (Node& node : nodes) node.bytes(digests);
       return true;
     });
-    cutter.finish();
+    elements_of(seen)->stream(progress_.inner(), [&](std::span<const std::byte> piece) {
+      progress_.add(stored(seen, piece.size()));
+      return chunks.add(piece);
+    });
+    chunks.finish();
+  }
+
+  static core::ElementsPtr elements_of(const Seen& seen) {
+    return seen.index ? core::widened(seen.part) : core::elements_of(seen.part);
+  }
+  // Of so many bytes that are hashed.
+  static std::uint64_t stored(const Seen& seen, std::uint64_t bytes) {
+    return seen.index ? bytes / 8 * (info(seen.part.dtype()).bits / 8) : bytes;
   }
 
   void chunk(Large& large, std::uint64_t offset) {
     const core::BufferPool::Lease lease(reads_);
     const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
+    const Context inner = progress_.inner();
     std::vector<Digest256> digests;
     digests.reserve(kChunk / kLeaf);
     Leaves leaves(version_);
     for (std::uint64_t at = offset; at < end;) {
       const auto bytes = lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kRead, end - at)));
-      core::read_direct(large.seen.part, at, bytes);
+      const std::uint64_t bits = info(large.elements->dtype()).bits;
+      large.elements->read(at * 8 / bits, bytes.size() * 8 / bits, bytes, inner);
       leaves.add(bytes);
       const auto hashed = leaves.hash();
       digests.insert(digests.end(), hashed.begin(), hashed.end());
       at += bytes.size();
-      progress_.add(bytes.size());
+      progress_.add(stored(large.seen, bytes.size()));
     }
     const std::lock_guard lock(large.mutex);
     large.early.emplace(offset, std::move(digests));
@@ -281,9 +266,9 @@ class Hasher {
 
   // Reads the direct parts of the group together, neighbors in the file with one read, and hashes them in lanes.
   void group(std::uint32_t first, std::uint32_t last) {
-    const core::BufferPool::Lease memory(reads_), scratch(reads_);
+    const core::BufferPool::Lease memory(reads_);
     std::vector<core::PartRead> reads;
-    Leaves leaves(version_);
+    Leaves leaves(version_), of_indices(version_);
     std::size_t used = 0;
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
@@ -298,6 +283,7 @@ class Hasher {
     progress_.add(used);
     std::span<const Digest256> digests = leaves.hash();
     std::size_t next = 0;
+    std::vector<std::byte> widened;
     std::vector<std::pair<std::string_view, Digest256>> parts;
     for (std::uint32_t t = first; t < last; ++t) {
       parts.clear();
@@ -309,9 +295,11 @@ class Hasher {
         } else if (!core::is_direct(seen.part)) {
           stream(seen, std::span(&node, 1));
         } else if (seen.index) {
-          LeafCutter cutter(std::span(&node, 1), version_, scratch.span());
-          core::Widener(seen.part.dtype(), cutter).update(reads[next++].out);
-          cutter.finish();
+          core::require_index(seen.part.dtype());
+          widened.resize(base::to_size(seen.size));
+          core::widen(seen.part.dtype(), reads[next++].out, widened);
+          of_indices.add(widened);
+          node.bytes(std::as_bytes(of_indices.hash()));
         } else {
           const auto count = base::to_size(seen.leaves());
           node.bytes(std::as_bytes(digests.first(count)));

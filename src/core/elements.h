@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random access to the elements of a tensor, for every way in which elements are stored or computed: stored   raw
-//   parts, strided ones, and frames of seekable zstd: Part::read_range() blocks   of every type in the table of block
-//   types, decoded for the requested elements only (core/blocks.h) computed parts whose maker gave their elements
-//   (PartDraft::elements()) cast     any of these in another dtype Other tensors (compressed, sparse, computed in
-//   order) can only be streamed from the start: elements_of() has nothing for them.
+// Random access to the elements of a tensor or a part: one interface for every way in which they are stored or
+// computed.
+//
+//   class           whose elements                                    what read() costs
+//   StoredElements  parts: raw, strided, seekable zstd                the elements, or the frames that hold them
+//                   other encoded parts, parts among others (Cut),    all before them, too: at_once() is count()
+//                   computed parts that are only made in order
+//   SparseElements  sparse tensors, zeros included                    all of them
+//   BlockElements   every type in the table of block types            their blocks; if a part is not raw, as a stream
+//   MadeElements    computed parts, by a function                     what the function reads
+//   MappedElements  any of these in units that a function converts:   as the elements that it converts
+//                   casts, blocks of a quantization, sums of LoRA
+//   HeadElements    any of these with the rows of heads rearranged    as the elements that it rearranges
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,6 +25,11 @@
 
 namespace weighbridge::core {
 
+struct Payload;
+
+// Returns whether to continue.
+using ElementSink = std::function<bool(std::span<const std::byte>)>;
+
 class Elements {
  public:
   static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 16;  // with their results, these fit into the cache
@@ -27,35 +40,78 @@ class Elements {
   // How many elements are computed together: reading one of them computes all, so ranges should begin and end at
   // multiples.
   virtual std::uint64_t granularity() const noexcept { return 1; }
-  // How many elements a read should have: with fewer, neighboring reads repeat work; more only take memory.
+  // How many elements a read should have: with fewer, neighboring reads repeat work; more only take memory. count() if
+  // each read begins with the first element.
   virtual std::uint64_t at_once() const noexcept { return kAtOnce; }
   // [reads] Fills `out` with the elements [first, first + n), which begin and end at whole bytes. Adds the effects of
   // casts to the tally, if one is given. Throws Error{io}, Error{malformed}, Error{misuse} for a value that the dtype
-  // lacks.
+  // lacks. Threads may read at the same time.
   virtual void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&,
                     codecs::CastTally* tally = nullptr) const = 0;
+  // [reads] Passes all elements to the sink in order, in pieces of at most about kPiece bytes, each of whole bytes.
+  virtual void stream(const Context&, const ElementSink&, codecs::CastTally* tally = nullptr) const;
 
  protected:
   Elements(DType dtype, std::uint64_t count) : dtype_(dtype), count_(count) {}
+  // read() by stream(), for elements that are made in order.
+  void read_in_order(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&,
+                     codecs::CastTally*) const;
 
  private:
   DType dtype_;
   std::uint64_t count_;
 };
 
-// Null if the tensor's elements cannot be read in any order. Throws Error{misuse} for a cast that does not exist, and
-// as require_castable().
-std::shared_ptr<const Elements> elements_of(const Tensor&, DType);
-// The elements that the maker of a computed part provides; null if it provides none.
-std::shared_ptr<const Elements> computed_elements(const Part&);
-// Whether reads of at least so many bytes repeat no work, so that threads can divide the elements.
+using ElementsPtr = std::shared_ptr<const Elements>;
+
+// Of the dense form in that dtype. Throws what Tensor::stream_dense() throws before it reads: Error{unsupported} if the
+// tensor has no dense form, Error{misuse} for a cast that does not exist, and as require_castable().
+ElementsPtr elements_of(const Tensor&, DType);
+// Of a part of any layout, in its own dtype.
+ElementsPtr elements_of(const Part&);
+// Of the tensor's own, in another dtype. Throws Error{misuse} for a cast that does not exist.
+ElementsPtr cast_of(const Tensor&, ElementsPtr own, DType);
+// Whether reads of at least so many bytes repeat no work and can begin at any multiple of that, so that threads can
+// divide the elements.
 bool divides(const Elements&, std::uint64_t bytes) noexcept;
-// The same for elements_of() of the tensor, where each range of so many bytes must have whole elements. False if the
-// tensor has no Elements.
+// The same for elements_of() of the tensor; false if it throws.
 bool divides(const Tensor&, DType, std::uint64_t bytes) noexcept;
-// Passes all of them to the sink in order, in pieces of about kPiece bytes. They divide() into such pieces.
-void stream(const Elements&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink,
-            codecs::CastTally* tally = nullptr);
+
+// Calls make() for the elements of each read, from several threads.
+using MakeElements =
+    std::function<void(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context&)>;
+ElementsPtr made_elements(DType, std::uint64_t count, MakeElements make);
+// Elements that are held in memory.
+ElementsPtr held_elements(DType, std::uint64_t count, Bytes);
+
+// Elements that are made from those of another, each unit of `to` elements from one of `from`. make() converts units,
+// of which the first is number `first`, and may be called from several threads. Not for packed dtypes unless both units
+// are one element.
+struct Mapping {
+  DType dtype = DType::unknown;
+  std::uint64_t from = 1, to = 1;
+  std::function<void(std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out, const Context&,
+                     codecs::CastTally*)>
+      make{};
+};
+ElementsPtr mapped(ElementsPtr from, Mapping);
+
+// The length of the ranges in which a conversion reads a payload that can be read in any order.
+inline constexpr std::uint64_t kPayloadRange = std::uint64_t{1} << 20;
+// Makes the payload `made`: of the bytes of these elements, by make_range if they divide, else by make.
+void fill_with(Payload&, const ElementsPtr&);
+
+// The integers of a part as u64: each with its sign. Throws Error{unsupported} for other types.
+ElementsPtr widened(const Part&);
+
+// How the rows of heads are rearranged. Sizes are in elements.
+struct Heads {
+  std::uint64_t head = 0;         // of one head, whole rows; 0: the elements stay as they are
+  std::uint64_t times = 1;        // copies of each head, one after the other
+  std::uint64_t row = 0;          // of one row, if rows i and i + half of a head become neighbors; else 0
+  std::uint64_t added_zeros = 0;  // after the last head
+};
+ElementsPtr with_heads(ElementsPtr from, const Heads&);
 
 // Throws Error{unsupported} for codes of a scheme, which cannot be cast.
 void require_castable(const Tensor&);
@@ -73,12 +129,9 @@ codecs::BlockForm block_form(const Tensor&);
 // Nothing unless the tensor can be read: a known block type, valid parameters, and parts of the right sizes.
 std::optional<codecs::BlockForm> readable_blocks(const Tensor&);
 
-// Decodes the blocks of the requested elements only. Null unless the tensor has readable_blocks() and all its parts are
-// stored uncompressed.
-std::shared_ptr<const Elements> block_elements(const Tensor&);
-// The f32 dense form, in pieces of at most kPiece bytes if the type's decoding unit fits. Streams the main part; reads
-// the others in windows if they are stored uncompressed, else holds them within limits.decoded. Throws
-// Error{unsupported} if this build cannot decode the blocks, Error{malformed} if parts have wrong sizes.
-void stream_blocks(const Tensor&, const Context&, const std::function<bool(std::span<const std::byte>)>& sink);
+// The f32 dense form of a quantized tensor. Decodes the blocks of the requested elements only, if all parts are stored
+// uncompressed. Else it streams the main part, and holds the others within limits.decoded. Throws Error{unsupported} if
+// this build cannot decode the blocks, Error{malformed} if parts have wrong sizes.
+ElementsPtr block_elements(const Tensor&);
 
 }  // namespace weighbridge::core

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part::stream and Part::stored: convert stored bytes to logical ones in constant memory.
+// Converts stored bytes to logical ones, which are little-endian, with bools as 0 and 1: Part::stream() in constant
+// memory, and reads at any offset.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 using Sink = std::function<bool(std::span<const std::byte>)>;
 
-// Converts stored byte order and bools to logical ones, in place.
+// Converts stored elements to logical ones, in place.
 void normalize(const core::PartRecord& part, std::span<std::byte> piece) {
   if (part.order == Order::big) base::swap_units(piece, info(part.dtype).swap_bytes);
   if (part.dtype == DType::boolean) codecs::normalize_bools(piece);
@@ -209,6 +210,63 @@ bool read_frames(const Part& part, std::uint64_t begin, std::span<std::byte> out
 
 }  // namespace
 
+bool Chunks::add(std::span<const std::byte> piece) {
+  while (going_ && !piece.empty()) {
+    if (held_.empty() && piece.size() >= length_) {
+      going_ = sink_(piece.first(length_));
+      piece = piece.subspan(length_);
+      continue;
+    }
+    const std::size_t n = std::min(piece.size(), length_ - held_.size());
+    held_.insert(held_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(n));
+    piece = piece.subspan(n);
+    if (held_.size() < length_) break;
+    going_ = sink_(held_);
+    held_.clear();
+  }
+  return going_;
+}
+void Chunks::finish() {
+  if (going_ && !held_.empty()) going_ = sink_(held_);
+  held_.clear();
+}
+
+bool Excerpt::add(std::span<const std::byte> piece) {
+  const auto skip = base::to_size(std::min<std::uint64_t>(piece.size(), begin_));
+  begin_ -= skip;
+  piece = piece.subspan(skip);
+  const std::size_t n = std::min(piece.size(), out_.size());
+  if (n > 0) std::memcpy(out_.data(), piece.data(), n);
+  out_ = out_.subspan(n);
+  return to_end_ || !out_.empty();
+}
+
+bool is_direct(const Part& part) noexcept {
+  const auto extent = part.extent();
+  return part.encoding() == Encoding::raw && extent && extent->length == part.size() &&
+         part.dtype() != DType::unknown && part.strides().empty() && !cut_of(part);
+}
+
+void read_direct(const Part& part, std::uint64_t offset, std::span<std::byte> out) {
+  if (out.empty()) return;
+  source_of(part).read_at(part.extent()->offset + offset, out);
+  normalize(Access::record(part), out);
+}
+
+void read_direct(std::span<const PartRead> reads) {
+  std::vector<ReadRange> ranges;
+  for (std::size_t first = 0; first < reads.size();) {
+    const Source& source = source_of(reads[first].part);
+    ranges.clear();
+    std::size_t last = first;
+    for (; last < reads.size() && &source_of(reads[last].part) == &source; ++last)
+      if (!reads[last].out.empty()) ranges.push_back({reads[last].part.extent()->offset, reads[last].out});
+    source.read(ranges);
+    first = last;
+  }
+  for (const PartRead& read : reads) normalize(Access::record(read.part), read.out);
+}
+
 void decode_part(const Part& part, const Context& context,
                  const std::function<bool(std::span<const std::byte>)>& sink) {
   const codecs::Codec& codec = *codec_of(part.encoding());
@@ -281,7 +339,7 @@ void Part::stream(const Context& context, const std::function<bool(std::span<con
     }
     case Encoding::computed:
       if (const core::PartSide& side = core::Access::state(*this).part_sides[part.side]; side.elements)
-        core::stream(*side.elements, context, sink);
+        side.elements->stream(context, sink);
       else if (side.make)
         stream_made(*this, side, context, sink);
       else
@@ -327,19 +385,11 @@ void Part::read_range(std::uint64_t first, std::uint64_t count, std::span<std::b
     });
     return;
   }
-  if (const auto elements = core::computed_elements(*this)) return elements->read(first, count, out, context);
+  if (part.encoding == Encoding::computed && core::Access::state(*this).part_sides[part.side].elements)
+    return core::Access::state(*this).part_sides[part.side].elements->read(first, count, out, context);
   // Other encoded parts and computed ones are streamed from the start to the last requested element.
-  std::uint64_t at = 0, filled = 0;
-  const Sink take = [&](std::span<const std::byte> piece) {
-    const std::uint64_t skip = std::min<std::uint64_t>(piece.size(), *begin > at ? *begin - at : 0);
-    at += piece.size();
-    piece = piece.subspan(base::to_size(skip));
-    piece = piece.first(base::to_size(std::min<std::uint64_t>(piece.size(), out.size() - filled)));
-    if (!piece.empty()) std::memcpy(out.data() + filled, piece.data(), piece.size());
-    filled += piece.size();
-    return filled < out.size();
-  };
-  stream(context, take);
+  core::Excerpt excerpt(*begin, out, first + count == all);
+  stream(context, [&](std::span<const std::byte> piece) { return excerpt.add(piece); });
 }
 
 Bytes Part::stored() const {

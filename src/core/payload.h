@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "codecs/codec.h"
 #include "weighbridge/model.h"
@@ -16,6 +18,38 @@ namespace weighbridge::core {
 // Except for the last, pieces are a multiple of 192 bytes: a whole number of elements of every dtype, including 6-bit
 // ones.
 inline constexpr std::uint64_t kPiece = std::uint64_t{192} * 21845;  // just under 4 MiB
+
+// Collects pieces of any length into chunks of one length, and a shorter one at the end.
+class Chunks {
+ public:
+  // The sink returns whether to continue.
+  Chunks(std::size_t length, std::function<bool(std::span<const std::byte>)> sink)
+      : length_(length), sink_(std::move(sink)) {}
+  bool add(std::span<const std::byte>);
+  // Passes on the last chunk, unless the sink has stopped.
+  void finish();
+
+ private:
+  const std::size_t length_;
+  std::function<bool(std::span<const std::byte>)> sink_;
+  std::vector<std::byte> held_{};
+  bool going_ = true;
+};
+
+// Copies the bytes from `begin` on of a stream to `out`. `to_end`: nothing follows them, so the stream is read to its
+// end, where a decoder finds out whether all of it was right.
+class Excerpt {
+ public:
+  Excerpt(std::uint64_t begin, std::span<std::byte> out, bool to_end) : begin_(begin), out_(out), to_end_(to_end) {}
+  // Takes the next piece. Returns whether it wants more.
+  bool add(std::span<const std::byte>);
+  bool is_full() const noexcept { return out_.empty(); }
+
+ private:
+  std::uint64_t begin_;
+  std::span<std::byte> out_;  // what is not filled yet
+  const bool to_end_;
+};
 
 // Decodes a part to exactly its logical size, in stored form (neither byte-swapped nor normalized). Throws
 // Error{malformed} with rule "part/<codec>" if the stored bytes do not decode to that size, Error{io}.

@@ -13,6 +13,7 @@
 #include "core/asking_source.h"
 #include "core/draft.h"
 #include "core/elements.h"
+#include "core/format.h"
 #include "io/forwarding_source.h"
 #include "support/random.h"
 #include "support/thrown.h"
@@ -126,11 +127,13 @@ class FarAway final : public Source {
   void read(std::span<const ReadRange> ranges) const override {
     ++calls;
     most = std::max(most, ranges.size());
-    for (const ReadRange& range : ranges)
+    for (const ReadRange& range : ranges) {
+      bytes += range.out.size();
       for (std::size_t i = 0; i < range.out.size(); ++i) range.out[i] = at(range.offset + i);
+    }
   }
   static std::byte at(std::uint64_t offset) { return static_cast<std::byte>(offset * 0x9E3779B97F4A7C15U >> 56); }
-  mutable std::size_t calls = 0, most = 0;
+  mutable std::size_t calls = 0, most = 0, bytes = 0;
 };
 
 // Each element was a call, if they are more than 4 KiB apart.
@@ -318,6 +321,151 @@ TEST(Rows, OfEveryTypeOfBlocksAreRowsOfTheWhole) {
       }
   }
   EXPECT_GT(types, 20U);
+}
+
+TEST(Elements, AColumnOfARowMajorTensorIsReadAlone) {
+  constexpr std::uint64_t kRows = 500, kColumns = 3000;
+  const std::vector<std::byte> bytes = noise(kRows * kColumns * 4);
+  const Made column = one(bytes, DType::f32, {kRows}, Encoding::raw, kRows * 4, Order::little, {kColumns});
+  std::vector<std::byte> out(kRows * 4);
+  elements_of(column.model["w"], DType::f32)->read(0, kRows, out, {});
+  for (std::uint64_t r = 0; r < kRows; ++r)
+    ASSERT_EQ(std::memcmp(out.data() + r * 4, bytes.data() + r * kColumns * 4, 4), 0) << r;
+  EXPECT_EQ(column.source->read, kRows * 4);
+  // As another dtype, and only some of it.
+  column.source->read = 0;
+  std::vector<std::byte> some(20 * 8);
+  elements_of(column.model["w"], DType::f64)->read(100, 20, some, {});
+  EXPECT_EQ(column.source->read, 20U * 4);
+}
+
+TEST(Elements, AStridedViewOverASourceWithRoundTripsTakesOneCall) {
+  constexpr std::uint64_t kRows = 1000, kStride = 5000;
+  const auto source = std::make_shared<FarAway>();
+  Draft draft;
+  draft.add_source(source);
+  const std::uint64_t shape[] = {kRows, 3};
+  draft.add_tensor("w", Layout::dense, DType::f32, shape);
+  const std::uint32_t part =
+      draft.add_part("data", DType::f32, shape, Encoding::raw, {0, 64, 4 * ((kRows - 1) * kStride + 5)}, 4 * 3 * kRows);
+  draft.part(part).strides({kStride, 2});
+  draft.index_names();
+  const Model model = draft.finish();
+  std::vector<std::byte> out(200 * 3 * 4);
+  elements_of(model["w"], DType::f32)->read(300, 600, out, {});
+  EXPECT_EQ(source->calls, 1U);
+  EXPECT_LE(source->bytes, 200U * 5 * 4) << "an element between two is read with them";
+  EXPECT_EQ(out[0], FarAway::at(64 + 4 * (100 * kStride)));
+}
+
+TEST(Elements, RowsOfSeekableZstdDecodeTheirFrames) {
+  constexpr std::uint64_t kRow = 4096, kRows = 2048;  // 8 MiB
+  const std::vector<std::byte> bytes = noise(kRow * kRows);
+  const Made made = one(codecs::encode(codecs::kZstdSeekable, bytes), DType::u8, {kRows, kRow}, Encoding::zstd_seekable,
+                        bytes.size());
+  const std::uint64_t stored = made.model["w"].main().extent()->length;
+  std::vector<std::byte> out(kRow);
+  for (const std::uint64_t r : {std::uint64_t{0}, kRows / 2, kRows - 1}) {
+    made.source->read = 0;
+    made.model["w"].rows_into(r, 1, DType::u8, out);
+    EXPECT_TRUE(std::ranges::equal(out, std::span(bytes).subspan(r * kRow, kRow))) << r;
+    EXPECT_LT(made.source->read, stored / 3) << r;
+  }
+}
+
+// What is read at once is what is read in order, from a source of either kind.
+TEST(Elements, AnyRangeIsThatOfTheStream) {
+  constexpr std::uint64_t kCount = 4 * 6 * 10;
+  std::vector<float> numbers(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) numbers[i] = static_cast<float>(i) - 100;
+  const auto as = std::as_bytes(std::span(numbers));
+  const std::vector<std::byte> bytes(as.begin(), as.end());
+  const Made kinds[] = {
+      one(bytes, DType::f32, {24, 10}, Encoding::raw, bytes.size()),
+      one(codecs::encode(codecs::kZstd, bytes), DType::f32, {24, 10}, Encoding::zstd, bytes.size()),
+  };
+  std::vector<std::vector<std::byte>> first_kind;
+  for (const Made& made : kinds) {
+    const ElementsPtr own = elements_of(made.model["w"], DType::f32);
+    const ElementsPtr all[] = {
+        own,
+        elements_of(made.model["w"], DType::f16),
+        with_heads(own, {.head = 60, .row = 10}),
+        with_heads(own, {.head = 60, .times = 3}),
+        with_heads(own, {.head = 120, .times = 2, .row = 10, .added_zeros = 7}),
+        with_heads(own, {.added_zeros = 30}),
+        mapped(own, {.dtype = DType::u8,
+                     .from = 12,
+                     .to = 5,
+                     .make =
+                         [](std::uint64_t unit, std::span<const std::byte> in, std::span<std::byte> out, const Context&,
+                            codecs::CastTally*) {
+                           for (std::size_t i = 0; i < out.size(); ++i)
+                             out[i] = in[i / 5 * 48 + i % 5 * 4 + 2] ^ static_cast<std::byte>(unit + i / 5);
+                         }}),
+    };
+    for (std::size_t k = 0; k < std::size(all); ++k) {
+      const Elements& each = *all[k];
+      const std::uint64_t width = info(each.dtype()).bits / 8;
+      std::vector<std::byte> whole;
+      each.stream({}, [&](std::span<const std::byte> piece) {
+        whole.insert(whole.end(), piece.begin(), piece.end());
+        return true;
+      });
+      ASSERT_EQ(whole.size(), each.count() * width) << k;
+      if (&made == kinds)
+        first_kind.push_back(whole);
+      else
+        EXPECT_EQ(whole, first_kind[k]) << k;
+      for (std::uint64_t first = 0; first < each.count(); first += 7)
+        for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{26}, each.count() - first}) {
+          if (first + n > each.count()) continue;
+          std::vector<std::byte> out(n * width);
+          each.read(first, n, out, {});
+          ASSERT_TRUE(std::ranges::equal(out, std::span(whole).subspan(first * width, n * width)))
+              << k << " " << first << " " << n;
+        }
+      // As the bytes of a payload, which need not begin or end with an element.
+      Payload payload;
+      fill_with(payload, all[k]);
+      ASSERT_TRUE(payload.make_range);
+      std::vector<std::byte> out(9);
+      payload.make_range({}, 5, out);
+      EXPECT_TRUE(std::ranges::equal(out, std::span(whole).subspan(5, 9))) << k;
+    }
+  }
+  // Rows i and i + half of a head of six became neighbors.
+  float second = 0;
+  std::memcpy(&second, first_kind[2].data() + 10 * sizeof(float), sizeof second);
+  EXPECT_EQ(second, 30 - 100);
+}
+
+// A head is held only where it cannot be read in parts.
+TEST(Elements, AHeadOfACompressedTensorMustFitTheLimit) {
+  const std::vector<std::byte> bytes = noise(std::size_t{16} << 20);
+  const Made made = one(codecs::encode(codecs::kZstd, bytes), DType::f32, {4096, 1024}, Encoding::zstd, bytes.size());
+  const ElementsPtr heads = with_heads(elements_of(made.model["w"], DType::f32), {.head = 2048 * 1024, .row = 1024});
+  Context context;
+  context.limits.memory = 15 << 20;
+  const auto thrown = test::thrown([&] { heads->stream(context, [](std::span<const std::byte>) { return true; }); });
+  EXPECT_EQ(thrown.rule, "limit/memory");
+}
+
+// Rows with one scale, of which each is encoded as a whole.
+TEST(Elements, UnitsThatDoNotFitTheLimitAreRefused) {
+  const Made made = one(noise(4 << 20), DType::f32, {1, 1 << 20}, Encoding::raw, 4 << 20);
+  const ElementsPtr codes = mapped(elements_of(made.model["w"], DType::f32),
+                                   {.dtype = DType::u8,
+                                    .from = 1 << 20,
+                                    .to = 1 << 20,
+                                    .make = [](std::uint64_t, std::span<const std::byte>, std::span<std::byte>,
+                                               const Context&, codecs::CastTally*) {}});
+  Context context;
+  context.limits.memory = 5 << 20;
+  std::vector<std::byte> out(1 << 20);
+  codes->read(0, out.size(), out, context);
+  context.limits.memory = (5 << 20) - 1;
+  EXPECT_EQ(test::thrown([&] { codes->read(0, out.size(), out, context); }).rule, "limit/memory");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // Views for the library's own use: of a model as it was first read, and of models that a writer takes.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,9 +57,6 @@ Model witnessed(const Model&);
 Derived canonical(const Model&);
 // The same vocabulary with its tokens by id, its merges by rank and its special tokens by name.
 Tokenizer canonical(Tokenizer);
-
-// [reads] Passes the elements of an index part to the sink as u64.
-void stream_widened(const Part&, const Context&, const std::function<void(std::span<const std::byte>)>& sink);
 
 // Dense tensors as sparse ones, and sparse ones in the other layout, for a writer that holds both.
 

@@ -59,7 +59,11 @@ inline std::string render(const core::WriteLayout& layout) {
   for (const core::Payload& p : layout.payloads) {
     out.resize((out.size() + p.alignment - 1) / p.alignment * p.alignment, '\0');
     const std::size_t before = out.size();
-    if (p.form == core::Payload::Form::made)
+    if (p.make_range) {
+      std::vector<std::byte> bytes(p.logical_size);
+      p.make_range({}, 0, bytes);
+      append(bytes);
+    } else if (p.form == core::Payload::Form::made)
       p.make({}, [&](std::span<const std::byte> piece) { append(piece); });
     else if (p.form == core::Payload::Form::dense)
       p.tensor.stream_dense(p.dtype, {}, append);

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -64,67 +62,20 @@ void refuse_options(const Options& options) {
     base::misuse("cast", "a cast and a quantization exclude each other");
 }
 
-// Encodes the tensor's values as blocks.
-class Blocks {
- public:
-  Blocks(const Tensor& tensor, const BlockTypeInfo& type)
-      : tensor_(tensor), type_(type), elements_(core::elements_of(tensor, DType::f32)) {}
-
-  bool have_ranges() const { return elements_ && core::divides(*elements_, kTile * sizeof(float)); }
-
-  // The bytes from `offset` on. They need not begin or end with a block.
-  void range(const Context& context, std::uint64_t offset, std::span<std::byte> out) const {
-    const std::uint64_t first = offset / type_.block_bytes, end = offset + out.size();
-    const std::uint64_t last = (end + type_.block_bytes - 1) / type_.block_bytes, most = kTile / type_.block_elements;
-    std::vector<float> tile;
-    std::vector<std::byte> blocks;
-    for (std::uint64_t block = first; block < last; block += most) {
-      tile.resize(base::to_size(std::min(most, last - block) * type_.block_elements));
-      elements_->read(block * type_.block_elements, tile.size(), std::as_writable_bytes(std::span(tile)), context);
-      encode(tile, blocks);
-      const std::uint64_t at = block * type_.block_bytes, from = std::max(at, offset),
-                          to = std::min<std::uint64_t>(at + blocks.size(), end);
-      std::memcpy(out.data() + (from - offset), blocks.data() + (from - at), base::to_size(to - from));
-    }
-  }
-
-  // All bytes in order, for elements that can only be streamed.
-  void stream(const Context& context, const std::function<void(std::span<const std::byte>)>& sink) const {
-    std::vector<float> tile;
-    std::vector<std::byte> blocks;
-    const auto flush = [&] {
-      encode(tile, blocks);
-      sink(blocks);
-      tile.clear();
-    };
-    tensor_.stream_dense(DType::f32, context, [&](std::span<const std::byte> piece) {
-      while (!piece.empty()) {
-        const std::size_t before = tile.size(), n = std::min(piece.size() / sizeof(float), kTile - before);
-        tile.resize(before + n);
-        std::memcpy(tile.data() + before, piece.data(), n * sizeof(float));
-        piece = piece.subspan(n * sizeof(float));
-        if (tile.size() == kTile) flush();
-      }
-      return true;
-    });
-    if (!tile.empty()) flush();
-  }
-
- private:
-  static constexpr std::size_t kTile = std::size_t{1} << 16;  // a multiple of the elements of every block
-
-  void encode(std::span<const float> tile, std::vector<std::byte>& blocks) const {
-    if (!std::ranges::all_of(tile, [](float value) { return std::isfinite(value); }))
-      base::malformed("convert/not-finite", "a value of tensor " + core::quoted(tensor_.name()) +
-                                                " is not finite, so it cannot be quantized");
-    blocks.resize(tile.size() / type_.block_elements * type_.block_bytes);
-    type_.codec->encode(tile, blocks.data());
-  }
-
-  Tensor tensor_;
-  const BlockTypeInfo& type_;
-  std::shared_ptr<const core::Elements> elements_;
-};
+// The bytes of the tensor's values as blocks.
+core::ElementsPtr blocks_of(const Tensor& tensor, const BlockTypeInfo& type) {
+  const auto encode = [tensor, encode = type.codec->encode](std::uint64_t, std::span<const std::byte> in,
+                                                            std::span<std::byte> out, const Context&,
+                                                            codecs::CastTally*) {
+    const std::span values(reinterpret_cast<const float*>(in.data()), in.size() / sizeof(float));
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      base::malformed("convert/not-finite",
+                      "a value of tensor " + core::quoted(tensor.name()) + " is not finite, so it cannot be quantized");
+    encode(values, out.data());
+  };
+  return core::mapped(core::elements_of(tensor, DType::f32),
+                      {.dtype = DType::u8, .from = type.block_elements, .to = type.block_bytes, .make = encode});
+}
 
 // One tensor of the output.
 struct Out {
@@ -371,14 +322,7 @@ class Planner {
       payload.form = Form::logical;
       payload.part = core::main_part(one.from);
     } else if (one.block) {
-      payload.form = Form::made;
-      const auto blocks = std::make_shared<const Blocks>(one.from, *one.block);
-      if (blocks->have_ranges())
-        payload.make_range = [blocks](const Context& context, std::uint64_t offset, std::span<std::byte> bytes) {
-          blocks->range(context, offset, bytes);
-        };
-      else
-        payload.make = [blocks](const Context& context, const auto& sink) { blocks->stream(context, sink); };
+      core::fill_with(payload, blocks_of(one.from, *one.block));
     }
     out.payloads.push_back(std::move(payload));
     out.tensors.push_back({.name = one.from.name(),

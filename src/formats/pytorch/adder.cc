@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "core/elements.h"
 #include "core/pickle_globals.h"
 #include "core/plan_text.h"
 #include "core/rules.h"
@@ -361,9 +362,8 @@ void Adder::add_decoded_array(std::string_view name, const PickledArray& array, 
   draft_.add_tensor(name, Layout::dense, array.dtype, array.shape);
   const std::uint32_t part = draft_.add_part("data", array.dtype, array.shape, Encoding::computed, {}, size);
   auto kept = std::make_shared<const std::string>(std::move(bytes));
-  draft_.part(part).make([kept](const Context&, const std::function<bool(std::span<const std::byte>)>& sink) {
-    if (!kept->empty()) sink(std::as_bytes(std::span(*kept)));
-  });
+  draft_.part(part).elements(
+      core::held_elements(array.dtype, size * 8 / element.bits, {std::as_bytes(std::span(*kept)), kept}));
 }
 
 }  // namespace weighbridge::pytorch

@@ -13,11 +13,12 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "codecs/cast.h"
 #include "codecs/checksum.h"
+#include "core/elements.h"
 #include "core/extents.h"
 #include "core/payload.h"
 #include "core/plan_items.h"
-#include "core/progress.h"
 #include "core/view.h"
 #include "core/words.h"
 #include "core/zip.h"
@@ -416,19 +417,10 @@ class Planner {
     payload.shared = true;
     payload.logical_size = payload.stored_size = group.bytes.length;
     payload.form = Form::made;
-    payload.make = [part = one.tensor.main(), bytes = group.bytes, is_bool = one.dtype == DType::boolean](
-                       const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
-      std::vector<std::byte> buffer(base::to_size(std::min<std::uint64_t>(bytes.length, std::uint64_t{1} << 20)));
-      for (std::uint64_t done = 0; done < bytes.length;) {
-        core::ask(context);
-        const auto piece = std::span(buffer).first(
-            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), bytes.length - done)));
-        core::source_of(part).read_at(bytes.offset + done, piece);
-        if (is_bool)
-          for (std::byte& b : piece) b = std::byte{b != std::byte{0}};
-        sink(piece);
-        done += piece.size();
-      }
+    payload.make_range = [part = one.tensor.main(), from = group.bytes.offset, is_bool = one.dtype == DType::boolean](
+                             const Context&, std::uint64_t offset, std::span<std::byte> out) {
+      core::source_of(part).read_at(from + offset, out);
+      if (is_bool) codecs::normalize_bools(out);
     };
   }
 
@@ -458,12 +450,7 @@ class Planner {
     payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
     payload.role = role;
     payload.logical_size = payload.stored_size = part.count() * type.bytes;
-    if (part.dtype() != type.dtype) {
-      payload.form = Form::made;
-      payload.make = [part](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
-        core::stream_widened(part, context, sink);
-      };
-    }
+    if (part.dtype() != type.dtype) core::fill_with(payload, core::widened(part));
     OutStrided out{.type = &type, .key = out_.payloads.size(), .storage_bytes = payload.logical_size};
     out.strides = row_major_strides(shape);
     out.shape = std::move(shape);

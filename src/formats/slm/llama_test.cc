@@ -143,15 +143,16 @@ TEST(SlmLlama, RowsOfTheRotationBecomeNeighbors) {
   EXPECT_EQ(values_of(kept["layers.0.wk.weight"]), expected);
 }
 
-TEST(SlmLlama, AHeadLargerThanTheLimitIsRefused) {
-  const Model in = folder().build();
-  const core::WriteLayout made = layout(in, {});
+// Heads were held whole; those of a compressed tensor still are, see core's tests.
+TEST(SlmLlama, RowsOfAHeadAreReadInParts) {
+  const core::WriteLayout made = layout(folder().build(), {});
   Context context;
-  context.limits.memory = 6 * 24 * 4;  // one head, but two are held
+  context.limits.memory = 6 * 24;  // less than a head
   const auto payload =
       std::ranges::find_if(made.payloads, [](const core::Payload& p) { return p.form == core::Payload::Form::made; });
   ASSERT_NE(payload, made.payloads.end());
-  EXPECT_EQ(test::thrown([&] { payload->make(context, [](auto) {}); }).rule, "limit/memory");
+  std::vector<std::byte> out(payload->logical_size);
+  EXPECT_NO_THROW(payload->make_range(context, 0, out));
 }
 
 TEST(SlmLlama, AnotherArchitectureIsABlocker) {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payload that must be computed: codes and scales of quantized tensors (M7), repeated or padded key and value heads
-// (M8), rows reordered for the rotation (M9). Streams the tensor's dense form in constant memory, except that a changed
-// head is held whole.
+// Payload that must be computed: codes and scales of quantized tensors (M7).
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "codecs/blocks.h"
+#include "core/elements.h"
 #include "core/format.h"
 #include "formats/slm/scan.h"
 #include "weighbridge/context.h"
@@ -18,21 +15,10 @@
 
 namespace weighbridge::slm_format {
 
-using Make = std::function<void(const Context&, const std::function<void(std::span<const std::byte>)>&)>;
-
-// The f32 values of a tensor as the file will hold them.
-struct Values {
-  Tensor tensor;
-  std::uint64_t head = 0;         // values per head, if heads change; else 0
-  std::uint64_t times = 1;        // copies of each head
-  std::uint64_t paired_row = 0;   // values per row, if rows i and i + half of a head become neighbors; else 0
-  std::uint64_t added_zeros = 0;  // zeros appended after the last value
-};
-
-Make make_values(Values);
-// Codes or scales for groups of `group` values, which must divide the number of values.
-Make make_codes(Values, const codecs::ScaledEncoder&, std::uint64_t group);
-Make make_scales(Values, const codecs::ScaledEncoder&, std::uint64_t group);
+// Of values that are not changed before: see core::with_heads() for repeated or padded key and value heads (M8) and for
+// rows reordered for the rotation (M9). Codes or scales for groups of `group` values, which must divide their number.
+core::ElementsPtr codes_of(const Tensor&, core::ElementsPtr values, const codecs::ScaledEncoder&, std::uint64_t group);
+core::ElementsPtr scales_of(const Tensor&, core::ElementsPtr values, const codecs::ScaledEncoder&, std::uint64_t group);
 
 // The last step of writing a file: checks its values and writes its checksum.
 

@@ -47,7 +47,7 @@ struct Out {
   Entry entry;                         // lay_out() sets the offsets
   bool codes_as_they_are = false;      // copies the source's codes and scales
   bool f32_as_it_is = false;           // copies the source's values
-  Values values;
+  core::Heads heads{};                 // how rows are rearranged, in values
 };
 
 class Planner {
@@ -136,7 +136,7 @@ class Planner {
                     "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
     if (out_.blockers.size() != before) return;
     Out& one = outs_.emplace_back();
-    one.from = one.values.tensor = tensor;
+    one.from = tensor;
     take_name(one);
     take_shape(one);
     take_dtype(one);
@@ -183,10 +183,10 @@ class Planner {
     if (kv && hyper_.kv_rows != 0 && found == Dims{hyper_.kv_rows, h.hidden_size}) {
       one.entry.dims[0] = h.hidden_size;
       if (options_.slm.keep_gqa) {
-        one.values.added_zeros = (h.hidden_size - hyper_.kv_rows) * h.hidden_size;
+        one.heads.added_zeros = (h.hidden_size - hyper_.kv_rows) * h.hidden_size;
       } else {
-        one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
-        one.values.times = h.hidden_size / hyper_.kv_rows;
+        one.heads.head = std::uint64_t{h.head_dim} * h.hidden_size;
+        one.heads.times = h.hidden_size / hyper_.kv_rows;
       }
     } else if (found != needed) {
       ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
@@ -194,14 +194,14 @@ class Planner {
       return;
     }
     if (one.respelled && one.respelled->half_split) {
-      one.values.head = std::uint64_t{h.head_dim} * h.hidden_size;
-      one.values.paired_row = h.hidden_size;
+      one.heads.head = std::uint64_t{h.head_dim} * h.hidden_size;
+      one.heads.row = h.hidden_size;
       ledger_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",
                      "rows whose neighbors do, as an .slm rotates them");
     }
   }
 
-  static bool stands(const Out& one) noexcept { return one.values.head == 0 && one.values.added_zeros == 0; }
+  static bool stands(const Out& one) noexcept { return one.heads.head == 0 && one.heads.added_zeros == 0; }
 
   void take_dtype(Out& one) {
     const Tensor& tensor = one.from;
@@ -345,24 +345,22 @@ class Planner {
                             .from = one.from,
                             .layout = type ? type->layout : Layout::dense,
                             .dtype = DType::f32,
-                            .same_shape = one.values.times == 1 && one.values.added_zeros == 0});
-    const DType codes = dtype == Stored::f32 ? DType::f32 : dtype == Stored::q8_0 ? DType::i8 : DType::u8;
-    core::Payload data = payload(one, kData, codes, one.entry.byte_length = payload_size(one.entry.dtype, x));
-    if (dtype == Stored::f32 && !one.f32_as_it_is) {
-      data.form = stands(one) ? Form::dense : Form::made;
-      data.make = make_values(one.values);
-    } else if (dtype != Stored::f32 && !one.codes_as_they_are) {
-      data.form = Form::made;
-      data.make = make_codes(one.values, *type->codec->scaled, one.entry.block_size);
-    }
+                            .same_shape = one.heads.times == 1 && one.heads.added_zeros == 0});
+    const DType stored = dtype == Stored::f32 ? DType::f32 : dtype == Stored::q8_0 ? DType::i8 : DType::u8;
+    core::Payload data = payload(one, kData, stored, one.entry.byte_length = payload_size(one.entry.dtype, x));
+    const bool codes = dtype != Stored::f32 && !one.codes_as_they_are;
+    const auto values = [&] { return core::with_heads(core::elements_of(one.from, DType::f32), one.heads); };
+    if (codes)
+      core::fill_with(data, codes_of(one.from, values(), *type->codec->scaled, one.entry.block_size));
+    else if (dtype == Stored::f32 && !stands(one))
+      core::fill_with(data, values());
+    else if (dtype == Stored::f32 && !one.f32_as_it_is)
+      data.form = Form::dense;
     one.entry.byte_offset = append(std::move(data), index, dtype == Stored::f32, at);
     if (dtype == Stored::f32) return;
     const std::uint64_t length = scale_count(one.entry.dtype, one.entry.block_size, x) * sizeof(float);
     core::Payload scales = payload(one, kScales, DType::f32, length);
-    if (!one.codes_as_they_are) {
-      scales.form = Form::made;
-      scales.make = make_scales(one.values, *type->codec->scaled, one.entry.block_size);
-    }
+    if (codes) core::fill_with(scales, scales_of(one.from, values(), *type->codec->scaled, one.entry.block_size));
     one.entry.scale_offset = append(std::move(scales), index, true, at);
   }
 

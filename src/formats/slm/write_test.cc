@@ -133,8 +133,8 @@ TEST(SlmWrite, OddColumnsBecomeQ8) {
   EXPECT_EQ(out.dtype_label(), "q8_0");
 }
 
-// Rows too long to be held take two passes and give the same result.
-TEST(SlmWrite, LongRowsAreQuantizedInTwoPasses) {
+// A row has one scale, so it is held as a whole.
+TEST(SlmWrite, LongRowsAreQuantized) {
   const std::uint64_t columns = (1U << 20) + 3;
   Builder builder = tiny();
   builder.tensor("#00000000000000cc", DType::f32, {2, columns}, testing::pattern(2 * columns, 77));

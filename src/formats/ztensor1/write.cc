@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/cbor_value.h"
+#include "core/elements.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/payload.h"
@@ -145,7 +146,7 @@ void Planner::judge_metadata(const Tensor& tensor) {
 void Planner::widen(core::Payload& p, OutComponent& c) {
   change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
   p.form = Form::made;
-  p.make = [part = c.part](const Context& context, const auto& sink) { core::stream_widened(part, context, sink); };
+  core::fill_with(p, core::widened(c.part));
   p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMost);
   c.dtype = p.dtype = DType::u64;
 }

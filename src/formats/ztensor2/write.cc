@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "codecs/sparse.h"
+#include "core/elements.h"
 #include "core/extents.h"
 #include "core/part_digest.h"
 #include "core/payload.h"
@@ -285,13 +286,10 @@ class Planner {
     const bool checks = made.from.role() != kIndptr;  // once for each tensor
     if (!wide && !checks) return;
     p.form = Form::made;
-    p.make = [tensor, part = made.from, wide, checks](const Context& context, const auto& sink) {
+    p.make = [tensor, elements = wide ? core::widened(made.from) : core::elements_of(made.from), checks](
+                 const Context& context, const auto& sink) {
       if (checks) require_sound_indices(tensor, context);
-      if (wide) return core::stream_widened(part, context, sink);
-      part.stream(context, [&](std::span<const std::byte> piece) {
-        sink(piece);
-        return true;
-      });
+      elements->stream(context, [&](std::span<const std::byte> piece) { return sink(piece), true; });
     };
   }
 
