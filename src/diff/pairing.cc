@@ -10,7 +10,6 @@
 #include "base/checked.h"
 #include "core/buffers.h"
 #include "core/content.h"
-#include "core/payload.h"
 
 namespace weighbridge::comparison {
 namespace {
@@ -64,7 +63,8 @@ class Job {
   void divide(std::size_t i, std::vector<Task>& streams, std::vector<Task>& chunks) {
     Pair& pair = pairs_[i];
     if (!pair.in_order || pair.a.count == 0) return;
-    if (!pair.a.stream.direct || !pair.b.stream.direct) {
+    // Blocks of one form are compared as they are stored first.
+    if (!pair.a.stream.direct || !pair.b.stream.direct || same_form(pair.a.tensor, pair.b.tensor)) {
       streams.push_back({i, 0, true});
       return;
     }
@@ -104,9 +104,10 @@ class Job {
     const bool comparable = pair.a.dtype == pair.b.dtype;
     bool counts = again || !comparable || work.changed;
     codecs::PairAccumulator sums(pair.a.dtype, pair.b.dtype, tolerance_, first);
+    const Context inner = progress_.inner();
     const auto load = [&](const Elements& of, std::span<std::byte> room, std::uint64_t at, std::uint64_t n) {
       const auto bytes = room.first(base::to_size(*packed_size(of.dtype, n)));
-      core::read_direct(*of.stream.direct, *packed_size(of.dtype, at), bytes);
+      of.stream.direct->read(at, n, bytes, inner);
       return bytes;
     };
     std::uint64_t told = first;  // a chunk that begins again is counted once

@@ -27,7 +27,7 @@
 namespace weighbridge::comparison {
 namespace {
 
-constexpr std::size_t kWindow = std::size_t{1} << 20;
+constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = 16384;  // elements that are compared at once, a whole number of bytes of each dtype
 
 [[noreturn]] void wrong_size() {
@@ -60,16 +60,18 @@ class Reader {
 
 class DirectReader : public Reader {
  public:
-  explicit DirectReader(const Part& part) : part_(part) {}
+  DirectReader(const core::Elements& elements, const Context& context) : elements_(elements), context_(context) {}
 
  private:
   std::span<const std::byte> next() override {
-    window_.resize(base::to_size(std::min<std::uint64_t>(kWindow, part_.size() - at_)));
-    core::read_direct(part_, at_, window_);
-    at_ += window_.size();
+    const std::uint64_t n = std::min(kWindow * 8 / info(elements_.dtype()).bits, elements_.count() - at_);
+    window_.resize(bytes_of(elements_.dtype(), n));
+    elements_.read(at_, n, window_, context_);
+    at_ += n;
     return window_;
   }
-  const Part& part_;
+  const core::Elements& elements_;
+  const Context& context_;
   std::uint64_t at_ = 0;
   std::vector<std::byte> window_;
 };
@@ -143,44 +145,24 @@ class AheadReader : public Reader {
 };
 
 std::unique_ptr<Reader> reader_of(const Stream& stream, const Context& context) {
-  if (stream.direct) return std::make_unique<DirectReader>(*stream.direct);
+  if (stream.direct) return std::make_unique<DirectReader>(*stream.direct, context);
   return std::make_unique<AheadReader>(stream, context);
 }
 
 // Cuts a stream of `total` elements into blocks of kBlock: sink(bytes, elements).
 template <class Take>
 void in_blocks(const Stream& stream, DType dtype, std::uint64_t total, const Context& context, Take take) {
-  const std::size_t full = bytes_of(dtype, kBlock);
-  std::vector<std::byte> held;
   std::uint64_t left = total;
-  const auto emit = [&](std::span<const std::byte> bytes) {
+  bool going = true;
+  core::Chunks blocks(bytes_of(dtype, kBlock), [&](std::span<const std::byte> bytes) {
     const std::uint64_t n = std::min<std::uint64_t>(left, kBlock);
     if (bytes.size() != bytes_of(dtype, n)) wrong_size();
     left -= n;
-    return take(bytes, n);
-  };
-  bool stopped = false;
-  stream.produce(context, [&](std::span<const std::byte> piece) {
-    while (!piece.empty() && !stopped) {
-      if (left == 0) wrong_size();
-      if (held.empty() && piece.size() >= full) {
-        stopped = !emit(piece.first(full));
-        piece = piece.subspan(full);
-        continue;
-      }
-      const std::size_t size = std::min(full - held.size(), piece.size());
-      held.insert(held.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(size));
-      piece = piece.subspan(size);
-      if (held.size() == full) {
-        stopped = !emit(held);
-        held.clear();
-      }
-    }
-    return !stopped;
+    return going = take(bytes, n);
   });
-  if (stopped) return;
-  if (!held.empty()) emit(held);
-  if (left != 0) wrong_size();
+  stream.produce(context, [&](std::span<const std::byte> piece) { return blocks.add(piece); });
+  blocks.finish();
+  if (going && left != 0) wrong_size();
 }
 
 }  // namespace
@@ -189,7 +171,7 @@ Stream stream_of(const Part& part) {
   Stream out;
   out.size = part.size();
   out.produce = [part](const Context& context, const Sink& sink) { part.stream(context, sink); };
-  if (core::is_direct(part)) out.direct = part;
+  if (auto elements = core::elements_of(part); core::divides(*elements, kWindow)) out.direct = std::move(elements);
   return out;
 }
 
@@ -209,6 +191,8 @@ Elements elements_of(const Tensor& tensor) {
     out.stream.produce = [tensor](const Context& context, const Sink& sink) {
       tensor.stream_dense(tensor.dtype(), context, sink);
     };
+    if (core::readable_blocks(tensor) && core::divides(tensor, out.dtype, kWindow))
+      out.stream.direct = core::elements_of(tensor, out.dtype);
   }
   return out;
 }
@@ -303,7 +287,7 @@ bool same_stored(const Tensor& a, const Tensor& b, const Context& context) {
     std::vector<std::byte> x, y;
     for (std::uint64_t at = 0; at < from->length; at += kWindow) {
       core::ask(context);
-      x.resize(base::to_size(std::min<std::uint64_t>(kWindow, from->length - at)));
+      x.resize(base::to_size(std::min(kWindow, from->length - at)));
       y.resize(x.size());
       core::source_of(one).read_at(from->offset + at, x);
       core::source_of(*other).read_at(to->offset + at, y);

@@ -4,13 +4,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "codecs/checksum.h"
 #include "codecs/pairs.h"
+#include "core/elements.h"
 #include "core/work.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
@@ -22,7 +22,7 @@ using Sink = std::function<bool(std::span<const std::byte>)>;
 // Bytes that can be read in order.
 struct Stream {
   std::function<void(const Context&, const Sink&)> produce{};
-  std::optional<Part> direct{};  // if they are those of a part that can be read at any offset
+  core::ElementsPtr direct{};  // if they can be read in any order
   std::uint64_t size = 0;
 };
 Stream stream_of(const Part&);
