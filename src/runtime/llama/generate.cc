@@ -201,8 +201,9 @@ void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
     const std::lock_guard lock(generator.turn);
     generator.team.run(body);
   };
+  network.load(piece, space);
   run([&](const kernels::Crew& crew) {
-    network.forward({piece, ids.size(), cache, space}, crew);
+    network.forward({piece.size(), ids.size(), cache, space}, crew);
     if (last && sink == nullptr) network.logits(space, piece.size() - 1, 1, crew);
   });
   if (sink == nullptr) {

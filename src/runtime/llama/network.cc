@@ -176,9 +176,12 @@ void Network::multiply(const Linear& linear, const Operand& in, const kernels::P
   }
 }
 
-// The initial state of a row: its embedding, and the angles of its position.
+void Network::load(std::span<const std::uint32_t> ids, Workspace& space) const {
+  for (std::size_t row = 0; row < ids.size(); ++row) weights_.words.row(ids[row], space.x + row * config_.hidden);
+}
+
+// The angles of a row's position.
 void Network::begin(const Step& step, std::size_t row) const {
-  weights_.words.row(step.ids[row], step.space.x + row * config_.hidden);
   float* at = step.space.turns + 2 * row * config_.head;
   for (const double frequency : frequencies_) {
     const Turn t = turn(static_cast<double>(step.position + row) * frequency);
@@ -190,7 +193,7 @@ void Network::begin(const Step& step, std::size_t row) const {
 }
 
 void Network::forward(const Step& step, const kernels::Crew& crew) const noexcept {
-  const auto [first, last] = crew.share(step.ids.size());
+  const auto [first, last] = crew.share(step.rows);
   for (std::size_t row = first; row < last; ++row) begin(step, row);
   crew.sync();
   for (std::size_t i = 0; i < config_.layers; ++i) layer(i, step, crew);
@@ -199,7 +202,7 @@ void Network::forward(const Step& step, const kernels::Crew& crew) const noexcep
 void Network::layer(std::size_t index, const Step& step, const kernels::Crew& crew) const {
   const Layer& l = weights_.layers[index];
   Workspace& space = step.space;
-  const std::size_t rows = step.ids.size(), hidden = config_.hidden, ffn = config_.ffn;
+  const std::size_t rows = step.rows, hidden = config_.hidden, ffn = config_.ffn;
   const Linear* const attention[] = {&l.query, &l.key, &l.value};
   const Operand a = prepare(space.x, hidden, l.attention_norm.data(), rows, attention, space, crew);
   product(l.query, l.key, a, nullptr, space.query, crew);
@@ -232,7 +235,7 @@ void Network::layer(std::size_t index, const Step& step, const kernels::Crew& cr
 // which has their keys in its cache.
 void Network::attend(std::size_t index, const Step& step, const kernels::Crew& crew) const {
   const kernels::Kernels& set = kernels::kernels();
-  const std::size_t rows = step.ids.size(), head = config_.head, group = config_.heads / config_.kv_heads;
+  const std::size_t rows = step.rows, head = config_.head, group = config_.heads / config_.kv_heads;
   const std::size_t kv_width = config_.kv_width();
   const auto attend_heads = [&](std::size_t begin, std::size_t end) {
     for (std::size_t kv = begin; kv < end; ++kv) {

@@ -70,12 +70,14 @@ class Network {
 
   // One step of a sequence that has `position` tokens in its cache.
   struct Step {
-    std::span<const std::uint32_t> ids;  // at most Workspace::kMostTokens
+    std::size_t rows;  // at most Workspace::kMostTokens
     std::size_t position;
     const Cache& cache;
     Workspace& space;
   };
-  // Runs the layers, which leaves x of all rows. All members of a crew call this and logits() with the same arguments.
+  // [reads] Sets x of all rows to the embeddings of a step's ids. One caller does so before forward().
+  void load(std::span<const std::uint32_t> ids, Workspace&) const;
+  // Runs the layers over x of all rows. All members of a crew call this and logits() with the same arguments.
   void forward(const Step&, const kernels::Crew&) const noexcept;
   // Computes the logits of `rows` rows from row `first` of the last forward(), at most kMostLogits, and the best of the
   // last row.

@@ -441,65 +441,17 @@ Stored::Stored(const Part& part) {
   *this = Stored(std::move(bytes));
 }
 
-Table::Table(const Tensor& tensor, std::size_t width) : width_(width) {
-  const Found found = form_of(tensor);
-  form_ = found.form;
-  blocks_ = ggml_blocks(tensor);
-  if (blocks_) {
-    data_ = Stored(tensor.main());
-  } else if (form_ == Form::f16 || form_ == Form::bf16) {
-    data_ = Stored(part_of(tensor, kData, tensor.shape()[0] * width * sizeof(std::uint16_t)));
-  } else if (form_ != Form::f32) {
-    block_ = found.block;
-    data_ = codes_of(tensor, found);
-    scales_ = stored_scales(tensor, found);
-  } else if (tensor.why_no_view(DType::f32) == NoView::none) {
-    data_ = Stored(tensor.main());
-  } else {
-    copy_ = tensor.to_dense(DType::f32);
-  }
+Table::Table(const Tensor& tensor, std::size_t width)
+    : width_(width), elements_(core::elements_of(tensor, DType::f32)) {
+  // What can only be read from its first element on is held.
+  if (core::divides(*elements_, std::max<std::uint64_t>(core::kPayloadRange, width * sizeof(float)))) return;
+  const Array copy = tensor.to_dense(DType::f32);
+  elements_ = core::held_elements(DType::f32, elements_->count(),
+                                  {{copy.data.get(), static_cast<std::size_t>(copy.size)}, copy.data});
 }
 
-void Table::row(std::uint32_t id, float* out) const noexcept {
-  const std::size_t first = std::size_t{id} * width_;
-  if (blocks_) {
-    const codecs::BlockCodec& codec = *blocks_->type->codec;
-    const codecs::ByteRange range = codec.range(*blocks_, 0, first, width_);
-    const std::span<const std::byte> bytes(data_.data() + range.offset, static_cast<std::size_t>(range.length));
-    return codec.decode(*blocks_, first, width_, std::span(&bytes, 1), out);
-  }
-  const auto scale = [&](std::size_t i) {
-    return std::bit_cast<float>(base::load_le<std::uint32_t>(scales_.data() + i * sizeof(float)));
-  };
-  switch (form_) {
-    case Form::f32: {
-      const std::byte* from = copy_.data ? copy_.data.get() : data_.data();
-      std::memcpy(out, from + first * sizeof(float), width_ * sizeof(float));
-      return;
-    }
-    case Form::f16:
-    case Form::bf16: {
-      constexpr std::size_t kSize = sizeof(std::uint16_t);
-      codecs::cast(form_ == Form::f16 ? DType::f16 : DType::bf16, {data_.data() + first * kSize, width_ * kSize},
-                   DType::f32, std::as_writable_bytes(std::span(out, width_)), width_);
-      return;
-    }
-    case Form::q8_0: {
-      const auto* codes = reinterpret_cast<const std::int8_t*>(data_.data()) + first;
-      const float by = scale(id);
-      for (std::size_t i = 0; i < width_; ++i) out[i] = static_cast<float>(codes[i]) * by;
-      return;
-    }
-    case Form::q4_0: {
-      const auto* codes = reinterpret_cast<const std::uint8_t*>(data_.data());
-      for (std::size_t i = 0; i < width_; ++i) {
-        const int code = ((codes[(first + i) / 2] >> ((first + i) % 2 * 4) & 15) ^ 8) - 8;
-        out[i] = static_cast<float>(code) * scale((first + i) / block_);
-      }
-      return;
-    }
-    case Form::q8_blocks: return;  // has blocks_
-  }
+void Table::row(std::uint32_t id, float* out) const {
+  elements_->read(std::uint64_t{id} * width_, width_, std::as_writable_bytes(std::span(out, width_)), {});
 }
 
 std::size_t repeated_heads(const Model& model, const Config& config) {

@@ -4,11 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "codecs/blocks.h"
+#include "core/elements.h"
 #include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/llama/config.h"
@@ -51,19 +50,16 @@ class Stored {
   Bytes bytes_;
 };
 
-// Rows of the table of embeddings as f32; other forms are decoded row by row.
+// Rows of the table of embeddings as f32, each read when it is needed.
 class Table {
  public:
   Table() = default;
   Table(const Tensor&, std::size_t width);
-  void row(std::uint32_t id, float* out) const noexcept;
+  void row(std::uint32_t id, float* out) const;  // [reads]
 
  private:
-  Form form_ = Form::f32;
-  std::size_t width_ = 0, block_ = 0;
-  Stored data_, scales_;
-  std::optional<codecs::BlockForm> blocks_;  // of GGML, in data_
-  Array copy_;                               // the elements as f32, if the dtype has no Form
+  std::size_t width_ = 0;
+  core::ElementsPtr elements_;
 };
 
 struct Weights {
