@@ -20,8 +20,8 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-using results::add_path, results::begin, results::begin_file, results::list, results::shape, results::text_or_null,
-    results::texts;
+using results::add_path, results::begin, results::begin_file, results::list, results::objects, results::shape,
+    results::text_or_null, results::texts;
 
 template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> all) {
   list(out, key, all, [&](Enum value) { out.string(name(value)); });
@@ -43,8 +43,7 @@ void finding(JsonWriter& out, const Finding& f) {
   member(out, "kind", name(f.kind));
   member(out, "message", f.message);
   text_or_null(out, "file", f.file.name);
-  out.key("offset");
-  f.offset ? out.u64(*f.offset) : out.null();
+  results::number_or_null(out, "offset", f.offset);
   out.key("tensor");
   f.has_tensor ? out.string(f.tensor) : out.null();
   const bool pair = !f.expected.empty() || !f.found.empty();
@@ -112,23 +111,19 @@ void summary(JsonWriter& out, const Model& model) {
   text_or_null(out, "architecture", found.architecture);
   member(out, "parameters", found.parameters);
   member(out, "tensor_count", std::uint64_t{model.size()});
-  list(out, "dtypes", found.dtypes, [&](const Summary::Share& share) {
-    out.begin_object();
+  objects(out, "dtypes", found.dtypes, [&](const Summary::Share& share) {
     member(out, "dtype", share.dtype);
     member(out, results::kTensors, share.tensors);
     member(out, "elements", share.elements);
     member(out, "bytes", share.bytes);
-    out.end_object();
   });
   const std::vector<ModelScheme> schemes = schemes_of(model);
   if (schemes.empty()) return;
-  list(out, "schemes", schemes, [&](const ModelScheme& scheme) {
-    out.begin_object();
+  objects(out, "schemes", schemes, [&](const ModelScheme& scheme) {
     member(out, "id", scheme.id);
     member(out, "name", scheme.name);
     member(out, "codes", scheme.codes);
     member(out, "companions", scheme.companions);
-    out.end_object();
   });
 }
 
@@ -198,17 +193,14 @@ void losses(JsonWriter& out, const Plan& plan) {
   std::array<bool, kLossKindCount> allowed{};
   allowed.fill(true);
   for (const Item& refused : plan.refused()) allowed[static_cast<std::size_t>(refused.kind)] = false;
-  list(out, "losses", plan.losses(), [&](const Item& i) {
-    out.begin_object();
+  objects(out, "losses", plan.losses(), [&](const Item& i) {
     item(out, i);
     flag(out, "allowed", allowed[static_cast<std::size_t>(i.kind)]);
-    out.end_object();
   });
 }
 
 void add_casts(JsonWriter& out, std::span<const Cast> casts) {
-  list(out, "casts", casts, [&](const Cast& cast) {
-    out.begin_object();
+  objects(out, "casts", casts, [&](const Cast& cast) {
     member(out, "from", name(cast.from));
     member(out, "to", name(cast.to));
     member(out, results::kTensors, std::uint64_t{cast.tensors});
@@ -216,7 +208,6 @@ void add_casts(JsonWriter& out, std::span<const Cast> casts) {
     member(out, "overflowed", cast.overflowed);
     member(out, "flushed", cast.flushed);
     results::number(out, "largest_error", cast.largest_error);
-    out.end_object();
   });
 }
 
@@ -232,11 +223,9 @@ void sources(JsonWriter& out, const Model& model) {
     common = common.substr(0, static_cast<std::size_t>(differs - common.begin()));
   }
   const std::size_t folder = common.rfind('/') + 1;  // npos + 1 is 0
-  list(out, "sources", all, [&](const auto& source) {
-    out.begin_object();
+  objects(out, "sources", all, [&](const auto& source) {
     member(out, "name", source->name().substr(folder));
     member(out, "size", source->size());
-    out.end_object();
   });
 }
 
@@ -266,11 +255,7 @@ void format(JsonWriter& out, const FormatInfo& f) {
 }  // namespace
 
 void results::items(JsonWriter& out, std::string_view key, const std::vector<Item>& all) {
-  list(out, key, all, [&](const Item& i) {
-    out.begin_object();
-    item(out, i);
-    out.end_object();
-  });
+  objects(out, key, all, [&](const Item& i) { item(out, i); });
 }
 
 void results::findings(JsonWriter& out, const Report& report) {
@@ -396,8 +381,7 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path);
   text_or_null(out, "format", format);
-  list(out, results::kTensors, all, [&](const Extracted& e) {
-    out.begin_object();
+  objects(out, results::kTensors, all, [&](const Extracted& e) {
     member(out, "name", e.tensor);
     text_or_null(out, "part", e.part);
     member(out, "dtype", name(e.dtype));
@@ -405,7 +389,6 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
     member(out, "bytes", e.bytes);
     if (!e.scheme.empty()) member(out, "scheme", e.scheme);
     member(out, "output", e.output);
-    out.end_object();
   });
   out.end_object();
   return out.take();

@@ -85,14 +85,12 @@ void tensor(JsonWriter& out, const TensorDiff& t) {
 }
 
 void metadata(JsonWriter& out, std::string_view key, const std::vector<MetadataDiff>& list) {
-  results::list(out, key, list, [&](const MetadataDiff& each) {
-    out.begin_object();
+  results::objects(out, key, list, [&](const MetadataDiff& each) {
     out.member("key", each.key);
     if (!each.tensor.empty()) out.member("tensor", each.tensor);
     text_or_null(out, "a", each.a, each.only_b);
     text_or_null(out, "b", each.b, each.only_a);
     if (each.first) out.member("first", *each.first);
-    out.end_object();
   });
 }
 

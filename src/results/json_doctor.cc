@@ -35,13 +35,11 @@ std::string to_json(std::string_view path, const Diagnosis& diagnosis) {
   range_or_null(out, "zeros", diagnosis.zeros);
   range_or_null(out, "trailing", diagnosis.trailing);
   texts(out, "missing", diagnosis.missing);
-  results::list(out, "advice", diagnosis.advice, [&](const Advice& advice) {
-    out.begin_object();
+  results::objects(out, "advice", diagnosis.advice, [&](const Advice& advice) {
     out.member("what", name(advice.what));
     text_or_null(out, "name", advice.name);
     out.member("from", advice.from);
     out.member("to", advice.to);
-    out.end_object();
   });
   texts(out, "not_known_safe", diagnosis.verdict.not_known_safe);
   results::findings(out, diagnosis.verdict.report);
@@ -54,14 +52,12 @@ std::string to_json(std::string_view path, const CacheReport& report) {
   begin_file(out, path);
   out.flag("sound", report.sound());
   out.member("bytes", report.bytes);
-  results::list(out, "entries", report.entries, [&](const CacheEntry& entry) {
-    out.begin_object();
+  results::objects(out, "entries", report.entries, [&](const CacheEntry& entry) {
     out.member("path", entry.path);
     out.member("state", name(entry.state));
     text_or_null(out, "used_by", entry.used_by);
     out.member("size", entry.size);
     text_or_null(out, "found", entry.found);
-    out.end_object();
   });
   out.end_object();
   return out.take();
@@ -70,14 +66,12 @@ std::string to_json(std::string_view path, const CacheReport& report) {
 std::string to_json(std::string_view path, const std::vector<LeftJournal>& journals) {
   JsonWriter out(JsonWriter::Style::shown);
   begin_file(out, path);
-  results::list(out, "journals", journals, [&](const LeftJournal& journal) {
-    out.begin_object();
+  results::objects(out, "journals", journals, [&](const LeftJournal& journal) {
     out.member("path", journal.path);
     out.flag("own", journal.own);
     text_or_null(out, "why", journal.why);
     results::steps(out, journal.steps);
     out.flag("undone", journal.undone);
-    out.end_object();
   });
   out.end_object();
   return out.take();

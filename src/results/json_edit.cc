@@ -6,14 +6,12 @@
 namespace weighbridge {
 
 void results::steps(JsonWriter& out, const std::vector<RecoveryStep>& all) {
-  list(out, "steps", all, [&](const RecoveryStep& step) {
-    out.begin_object();
+  objects(out, "steps", all, [&](const RecoveryStep& step) {
     out.member("way", name(step.way));
     out.member("from", step.from);
     text_or_null(out, "to", step.to);
     out.member("offset", step.offset);
     out.member("length", step.length);
-    out.end_object();
   });
 }
 

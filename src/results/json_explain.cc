@@ -12,14 +12,12 @@ std::string to_json(std::string_view path, const Explanation& found) {
   out.member("size", found.size);
   out.member("offset", found.offset);
   out.member("length", found.length);
-  results::list(out, "spans", found.spans, [&](const Span& span) {
-    out.begin_object();
+  results::objects(out, "spans", found.spans, [&](const Span& span) {
     out.member("kind", name(span.kind));
     out.member("offset", span.offset);
     out.member("size", span.size);
     out.member("what", span.what);
     results::text_or_null(out, "value", span.value);
-    out.end_object();
   });
   out.member("left_out", found.left_out);
   out.key("bytes").begin_object();

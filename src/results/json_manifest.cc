@@ -52,8 +52,7 @@ std::string to_json(std::string_view path, std::string_view manifest, const Mani
   out.member("compared", verdict.files);
   out.member("remembered", verdict.remembered);
   out.member("bytes", verdict.bytes);
-  results::list(out, "differences", verdict.differences, [&](const FileDifference& each) {
-    out.begin_object();
+  results::objects(out, "differences", verdict.differences, [&](const FileDifference& each) {
     out.member("what", name(each.what));
     out.member("file", each.file);
     text_or_null(out, "expected", each.expected);
@@ -64,7 +63,6 @@ std::string to_json(std::string_view path, std::string_view manifest, const Mani
     } else {
       out.key(results::kTensors).null();
     }
-    out.end_object();
   });
   results::findings(out, verdict.report);
   out.end_object();

@@ -45,6 +45,15 @@ template <class Items, class Write> void list(JsonWriter& out, std::string_view 
   for (const auto& item : items) write(item);
   out.end_array();
 }
+// The same for a list of objects: `write(item)` writes the members of each.
+template <class Items, class Write>
+void objects(JsonWriter& out, std::string_view key, const Items& items, Write write) {
+  list(out, key, items, [&](const auto& item) {
+    out.begin_object();
+    write(item);
+    out.end_object();
+  });
+}
 template <class Texts> void texts(JsonWriter& out, std::string_view key, const Texts& all) {
   list(out, key, all, [&](std::string_view text) { out.string(text); });
 }

@@ -42,8 +42,7 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
   out.begin_object();
   out.member("schema", std::uint64_t{kJsonSchema});
   out.member("query", query);
-  results::list(out, "results", results, [&](const Scored& result) {
-    out.begin_object();
+  results::objects(out, "results", results, [&](const Scored& result) {
     out.member("index", result.index);
     results::number(out, "score", result.score);
     out.member("text", result.text);
@@ -51,7 +50,6 @@ std::string to_json(std::string_view query, std::span<const Scored> results) {
       out.member("file", result.file);
       out.member("line", result.line);
     }
-    out.end_object();
   });
   out.end_object();
   return out.take();
