@@ -14,6 +14,7 @@
 #include "core/words.h"
 #include "formats/slm/header.h"
 #include "formats/slm/hyper.h"
+#include "io/read_text.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -123,9 +124,7 @@ class Reader {
         out_.licenses.push_back({name, "sha256", file_sha256(*source, context_).hex()});
         continue;
       }
-      std::string text(base::to_size(std::min(source->size(), kMaxReadme)), '\0');
-      source->read_at(0, std::as_writable_bytes(std::span(text)));
-      read_front_matter(text, out_.licenses);
+      read_front_matter(io::head_of(*source, kMaxReadme), out_.licenses);
     }
   }
 

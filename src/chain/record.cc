@@ -13,6 +13,7 @@
 #include "codecs/checksum.h"
 #include "core/words.h"
 #include "io/atomic_file.h"
+#include "io/read_text.h"
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"
 
@@ -274,9 +275,7 @@ std::string read_bytes(const std::string& path, std::uint64_t most) {
            "'" + path + "' has " + core::bytes_text(source->size()) + ", more than the " + core::bytes_text(most) +
                " that such a file can have",
            most);
-  std::string bytes(base::to_size(source->size()), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
+  return io::text_of(*source);
 }
 
 ReadRecord read_record(const Schema& schema, const std::string& path) {

@@ -16,6 +16,7 @@
 #include "codecs/indexed_checksum.h"
 #include "core/progress.h"
 #include "core/words.h"
+#include "io/read_text.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/convert.h"
 
@@ -56,9 +57,7 @@ class Validator {
     const auto source = folder_.file(name);
     if (source->size() > kMaxRecord)
       refuse("size", name, "has " + core::bytes_text(source->size()) + ", more than a record can", kMaxRecord);
-    std::string bytes(base::to_size(source->size()), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(bytes)));
-    return bytes;
+    return io::text_of(*source);
   }
 
   ReadRecord read_manifest() const {

@@ -29,6 +29,7 @@
 #include "core/elements.h"
 #include "core/plan_text.h"
 #include "core/work.h"
+#include "io/read_text.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -75,9 +76,7 @@ Config config_of(const Model& model) {
     if (file.name != kConfigFile) continue;
     const auto source = core::open_folder_file(model, file.name);
     if (!source || source->size() > kMostConfig) break;
-    std::string text(base::to_size(source->size()), '\0');
-    source->read_at(0, std::as_writable_bytes(std::span(text)));
-    return parse_config(text);
+    return parse_config(io::text_of(*source));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "core/findings.h"
 #include "core/view.h"
 #include "doctor/damage.h"
+#include "io/read_text.h"
 #include "registry/detect.h"
 #include "registry/load.h"
 #include "registry/registry.h"
@@ -96,8 +97,7 @@ class ModelExamination {
 
   // "oid sha256:<64 digits>" and "size <n>", which the rule has recognized.
   void read_pointer() {
-    std::string text(base::to_size(std::min<std::uint64_t>(file_->size(), 1024)), '\0');
-    file_->read_at(0, std::as_writable_bytes(std::span(text)));
+    const std::string text = io::head_of(*file_, 1024);
     out_.full_size = wire::as_u64(registry::line_of(text, "size "));
     const std::string_view digest = registry::line_of(text, "oid sha256:");
     if (codecs::is_hex(digest, 64)) out_.sha256 = digest;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a folder for pickles. Reads both ends of each file, all of the pickles, and of other files nothing.
+#include "io/read_text.h"
 #include "registry/load.h"
 
 #include <algorithm>
@@ -31,12 +32,6 @@ namespace {
 // A folder with more files, or deeper ones, is reported: every file in it is opened.
 constexpr std::size_t kMostFiles = 100'000, kDeepest = 64;
 
-std::string head_of(const Source& source, std::size_t most) {
-  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), most)), '\0');
-  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
-  return head;
-}
-
 // Excludes errors of its tensors, which are not tensors of the folder's model.
 bool is_about_pickles(const Finding& finding) {
   return base::is_doubt(finding.rule) || finding.rule.ends_with("/dangerous-global") ||
@@ -45,7 +40,7 @@ bool is_about_pickles(const Finding& finding) {
 
 // Whether it is packed and can be unpacked here, or has the name of a pickle that is packed in another way.
 bool may_be_packed_pickle(const Source& source) {
-  const core::Packing packing = core::packing_of(head_of(source, core::kPackingHead));
+  const core::Packing packing = core::packing_of(io::head_of(source, core::kPackingHead));
   if (packing.name.empty() || packing.name == core::kBase64) return false;
   std::string_view name = source.file_name();
   for (const std::string_view end : {".gz", ".z", ".bz2", ".xz", ".lzma", ".zst", ".lz4"})
@@ -72,7 +67,7 @@ bool acts_as_pickle(const Source& source, const Context& context) {
 }
 
 void judge(const std::shared_ptr<const Source>& source, const Context& context, core::Findings& findings) {
-  const std::string head = head_of(*source, core::kZipMember.size());
+  const std::string head = io::head_of(*source, core::kZipMember.size());
   if (head.empty()) return;
   // numpy.load also takes a file that begins like an empty archive for an archive.
   const core::Format* const format = head == core::kZipEmpty ? &numpy::kNpz : format_of_content(*source);
@@ -136,8 +131,7 @@ bool could_be_module(std::string_view name) noexcept {
 
 void report_also_pickle(const Source& source, const Context& context, core::Findings& findings) {
   // Loaders of pickles see a zip archive by its first bytes; for others, `P` asks for an object that they do not have.
-  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), core::kZipMember.size())), '\0');
-  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
+  const std::string head = io::head_of(source, core::kZipMember.size());
   if (head.empty() || head[0] == core::kZipMember[0]) return;
   const auto pickle = wire::Pickle::read(core::input_of(source, 0, source.size()), 0, context.limits.memory);
   // Where this reading goes on after a malformed number and the like, one of Python's two readers may do so too.

@@ -14,6 +14,7 @@
 #include "core/encoder_settings.h"
 #include "core/tokenizer_rules.h"
 #include "core/words.h"
+#include "io/read_text.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/steps.h"
 #include "tokenizers/wordpiece.h"
@@ -314,8 +315,7 @@ void check_cost(std::string_view vocab_txt, const Limits& limits) {
 Tokenizer WordPiece::vocabulary(const Source& vocab_txt, const Limits& limits) {
   if (vocab_txt.size() > limits.header)
     base::over_limit("header", "the vocabulary is larger than the limit allows", vocab_txt.size());
-  std::string text(base::to_size(vocab_txt.size()), '\0');
-  vocab_txt.read_at(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = io::text_of(vocab_txt);
   check_cost(text, limits);
   return vocabulary(text);
 }

@@ -13,6 +13,7 @@
 #include "core/progress.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
+#include "io/read_text.h"
 
 namespace weighbridge::numpy {
 namespace {
@@ -163,11 +164,7 @@ void check_npy(const Model& model, const Context& context, core::Findings& findi
   std::vector<Finding> found;
   core::check_parts(jobs, context, found);
   const Source& source = *model.sources()[0];
-  const auto front = [&](std::size_t n) {
-    std::string out(base::to_size(std::min<std::uint64_t>(n, source.size())), '\0');
-    if (!out.empty()) source.read_at(0, std::as_writable_bytes(std::span(out)));
-    return out;
-  };
+  const auto front = [&](std::size_t n) { return io::head_of(source, n); };
   const core::PickleRules rules = pickle_rules(kNpyRules);
   core::PickleScan scan(context, rules, found);
   check_objects(up_to_elements(front), kNpyRules, {.offset = 0}, true, found, [&](std::uint64_t start) {

@@ -9,6 +9,7 @@
 #include "core/rules.h"
 #include "core/words.h"
 #include "formats/onnx/format.h"
+#include "io/read_text.h"
 
 namespace weighbridge::onnx {
 namespace {
@@ -117,8 +118,7 @@ void Fields::tell(const ProtobufField& field) const {
                            constexpr std::size_t kShown = 60;
                            if (field.wire == ProtobufWire::varint) return std::to_string(field.value);
                            if (field.wire != ProtobufWire::bytes || field.size() > kShown) return {};
-                           std::string text(base::to_size(field.size()), '\0');
-                           reading_.source.read_at(field.begin, std::as_writable_bytes(std::span(text)));
+                           std::string text = io::text_of(reading_.source, field.begin, field.size());
                            const bool printable = base::is_utf8(text) && std::ranges::all_of(text, [](char c) {
                                                     return static_cast<unsigned char>(c) >= ' ';
                                                   });

@@ -15,6 +15,7 @@
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/globals.h"
+#include "io/read_text.h"
 
 namespace weighbridge::pytorch {
 namespace {
@@ -131,12 +132,6 @@ void check_cut_bools(const Tensor& tensor, const Part& part, const core::Cut& cu
 
 constexpr std::uint64_t kLook = 4096;  // as detection does
 
-std::string head_of(const Source& source) {
-  std::string head(base::to_size(std::min(source.size(), kLook)), '\0');
-  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
-  return head;
-}
-
 // Whether the model's file, or one of the files of its folder, may be a checkpoint.
 bool may_be_checkpoint(const Source& source, std::string_view head, bool alone) {
   return source.size() > 0 &&
@@ -166,7 +161,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   std::vector<std::vector<Finding>> found(sources.size());
   std::uint64_t total = core::stored_bytes(bools) + core::sparse_bytes(model);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const std::string head = head_of(*sources[i]);
+    const std::string head = io::head_of(*sources[i], kLook);
     if (!may_be_checkpoint(*sources[i], head, sources.size() == 1)) continue;
     if (form_of(head) == Form::archive) {
       passes[i] = std::make_unique<Pass>(*sources[i], Coverage::all, context, found[i]);
@@ -194,7 +189,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
 
 void check_pickles(const Source& source, const Context& context, core::Findings& findings) {
   std::vector<Finding> found;
-  const std::string head = head_of(source);
+  const std::string head = io::head_of(source, kLook);
   if (form_of(head) == Form::archive) {
     Pass pass(source, Coverage::pickles, context, found);
     pass.plan();

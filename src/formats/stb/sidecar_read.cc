@@ -14,6 +14,7 @@
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
+#include "io/read_text.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::stb {
@@ -281,9 +282,7 @@ std::optional<Sidecar> read_sidecar(const Source& source, const Limits& limits, 
                     core::Said(source.size(), " bytes"), "the sidecar");
     return std::nullopt;
   }
-  std::string text(base::to_size(source.size()), '\0');
-  source.read_at(0, std::as_writable_bytes(std::span(text)));
-  return parse_sidecar(text, limits, findings);
+  return parse_sidecar(io::text_of(source), limits, findings);
 }
 
 }  // namespace weighbridge::stb
