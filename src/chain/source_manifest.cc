@@ -49,10 +49,12 @@ std::string row(std::string_view group, std::uint64_t i) { return std::string(gr
 
 void internal::set_shape(Record& record, const slm_format::Header& header) {
   record.set("family", "llama");
-  for (const slm_format::U32Field& field : slm_format::kU32Fields)
-    if (is_shape(field.name)) record.set(field.name, std::uint64_t{header.*field.value});
-  for (const slm_format::F32Field& field : slm_format::kF32Fields)
-    record.set(field.name, Value::real(static_cast<double>(header.*field.value), DType::f32).to_text());
+  slm_format::each_hyperparameter(header, [&](const auto& field, std::string_view name, std::size_t) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(field)>>)
+      record.set(name, Value::real(static_cast<double>(field), DType::f32).to_text());
+    else if (is_shape(name))
+      record.set(name, std::uint64_t{field});
+  });
   record.set_flag("tied_output", (header.flags & slm_format::kTiedOutput) != 0);
 }
 
@@ -62,19 +64,19 @@ std::vector<Value::Entry> internal::shape_attributes(const Record& record) {
     out.emplace_back(std::string(slm_format::kPrefix) + std::string(field), std::move(value));
   };
   put("flags", Value::integer(std::uint64_t{record.flag("tied_output") ? slm_format::kTiedOutput : 0}, DType::u32));
-  for (const slm_format::U32Field& field : slm_format::kU32Fields) {
-    if (!is_shape(field.name)) continue;
-    const std::uint64_t number = record.number(field.name);
-    if (number > UINT32_MAX || number == 0)
-      bad_row(std::string(field.name), record.get(field.name), "a whole number from 1 to 4294967295");
-    put(field.name, Value::integer(number, DType::u32));
-  }
-  for (const slm_format::F32Field& field : slm_format::kF32Fields) {
-    const auto number = static_cast<float>(record.real(field.name));
-    if (!(number > 0) || !std::isfinite(number))
-      bad_row(std::string(field.name), record.get(field.name), "a positive number that f32 can hold");
-    put(field.name, Value::real(static_cast<double>(number), DType::f32));
-  }
+  slm_format::each_hyperparameter({}, [&](const auto& field, std::string_view name, std::size_t) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(field)>>) {
+      const auto number = static_cast<float>(record.real(name));
+      if (!(number > 0) || !std::isfinite(number))
+        bad_row(std::string(name), record.get(name), "a positive number that f32 can hold");
+      put(name, Value::real(static_cast<double>(number), DType::f32));
+    } else if (is_shape(name)) {
+      const std::uint64_t number = record.number(name);
+      if (number > UINT32_MAX || number == 0)
+        bad_row(std::string(name), record.get(name), "a whole number from 1 to 4294967295");
+      put(name, Value::integer(number, DType::u32));
+    }
+  });
   return out;
 }
 

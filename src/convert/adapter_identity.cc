@@ -10,20 +10,12 @@
 #include "core/draft.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
+#include "io/read_text.h"
 
 namespace weighbridge::convert {
-namespace {
 
 using slm_adapter::Identity;
 using namespace slm_format;
-
-std::string read_text(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  std::string out(base::to_size(length), '\0');
-  source.read_at(offset, std::as_writable_bytes(std::span(out)));
-  return out;
-}
-
-}  // namespace
 
 // open() has checked the ranges.
 Identity identity_of(const Model& base) {
@@ -32,15 +24,15 @@ Identity identity_of(const Model& base) {
   if (core::is_view(base))
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is a view of one");
   const Source& source = *base.sources()[0];
-  const std::string head = read_text(source, 0, kHeaderSize);
-  const Header header = decode_header(std::as_bytes(std::span(head)));
-  const Directory directory(read_text(source, header.tensor_directory_offset, header.tensor_count * kEntrySize));
+  const std::string head = io::text_of(source, 0, kHeaderSize);
+  const Header header = base::load_record<Header>(head.data());
+  const Directory directory(io::text_of(source, header.tensor_directory_offset, header.tensor_count * kEntrySize));
   Identity out;
   out.flags = header.flags;
   out.tensor_count = header.tensor_count;
   for (std::uint32_t i = 0; i < directory.size(); ++i) out.parameter_count += extents_of(directory[i])->elements;
   out.tensor_layout_checksum = layout_checksum(directory);
-  const std::string section = read_text(source, header.tokenizer_offset, header.tokenizer_length);
+  const std::string section = io::text_of(source, header.tokenizer_offset, header.tokenizer_length);
   out.tokenizer_checksum = codecs::indexed_checksum(std::as_bytes(std::span(section)), codecs::kSlmTokenizerSeed);
   out.directory_identity = codecs::indexed_checksum(std::as_bytes(std::span(directory.bytes())));
   return out;

@@ -383,28 +383,14 @@ constexpr std::string_view kTokenizerKeys = "tokenizer.ggml.", kGeneral = "gener
 
 // Keys after "llama." and "bert." whose values the result states in its header or by its tensors. Unusual values of the
 // last ones have been refused already.
-constexpr std::string_view kHeld[] = {"block_count",
-                                      "context_length",
-                                      "embedding_length",
-                                      "feed_forward_length",
-                                      "attention.head_count",
-                                      "attention.head_count_kv",
-                                      "attention.key_length",
-                                      "attention.value_length",
-                                      "vocab_size",
-                                      "rope.dimension_count",
-                                      "rope.freq_base",
-                                      "attention.layer_norm_rms_epsilon",
-                                      "attention.layer_norm_epsilon",
-                                      "attention.causal",
-                                      "pooling_type",
-                                      "expert_count",
-                                      "expert_used_count",
-                                      "attention.sliding_window",
-                                      "rope.scaling.type"};
+constexpr std::string_view kHeld =
+    "block_count context_length embedding_length feed_forward_length attention.head_count attention.head_count_kv "
+    "attention.key_length attention.value_length vocab_size rope.dimension_count rope.freq_base "
+    "attention.layer_norm_rms_epsilon attention.layer_norm_epsilon attention.causal pooling_type expert_count "
+    "expert_used_count attention.sliding_window rope.scaling.type";
 // Keys that describe the input file itself.
-constexpr std::string_view kOfTheFile[] = {"general.architecture", "general.file_type", "general.quantization_version",
-                                           "general.alignment"};
+constexpr std::string_view kOfTheFile =
+    "general.architecture general.file_type general.quantization_version general.alignment";
 
 const Target* target_of(std::string_view format) {
   const auto at = std::ranges::find(kTargets, format, &Target::format);
@@ -412,9 +398,9 @@ const Target* target_of(std::string_view format) {
 }
 
 bool is_held(std::string_view key, std::string_view architecture) {
-  if (key.starts_with(kTokenizerKeys) || std::ranges::find(kOfTheFile, key) != std::end(kOfTheFile)) return true;
+  if (key.starts_with(kTokenizerKeys) || core::has_word(kOfTheFile, key)) return true;
   if (!key.starts_with(architecture) || !key.substr(architecture.size()).starts_with('.')) return false;
-  return std::ranges::find(kHeld, key.substr(architecture.size() + 1)) != std::end(kHeld);
+  return core::has_word(kHeld, key.substr(architecture.size() + 1));
 }
 
 // How the model's tokenizer differs from a tokenizer with the same vocabulary in an .slm.

@@ -63,6 +63,12 @@ struct At {
   Hint hint{};  // rules "limit/..." set their own
 };
 
+// At a field of a record of base/record.h that begins there.
+template <class Record, class T>
+At at_field(T Record::*field, std::uint64_t begin = 0, std::optional<std::string_view> tensor = {}) {
+  return {.offset = begin + base::offset_of(field), .tensor = tensor};
+}
+
 // Whether they are one file: one object, or one path. Sources of the same name are not.
 bool is_same(const Source&, const Source&) noexcept;
 
@@ -116,6 +122,11 @@ class Findings {
   // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
   // throws Stop. The texts are exact, not escaped.
   void report(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
+  // The same. Returns false, so that a step of a walker can end with it.
+  bool fail(const Rule& rule, At at, Said expected = {}, Said found = {}, Said detail = {}) {
+    report(rule, std::move(at), std::move(expected), std::move(found), std::move(detail));
+    return false;
+  }
   // Records a finding made elsewhere (content passes sort theirs first).
   void report(Finding);
   // The same for a missing part of a model (Rule::Phase::whole): an error in verify, a warning in open, which can read
@@ -146,12 +157,19 @@ class Findings {
   void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what) const {
     if (asks(begin, end)) spans_->add(kind, begin, end, what, {});
   }
-  // A structure of fixed layout: a span for the bytes that exist, and one for each field.
-  void fields(Span::Kind kind, std::uint64_t at, std::span<const std::byte> bytes, std::string_view what,
-              std::span<const FieldRow> rows) const {
-    if (!asks(at, at + bytes.size())) return;
-    spans_->add(kind, at, at + bytes.size(), what, {});
-    spans_->add_fields(at, bytes, rows);
+  // The fields of a record of base/record.h, as far as the bytes reach.
+  template <class Record> void fields(std::uint64_t at, std::string_view bytes) const {
+    if (asks(at, at + bytes.size())) spans_->add_fields(at, bytes, base::rows_of<Record>());
+  }
+  // The same, and a span for the bytes, which may be more than the record.
+  template <class Record>
+  void record(Span::Kind kind, std::uint64_t at, std::string_view bytes, std::string_view what) const {
+    span(kind, at, at + bytes.size(), what);
+    fields<Record>(at, bytes);
+  }
+  template <class Record>
+  void record(Span::Kind kind, std::uint64_t at, std::span<const std::byte> bytes, std::string_view what) const {
+    record<Record>(kind, at, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, what);
   }
   // A JSON text or a CBOR item, with everything nested in it.
   void tree(Grammar grammar, Span::Kind kind, std::uint64_t at, std::string_view text, std::string_view what) const {

@@ -27,7 +27,9 @@ std::string text_value(std::string_view bytes) {
   return bytes_text(bytes.size()) + " that are not UTF-8";
 }
 
-std::string value_of(const FieldRow& row, std::string_view bytes) {
+using base::FieldForm;
+
+std::string value_of(const base::FieldRow& row, std::string_view bytes) {
   std::uint64_t number = 0;
   if (row.size <= 8)
     for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -35,7 +37,7 @@ std::string value_of(const FieldRow& row, std::string_view bytes) {
   switch (row.form) {
     case FieldForm::number: return row.size <= 8 ? std::to_string(number) : std::string();
     case FieldForm::signed_number: {
-      const unsigned unused = 64 - 8 * row.size;
+      const std::size_t unused = 64 - 8 * row.size;
       return std::to_string(std::bit_cast<std::int64_t>(number << unused) >> unused);
     }
     case FieldForm::real:
@@ -174,15 +176,16 @@ void Spans::add(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::st
       {kind, begin, end - begin, base::is_utf8(what) ? std::string(what) : text_value(what), std::move(value)});
 }
 
-void Spans::add_fields(std::uint64_t at, std::span<const std::byte> bytes, std::span<const FieldRow> rows) {
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (const FieldRow& row : rows) {
-    if (rest.size() < row.size) return;
-    if (asks(at, at + row.size))
-      add(Span::Kind::field, at, at + row.size, row.name, value_of(row, rest.substr(0, row.size)));
-    at += row.size;
-    rest.remove_prefix(row.size);
-  }
+void Spans::add_fields(std::uint64_t at, std::string_view rest, std::span<const base::FieldRow> rows) {
+  for (const base::FieldRow& row : rows)
+    for (std::size_t i = 0; i < std::max<std::size_t>(row.count, 1); ++i) {
+      if (rest.size() < row.size) return;
+      if (asks(at, at + row.size))
+        add(Span::Kind::field, at, at + row.size, row.count == 0 ? row.name : fmt::format("{}[{}]", row.name, i),
+            value_of(row, rest.substr(0, row.size)));
+      at += row.size;
+      rest.remove_prefix(row.size);
+    }
 }
 
 void Spans::add_tree(Grammar grammar, Span::Kind kind, std::string_view what, std::uint64_t at, std::string_view text) {

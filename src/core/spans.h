@@ -9,18 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record.h"
 #include "weighbridge/explain.h"
 
 namespace weighbridge::core {
 
-// How the value of a field is spelled.
-enum class FieldForm : std::uint8_t { number, signed_number, real, text, hex };
-// A field of a structure of fixed layout.
-struct FieldRow {
-  std::string_view name;
-  std::uint32_t size;  // bytes
-  FieldForm form = FieldForm::number;
-};
 enum class Grammar : std::uint8_t { json, cbor };
 
 class Spans {
@@ -32,8 +25,8 @@ class Spans {
     return begin < end_ && begin_ < end && begin < end;
   }
   void add(Span::Kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value);
-  // The fields of a structure, one after the other from `at`. Fields past the end of the bytes are left out.
-  void add_fields(std::uint64_t at, std::span<const std::byte> bytes, std::span<const FieldRow>);
+  // The fields of a record, one after the other from `at`. Fields past the end of the bytes are left out.
+  void add_fields(std::uint64_t at, std::string_view bytes, std::span<const base::FieldRow>);
   // A text in a grammar, and everything nested in it. Ends at the first error.
   void add_tree(Grammar, Span::Kind, std::string_view what, std::uint64_t at, std::string_view text);
 

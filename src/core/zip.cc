@@ -49,43 +49,6 @@ std::string_view method_name(std::uint16_t method) noexcept {
   }
 }
 
-constexpr FieldRow kEndRows[] = {{"signature", 4, FieldForm::hex},
-                                 {"number of this disk", 2},
-                                 {"disk with the directory", 2},
-                                 {"members on this disk", 2},
-                                 {"members", 2},
-                                 {"size of the directory", 4},
-                                 {"offset of the directory", 4},
-                                 {"length of the comment", 2}};
-constexpr FieldRow kEntryRows[] = {{"signature", 4, FieldForm::hex},
-                                   {"version made by", 2},
-                                   {"version needed", 2},
-                                   {"flags", 2, FieldForm::hex},
-                                   {"method", 2},
-                                   {"time", 2},
-                                   {"date", 2},
-                                   {"CRC-32", 4, FieldForm::hex},
-                                   {"stored size", 4},
-                                   {"size", 4},
-                                   {"length of the name", 2},
-                                   {"length of the extra fields", 2},
-                                   {"length of the comment", 2},
-                                   {"disk", 2},
-                                   {"internal attributes", 2, FieldForm::hex},
-                                   {"external attributes", 4, FieldForm::hex},
-                                   {"offset of the local header", 4}};
-constexpr FieldRow kLocalRows[] = {{"signature", 4, FieldForm::hex},
-                                   {"version needed", 2},
-                                   {"flags", 2, FieldForm::hex},
-                                   {"method", 2},
-                                   {"time", 2},
-                                   {"date", 2},
-                                   {"CRC-32", 4, FieldForm::hex},
-                                   {"stored size", 4},
-                                   {"size", 4},
-                                   {"length of the name", 2},
-                                   {"length of the extra fields", 2}};
-
 // What the end of an archive says about its directory.
 struct End {
   std::uint64_t members = 0, size = 0, offset = 0;
@@ -120,8 +83,7 @@ class Walk {
 
  private:
   bool fail(const Rule& rule, std::uint64_t offset, Said expected = {}, Said found = {}) {
-    findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found));
-    return false;
+    return findings_.fail(rule, {.offset = offset}, std::move(expected), std::move(found));
   }
 
   std::optional<End> find_end() {
@@ -134,20 +96,18 @@ class Walk {
       return std::nullopt;
     }
     const std::uint64_t at_file = size - length + found;
-    findings_.fields(Span::Kind::structure, at_file, std::as_bytes(std::span(tail)).subspan(found),
-                     "end of the directory", kEndRows);
-    const std::string_view record = std::string_view(tail).substr(found);
-    if (const std::uint64_t whole = kEndSize + at<std::uint16_t>(record, 20); whole != record.size()) {
+    const std::string_view bytes = std::string_view(tail).substr(found);
+    findings_.record<EndRecord>(Span::Kind::structure, at_file, bytes, "end of the directory");
+    const auto record = base::load_record<EndRecord>(bytes.data());
+    if (const std::uint64_t whole = kEndSize + record.comment; whole != bytes.size()) {
       fail(rules_.end, at_file, "a file of " + bytes_text(at_file + whole), bytes_text(size));
       return std::nullopt;
     }
-    End end{at<std::uint16_t>(record, 10), at<std::uint32_t>(record, 12), at<std::uint32_t>(record, 16), at_file};
-    bool several = at<std::uint16_t>(record, 4) != 0 || at<std::uint16_t>(record, 6) != 0 ||
-                   at<std::uint16_t>(record, 8) != at<std::uint16_t>(record, 10);
+    End end{record.members, record.size, record.offset, at_file};
+    bool several = record.disk != 0 || record.directory_disk != 0 || record.members_here != record.members;
     if (at_file >= kLocatorSize) {
-      const std::string locator = read(source_, at_file - kLocatorSize, kLocatorSize);
-      if (at<std::uint32_t>(locator, 0) == kLocatorMagic && !read_end64(locator, record, end, several))
-        return std::nullopt;
+      const auto locator = base::load_record<Locator>(read(source_, at_file - kLocatorSize, kLocatorSize).data());
+      if (locator.signature == kLocatorMagic && !read_end64(locator, record, end, several)) return std::nullopt;
     }
     if (several) {
       fail(rules_.disks, at_file);
@@ -162,16 +122,15 @@ class Walk {
   }
 
   // The record with 64 bits, to which the locator before the record points.
-  bool read_end64(std::string_view locator, std::string_view record, End& end, bool& several) {
-    const std::uint64_t offset = at<std::uint64_t>(locator, 8), locator_at = end.at - kLocatorSize;
+  bool read_end64(const Locator& locator, const EndRecord& record, End& end, bool& several) {
+    const std::uint64_t offset = locator.offset, locator_at = end.at - kLocatorSize;
     if (!base::fits(offset, kEnd64Size, locator_at)) return fail(rules_.directory, locator_at);
-    const std::string wide = read(source_, offset, kEnd64Size);
+    const auto wide = base::load_record<End64Record>(read(source_, offset, kEnd64Size).data());
     findings_.span(Span::Kind::structure, offset, locator_at, "end of the directory, 64 bits");
     findings_.span(Span::Kind::structure, locator_at, end.at, "locator of the end, 64 bits");
-    const std::uint64_t length = at<std::uint64_t>(wide, 4);
-    if (at<std::uint32_t>(wide, 0) != kEnd64Magic || length < kEnd64Size - 12 || length != locator_at - offset - 12)
+    if (wide.signature != kEnd64Magic || wide.length < kEnd64Size - 12 || wide.length != locator_at - offset - 12)
       return fail(rules_.directory, offset);
-    End out{at<std::uint64_t>(wide, 32), at<std::uint64_t>(wide, 40), at<std::uint64_t>(wide, 48), offset};
+    End out{wide.members, wide.size, wide.offset, offset};
     // The narrow fields are full, or say the same.
     const auto agrees = [](std::uint64_t narrow, std::uint64_t full, std::uint64_t value) {
       return narrow == full || narrow == value;
@@ -180,10 +139,8 @@ class Walk {
         !agrees(end.offset, kFull32, out.offset))
       return fail(rules_.directory, offset, Said("the same as the record at ", end.at));
     const auto disk = [](std::uint64_t value) { return value != 0 && value != kFull16; };
-    several = disk(at<std::uint16_t>(record, 4)) || disk(at<std::uint16_t>(record, 6)) ||
-              at<std::uint32_t>(wide, 16) != 0 || at<std::uint32_t>(wide, 20) != 0 ||
-              at<std::uint64_t>(wide, 24) != out.members || at<std::uint32_t>(locator, 4) != 0 ||
-              at<std::uint32_t>(locator, 16) > 1;
+    several = disk(record.disk) || disk(record.directory_disk) || wide.disk != 0 || wide.directory_disk != 0 ||
+              wide.members_here != wide.members || locator.disk != 0 || locator.disks > 1;
     end = out;
     return true;
   }
@@ -210,30 +167,28 @@ class Walk {
   bool read_entry(std::string_view text, std::size_t& place, std::uint64_t directory) {
     const std::uint64_t at_file = directory + place;
     const std::string_view rest = text.substr(place);
-    if (rest.size() < kEntrySize || at<std::uint32_t>(rest, 0) != kEntryMagic) return fail(rules_.entry, at_file);
-    const std::size_t name = at<std::uint16_t>(rest, 28), extra = at<std::uint16_t>(rest, 30),
-                      comment = at<std::uint16_t>(rest, 32);
-    if (rest.size() - kEntrySize < name + extra + comment)
-      return fail(rules_.entry, at_file, {}, "it ends past the directory");
-    if (const std::size_t whole = kEntrySize + name + extra + comment; findings_.asks(at_file, at_file + whole)) {
-      const std::string_view spelled = rest.substr(kEntrySize, name);
-      findings_.fields(Span::Kind::entry, at_file, std::as_bytes(std::span(rest.substr(0, whole))), spelled,
-                       kEntryRows);
-      tell_variable(at_file + kEntrySize, spelled, extra, comment);
-    }
+    if (rest.size() < kEntrySize) return fail(rules_.entry, at_file);
+    const auto record = base::load_record<EntryRecord>(rest.data());
+    if (record.signature != kEntryMagic) return fail(rules_.entry, at_file);
+    const std::size_t whole = std::size_t{kEntrySize} + record.name + record.extra + record.comment;
+    if (rest.size() < whole) return fail(rules_.entry, at_file, {}, "it ends past the directory");
     ZipMember member;
     member.entry_at = at_file;
-    member.name = rest.substr(kEntrySize, name);
-    member.crc32 = at<std::uint32_t>(rest, 16);
-    member.stored = at<std::uint32_t>(rest, 20);
-    member.size = at<std::uint32_t>(rest, 24);
-    member.header_at = at<std::uint32_t>(rest, 42);
-    member.folder_attribute = (at<std::uint32_t>(rest, 38) & kFolderAttribute) != 0;
-    std::uint32_t disk = at<std::uint16_t>(rest, 34);
-    if (!read_zip64(rest.substr(kEntrySize + name, extra), member, disk))
+    member.name = rest.substr(kEntrySize, record.name);
+    if (findings_.asks(at_file, at_file + whole)) {
+      findings_.record<EntryRecord>(Span::Kind::entry, at_file, rest.substr(0, whole), member.name);
+      tell_variable(at_file + kEntrySize, member.name, record.extra, record.comment);
+    }
+    member.crc32 = record.crc32;
+    member.stored = record.stored;
+    member.size = record.size;
+    member.header_at = record.header_at;
+    member.folder_attribute = (record.external & kFolderAttribute) != 0;
+    std::uint32_t disk = record.disk;
+    if (!read_zip64(rest.substr(kEntrySize + record.name, record.extra), member, disk))
       return fail(rules_.entry, at_file, {}, "an extra field that ends past the extra fields, or lacks a size");
     if (disk != 0) return fail(rules_.disks, at_file);
-    const std::uint16_t flags = at<std::uint16_t>(rest, 8), method = at<std::uint16_t>(rest, 10);
+    const auto flags = record.flags, method = record.method;
     member.encoding = method == kStored ? Encoding::raw : method == kDeflated ? Encoding::deflate : Encoding::unknown;
     member.utf8_flag = (flags & kUtf8) != 0;
     if ((flags & (kEncrypted | kStrong)) != 0) {
@@ -249,7 +204,7 @@ class Walk {
     flags_.push_back(flags);
     methods_.push_back(method);
     zip_.members.push_back(std::move(member));
-    place += kEntrySize + name + extra + comment;
+    place += whole;
     return true;
   }
 
@@ -353,17 +308,16 @@ class Walk {
       findings_.report(rules_.local, {.offset = member.header_at, .tensor = member.name}, std::move(expected),
                        std::move(found));
     };
-    if (at<std::uint32_t>(header, 0) != kLocalMagic) return wrong("a local header", "other bytes");
-    const std::uint16_t flags = at<std::uint16_t>(header, 6), name = at<std::uint16_t>(header, 26),
-                        extra = at<std::uint16_t>(header, 28);
+    const auto record = base::load_record<LocalRecord>(header.data());
+    if (record.signature != kLocalMagic) return wrong("a local header", "other bytes");
+    const std::uint16_t flags = record.flags, name = record.name, extra = record.extra;
     const std::uint64_t data = member.header_at + kLocalSize + name + extra;
     const bool inside = base::fits(data, member.stored, end_of_[i]);
     if (inside) member.offset = data;
     if (const std::uint64_t end = data + (inside ? member.stored : 0); findings_.asks(member.header_at, end_of_[i])) {
       findings_.span(Span::Kind::entry, member.header_at, end, member.name,
                      member.encoding == Encoding::deflate ? "a member, compressed by deflate" : "a member");
-      findings_.fields(Span::Kind::entry, member.header_at, std::as_bytes(std::span(header.substr(0, kLocalSize))),
-                       "local header", kLocalRows);
+      findings_.record<LocalRecord>(Span::Kind::entry, member.header_at, header.substr(0, kLocalSize), "local header");
       tell_variable(member.header_at + kLocalSize, member.name, extra, 0);
       // What a writer that cannot seek puts after the data: CRC-32 and sizes, with a signature or without.
       if ((flags & kDescriptor) != 0)
@@ -371,12 +325,12 @@ class Walk {
     }
     if (name != member.name.size() || header.substr(kLocalSize, name) != member.name)
       return wrong("the same name", "another");
-    if (at<std::uint16_t>(header, 8) != methods_[i] || ((flags ^ flags_[i]) & kEncrypted) != 0)
+    if (record.method != methods_[i] || ((flags ^ flags_[i]) & kEncrypted) != 0)
       return wrong("the same method and encryption", "others");
     if (!inside)
       return wrong(Said("to end at offset ", end_of_[i], " or before"),
                    bytes_text(member.stored) + " at offset " + std::to_string(data));
-    std::uint64_t stored = at<std::uint32_t>(header, 18), size = at<std::uint32_t>(header, 22);
+    std::uint64_t stored = record.stored, size = record.size;
     if ((stored == kFull32 || size == kFull32) &&
         !read_local_zip64(member, header.substr(kLocalSize + name), extra, stored, size))
       return wrong("an extra field with the sizes in 64 bits", "none, or one that ends past the extra fields");
@@ -385,8 +339,7 @@ class Walk {
     const auto differs = [&](std::uint64_t local, std::uint64_t value) {
       return local != value && !(behind && local == 0);
     };
-    if (differs(stored, member.stored) || differs(size, member.size) ||
-        differs(at<std::uint32_t>(header, 14), member.crc32))
+    if (differs(stored, member.stored) || differs(size, member.size) || differs(record.crc32, member.crc32))
       return wrong("the sizes and the CRC-32 of the directory", "others");
   }
 
@@ -461,7 +414,7 @@ std::vector<std::string> zip_names(const Source& source) {
 
 std::string_view first_zip_member(std::string_view head) noexcept {
   if (head.size() < kLocalSize || !head.starts_with(kZipMember)) return {};
-  const std::size_t name = at<std::uint16_t>(head, 26);
+  const std::size_t name = base::load_record<LocalRecord>(head.data()).name;
   return head.size() - kLocalSize < name ? std::string_view() : head.substr(kLocalSize, name);
 }
 

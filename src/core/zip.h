@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record.h"
 #include "core/draft.h"
 #include "core/findings.h"
 #include "core/progress.h"
@@ -146,9 +147,28 @@ namespace weighbridge::core::zip {
 
 // The records of a zip archive, as APPNOTE.TXT 6.3 lays them out: what reading and writing share.
 
+WB_RECORD(EndRecord, (u32, signature, hex), (u16, disk, "number of this disk"),
+          (u16, directory_disk, "disk with the directory"), (u16, members_here, "members on this disk"), (u16, members),
+          (u32, size, "size of the directory"), (u32, offset, "offset of the directory"),
+          (u16, comment, "length of the comment"));
+WB_RECORD(Locator, (u32, signature), (u32, disk), (u64, offset), (u32, disks));
+WB_RECORD(End64Record, (u32, signature), (u64, length), (u16, made_by), (u16, needed), (u32, disk),
+          (u32, directory_disk), (u64, members_here), (u64, members), (u64, size), (u64, offset));
+WB_RECORD(EntryRecord, (u32, signature, hex), (u16, made_by, "version made by"), (u16, needed, "version needed"),
+          (u16, flags, hex), (u16, method), (u16, time), (u16, date), (u32, crc32, hex, "CRC-32"),
+          (u32, stored, "stored size"), (u32, size), (u16, name, "length of the name"),
+          (u16, extra, "length of the extra fields"), (u16, comment, "length of the comment"), (u16, disk),
+          (u16, internal, hex, "internal attributes"), (u32, external, hex, "external attributes"),
+          (u32, header_at, "offset of the local header"));
+WB_RECORD(LocalRecord, (u32, signature, hex), (u16, needed, "version needed"), (u16, flags, hex), (u16, method),
+          (u16, time), (u16, date), (u32, crc32, hex, "CRC-32"), (u32, stored, "stored size"), (u32, size),
+          (u16, name, "length of the name"), (u16, extra, "length of the extra fields"));
 inline constexpr std::uint32_t kEndMagic = 0x06054B50, kEntryMagic = 0x02014B50, kLocalMagic = 0x04034B50,
                                kEnd64Magic = 0x06064B50, kLocatorMagic = 0x07064B50;
 inline constexpr std::uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46, kLocalSize = 30;
+static_assert(base::record_size<EndRecord>() == kEndSize && base::record_size<Locator>() == kLocatorSize &&
+              base::record_size<End64Record>() == kEnd64Size && base::record_size<EntryRecord>() == kEntrySize &&
+              base::record_size<LocalRecord>() == kLocalSize);
 inline constexpr std::uint32_t kFull32 = 0xFFFFFFFF, kFull16 = 0xFFFF;
 inline constexpr std::uint16_t kZip64 = 1;
 inline constexpr std::uint64_t kLocalZip64 = 20;  // of the extra field with both sizes in 64 bits

@@ -16,36 +16,29 @@ constexpr std::uint16_t kAlignmentField = 0xD935;
 constexpr std::uint16_t kDate = (1U << 5) | 1U;
 constexpr std::uint32_t kMode = 0100644U << 16;
 
-void put16(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 2);
-  base::store_le(to.data() + to.size() - 2, static_cast<std::uint16_t>(value));
+std::uint16_t short_of(std::uint64_t value) noexcept { return static_cast<std::uint16_t>(value); }
+std::uint32_t narrow(std::uint64_t value) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, kFull32));
 }
-void put32(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 4);
-  base::store_le(to.data() + to.size() - 4, static_cast<std::uint32_t>(value));
-}
-void put64(std::string& to, std::uint64_t value) {
-  to.resize(to.size() + 8);
-  base::store_le(to.data() + to.size() - 8, value);
-}
-
-std::uint64_t narrow(std::uint64_t value) noexcept { return std::min<std::uint64_t>(value, kFull32); }
 
 bool is_ascii(std::string_view text) noexcept {
   return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
 }
 
-// What a local header and an entry of the directory have in common, from the version on.
-void put_common(std::string& to, const ZipOut& member, bool wide, std::uint64_t stored, std::uint64_t size) {
-  put16(to, wide ? 45 : 20);
-  put16(to, member.flags | (is_ascii(member.name) ? 0U : kUtf8));
-  put16(to, member.method);
-  put16(to, 0);
-  put16(to, kDate);
-  put32(to, member.crc32);
-  put32(to, stored);
-  put32(to, size);
-  put16(to, member.name.size());
+// What a local header and an entry of the directory have in common.
+template <class Record>
+Record record_of(const ZipOut& member, std::uint32_t signature, bool wide, std::uint32_t stored, std::uint32_t size) {
+  Record out;
+  out.signature = signature;
+  out.needed = wide ? 45 : 20;
+  out.flags = short_of(member.flags | (is_ascii(member.name) ? 0U : kUtf8));
+  out.method = member.method;
+  out.date = kDate;
+  out.crc32 = member.crc32;
+  out.stored = stored;
+  out.size = size;
+  out.name = short_of(member.name.size());
+  return out;
 }
 
 }  // namespace
@@ -65,72 +58,53 @@ std::size_t zip_header_size(const ZipOut& member) noexcept {
 }
 
 std::string zip_local_header(const ZipOut& member) {
-  std::string out;
-  put32(out, kLocalMagic);
-  put_common(out, member, member.large, member.large ? kFull32 : member.stored, member.large ? kFull32 : member.size);
-  put16(out, (member.large ? 20U : 0U) + member.padding);
-  out += member.name;
-  if (member.large) {
-    put16(out, kZip64);
-    put16(out, 16);
-    put64(out, member.size);
-    put64(out, member.stored);
-  }
+  const auto size = [&](std::uint64_t bytes) { return member.large ? kFull32 : static_cast<std::uint32_t>(bytes); };
+  auto record = record_of<LocalRecord>(member, kLocalMagic, member.large, size(member.stored), size(member.size));
+  record.extra = short_of((member.large ? kLocalZip64 : 0U) + member.padding);
+  std::string out = base::store_record(record) + member.name;
+  if (member.large) base::append_fields(out, kZip64, std::uint16_t{16}, member.size, member.stored);
   if (member.padding > 0) {
-    put16(out, kAlignmentField);
-    put16(out, member.padding - 4U);
-    put16(out, kZipAlignment);
+    base::append_fields(out, kAlignmentField, short_of(member.padding - 4U), short_of(kZipAlignment));
     out.append(member.padding - 6U, '\0');
   }
   return out;
 }
 
 std::string zip_directory(std::span<const ZipOut> members, std::uint64_t at) {
+  constexpr std::uint16_t kMadeBy = (3U << 8) | 45U;  // by Unix, for the mode
   std::string out;
   for (const ZipOut& member : members) {
     std::string extra;
     for (const std::uint64_t value : {member.size, member.stored, member.header_at})
-      if (value >= kFull32) put64(extra, value);
-    put32(out, kEntryMagic);
-    put16(out, (3U << 8) | 45U);  // made by Unix, for the mode
-    put_common(out, member, member.large || !extra.empty(), narrow(member.stored), narrow(member.size));
-    put16(out, extra.empty() ? 0 : extra.size() + 4);
-    put16(out, 0);
-    put16(out, 0);
-    put16(out, 0);
-    put32(out, kMode);
-    put32(out, narrow(member.header_at));
+      if (value >= kFull32) base::append_field(extra, value);
+    auto record = record_of<EntryRecord>(member, kEntryMagic, member.large || !extra.empty(), narrow(member.stored),
+                                         narrow(member.size));
+    record.made_by = kMadeBy;
+    record.extra = short_of(extra.empty() ? 0 : extra.size() + 4);
+    record.external = kMode;
+    record.header_at = narrow(member.header_at);
+    base::append_record(out, record);
     out += member.name;
-    if (extra.empty()) continue;
-    put16(out, kZip64);
-    put16(out, extra.size());
+    if (!extra.empty()) base::append_fields(out, kZip64, short_of(extra.size()));
     out += extra;
   }
-  const std::uint64_t size = out.size();
-  if (members.size() >= kFull16 || size >= kFull32 || at >= kFull32) {
-    put32(out, kEnd64Magic);
-    put64(out, kEnd64Size - 12);
-    put16(out, (3U << 8) | 45U);
-    put16(out, 45);
-    put32(out, 0);
-    put32(out, 0);
-    put64(out, members.size());
-    put64(out, members.size());
-    put64(out, size);
-    put64(out, at);
-    put32(out, kLocatorMagic);
-    put32(out, 0);
-    put64(out, at + size);
-    put32(out, 1);
+  const std::uint64_t size = out.size(), count = members.size();
+  if (count >= kFull16 || size >= kFull32 || at >= kFull32) {
+    base::append_record(out, End64Record{.signature = kEnd64Magic,
+                                         .length = kEnd64Size - 12,
+                                         .made_by = kMadeBy,
+                                         .needed = 45,
+                                         .members_here = count,
+                                         .members = count,
+                                         .size = size,
+                                         .offset = at});
+    base::append_record(out, Locator{.signature = kLocatorMagic, .offset = at + size, .disks = 1});
   }
-  put32(out, kEndMagic);
-  put16(out, 0);
-  put16(out, 0);
-  put16(out, std::min<std::uint64_t>(members.size(), kFull16));
-  put16(out, std::min<std::uint64_t>(members.size(), kFull16));
-  put32(out, narrow(size));
-  put32(out, narrow(at));
-  put16(out, 0);
+  const std::uint16_t few = short_of(std::min<std::uint64_t>(count, kFull16));
+  base::append_record(
+      out,
+      EndRecord{
+          .signature = kEndMagic, .members_here = few, .members = few, .size = narrow(size), .offset = narrow(at)});
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/endian.h"
 #include "core/zip.h"
+#include "io/read_text.h"
 
 namespace weighbridge::doctor {
 namespace {
@@ -38,25 +39,20 @@ class Walk {
   const std::vector<core::ZipOut>& members() const noexcept { return members_; }
 
  private:
-  std::string read(std::uint64_t offset, std::uint64_t length) const {
-    std::string out(base::to_size(length), '\0');
-    if (!out.empty()) source_.read_at(offset, std::as_writable_bytes(std::span(out)));
-    return out;
-  }
+  std::string read(std::uint64_t offset, std::uint64_t length) const { return io::text_of(source_, offset, length); }
 
   // Adds the member at `place`, and returns where it ends; nullopt if it is not there, or not whole.
   std::optional<std::uint64_t> member(std::uint64_t place) {
     if (!base::fits(place, kLocalSize, source_.size())) return std::nullopt;
-    const std::string header = read(place, kLocalSize);
-    if (at<std::uint32_t>(header, 0) != kLocalMagic) return std::nullopt;
-    core::ZipOut out;
-    out.header_at = place;
-    out.stored = at<std::uint32_t>(header, 18);
-    out.size = at<std::uint32_t>(header, 22);
-    out.crc32 = at<std::uint32_t>(header, 14);
-    out.method = at<std::uint16_t>(header, 8);
-    out.flags = at<std::uint16_t>(header, 6);
-    const std::uint64_t name = at<std::uint16_t>(header, 26), extra = at<std::uint16_t>(header, 28);
+    const auto record = base::load_record<LocalRecord>(read(place, kLocalSize).data());
+    if (record.signature != kLocalMagic) return std::nullopt;
+    core::ZipOut out{.header_at = place,
+                     .stored = record.stored,
+                     .size = record.size,
+                     .crc32 = record.crc32,
+                     .method = record.method,
+                     .flags = record.flags};
+    const std::uint64_t name = record.name, extra = record.extra;
     if (!base::fits(place + kLocalSize, name + extra, source_.size())) return std::nullopt;
     const std::string text = read(place + kLocalSize, name + extra);
     out.name = text.substr(0, base::to_size(name));

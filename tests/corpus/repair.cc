@@ -73,17 +73,18 @@ void change_around(const Index& index, std::string& bytes, const Change& change,
 
 // Sets sizes and checksums to match the rest of the file, if there is room for them.
 void seal_stb(std::string& bytes) {
-  if (bytes.size() >= stb::kHeaderSize) put<std::uint64_t>(bytes, stb::kFileSizeAt, bytes.size());
+  if (bytes.size() >= stb::kHeaderSize)
+    put<std::uint64_t>(bytes, base::offset_of(&stb::Header::file_size), bytes.size());
 }
 
 void seal_embd(std::string& bytes) {
   if (bytes.size() < embd::kHeaderSize + embd::kFooterSize) return;
   const std::size_t footer = bytes.size() - embd::kFooterSize;
-  put<std::uint64_t>(bytes, offsetof(embd::Header, total_file_size), bytes.size());
-  bytes.replace(footer + offsetof(embd::Footer, magic_end), 4, "DBME");
+  put<std::uint64_t>(bytes, base::offset_of(&embd::Header::total_file_size), bytes.size());
+  bytes.replace(footer + base::offset_of(&embd::Footer::magic_end), 4, "DBME");
   put(bytes, embd::kHeaderSummed, codecs::crc32(part(bytes, 0, embd::kHeaderSummed)));
-  const std::uint64_t data = at<std::uint32_t>(bytes, offsetof(embd::Header, tensor_data_offset));
-  const auto size = at<std::uint64_t>(bytes, offsetof(embd::Header, tensor_data_size));
+  const std::uint64_t data = at<std::uint32_t>(bytes, base::offset_of(&embd::Header::tensor_data_offset));
+  const auto size = at<std::uint64_t>(bytes, base::offset_of(&embd::Header::tensor_data_size));
   if (data <= footer && size <= footer - data) put(bytes, footer, codecs::crc32(part(bytes, data, data + size)));
   put(bytes, footer + 4, codecs::crc32(part(bytes, 0, footer)));
 }
@@ -97,8 +98,8 @@ void seal_slm(std::string& bytes) {
 void seal_adapter(std::string& bytes) {
   using namespace slm_adapter;
   if (bytes.size() < kHeaderSize) return;
-  put<std::uint64_t>(bytes, offsetof(Header, file_size), bytes.size());
-  const auto data = at<std::uint64_t>(bytes, offsetof(Header, data_offset));
+  put<std::uint64_t>(bytes, base::offset_of(&Header::file_size), bytes.size());
+  const auto data = at<std::uint64_t>(bytes, base::offset_of(&Header::data_offset));
   if (data < kHeaderSize || data > bytes.size()) return;
   put(bytes, kPayloadChecksumAt, codecs::indexed_checksum(part(bytes, data, bytes.size())));
   put(bytes, kHeadChecksumAt, std::uint64_t{0});
@@ -142,8 +143,8 @@ bool change_zt2(std::string& bytes, const Change& change, Mutator& mutator) {
   }
   std::string manifest = bytes.substr(begin, footer - begin), end = bytes.substr(footer);
   change(manifest);
-  put<std::uint64_t>(end, kManifestLengthAt, manifest.size());
-  put<std::uint64_t>(end, kManifestHashAt, codecs::xxh3_64(std::as_bytes(std::span(manifest))));
+  put<std::uint64_t>(end, base::offset_of(&Footer::manifest_length), manifest.size());
+  put<std::uint64_t>(end, base::offset_of(&Footer::manifest_hash), codecs::xxh3_64(std::as_bytes(std::span(manifest))));
   bytes.replace(begin, bytes.npos, manifest + end);
   return true;
 }

@@ -121,29 +121,29 @@ struct CaseFile {
   std::string metadata_section() const {
     std::string entries;
     for (const auto& [key, value] : metadata) {
-      append_le(entries, static_cast<std::uint16_t>(key.size()));
-      append_le(entries, static_cast<std::uint16_t>(value.size()));
+      base::append_field(entries, static_cast<std::uint16_t>(key.size()));
+      base::append_field(entries, static_cast<std::uint16_t>(value.size()));
       entries += key + value;
     }
     std::string out;
-    append_le(out, static_cast<std::uint32_t>(metadata.size()));
-    append_le(out, static_cast<std::uint32_t>(entries.size()));
+    base::append_field(out, static_cast<std::uint32_t>(metadata.size()));
+    base::append_field(out, static_cast<std::uint32_t>(entries.size()));
     return out + entries;
   }
 
   std::string vocabulary_section(std::uint32_t at) const {
     std::string entries;
     for (const std::string& token : tokens) {
-      append_le(entries, static_cast<std::uint16_t>(token.size()));
+      base::append_field(entries, static_cast<std::uint16_t>(token.size()));
       entries += token;
     }
     std::string out;
-    append_le(out, static_cast<std::uint32_t>(tokens.size()));
-    append_le(out, static_cast<std::uint32_t>(entries.size()));
-    append_le(out, static_cast<std::uint32_t>(at + 12 + entries.size() + special_gap));
+    base::append_field(out, static_cast<std::uint32_t>(tokens.size()));
+    base::append_field(out, static_cast<std::uint32_t>(entries.size()));
+    base::append_field(out, static_cast<std::uint32_t>(at + 12 + entries.size() + special_gap));
     out += entries;
     out.append(special_gap, '\0');
-    for (const std::uint32_t id : special) append_le(out, id);
+    for (const std::uint32_t id : special) base::append_field(out, id);
     return out;
   }
 
@@ -155,12 +155,12 @@ struct CaseFile {
         if (&tensor == &tensors.back()) data.append(data_gap, '\0');
         data.resize(aligned(data_at + data.size()) - data_at, '\0');
       }
-      append_le(out, tensor.hash.value_or(fnv1a32(tensor.name)));
+      base::append_field(out, tensor.hash.value_or(fnv1a32(tensor.name)));
       out += static_cast<char>(tensor.dtype);
       out += static_cast<char>(tensor.ndim.value_or(static_cast<std::uint8_t>(tensor.shape.size())));
-      append_le(out, static_cast<std::uint16_t>(tensor.name.size()));
-      for (std::size_t i = 0; i < 4; ++i) append_le(out, i < tensor.shape.size() ? tensor.shape[i] : 0);
-      append_le(out, tensor.offset.value_or(std::uint64_t{data.size()}));
+      base::append_field(out, static_cast<std::uint16_t>(tensor.name.size()));
+      for (std::size_t i = 0; i < 4; ++i) base::append_field(out, i < tensor.shape.size() ? tensor.shape[i] : 0);
+      base::append_field(out, tensor.offset.value_or(std::uint64_t{data.size()}));
       names += tensor.name;
       if (!tensor.offset) data += tensor.data;
     }
@@ -173,7 +173,7 @@ struct CaseFile {
 inline std::string floats(std::size_t count, float first) {
   std::string out;
   for (std::size_t i = 0; i < count; ++i)
-    append_le(out, std::bit_cast<std::uint32_t>(first + static_cast<float>(i) / 8));
+    base::append_field(out, std::bit_cast<std::uint32_t>(first + static_cast<float>(i) / 8));
   return out;
 }
 

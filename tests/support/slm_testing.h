@@ -111,7 +111,7 @@ struct ModelShape {
 };
 
 inline Header header_of(const ModelShape& s) {
-  Header h;
+  Header h = kNewHeader;
   h.flags = s.tied ? 1 : 0;
   h.vocab_size = s.vocab;
   h.hidden_size = s.hidden;

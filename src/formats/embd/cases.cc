@@ -76,13 +76,13 @@ void add_header(Corpus& c) {
   c.patch("magic", "magic", [](std::string& b) { b[0] = 'F'; });
   const std::string name = "embeddings.word_embeddings.weight";
   std::string old("EMBD\x01\0\0\0\x01\0\0\0", 12);
-  append_le(old, static_cast<std::uint32_t>(name.size()));
+  base::append_field(old, static_cast<std::uint32_t>(name.size()));
   old += name;
-  append_le(old, std::uint32_t{1});
-  append_le(old, std::uint32_t{2});
+  base::append_field(old, std::uint32_t{1});
+  base::append_field(old, std::uint32_t{2});
   c.add("old-layout", "old-layout", old + floats(2, 1));
   std::string shorter("EMBD\x01\0\0\0\x01\0\0\0", 12);
-  append_le(shorter, static_cast<std::uint16_t>(name.size()));
+  base::append_field(shorter, static_cast<std::uint16_t>(name.size()));
   c.add("old-layout-short-lengths", "old-layout", shorter + name + floats(20, 1));
   c.add("too-short", "too-short", tiny.substr(0, 79));
   c.add("too-short-magic-alone", "too-short", "EMBD");

@@ -14,16 +14,6 @@
 namespace weighbridge::embd {
 namespace {
 
-constexpr core::FieldRow kDescriptorRows[] = {{"name_hash", 4, core::FieldForm::hex},
-                                              {"dtype", 1},
-                                              {"ndim", 1},
-                                              {"name_length", 2},
-                                              {"shape[0]", 4},
-                                              {"shape[1]", 4},
-                                              {"shape[2]", 4},
-                                              {"shape[3]", 4},
-                                              {"data_offset", 8}};
-
 // The file range of a valid tensor's data.
 struct Place {
   std::uint64_t begin = 0, end = 0;
@@ -42,7 +32,9 @@ class IndexWalk {
     std::size_t name_at = base::to_size(count * kDescriptorSize);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto descriptor = base::load_record<Descriptor>(index_.data() + i * kDescriptorSize);
-      read_tensor(descriptor, i * kDescriptorSize, name_at);
+      at_ = i * kDescriptorSize;
+      name_ = index_.substr(name_at, descriptor.name_length);
+      read_tensor(descriptor, name_at);
       name_at += descriptor.name_length;
     }
     check_names();
@@ -54,45 +46,43 @@ class IndexWalk {
  private:
   std::uint64_t file_offset(std::uint64_t in_index) const { return header_.tensor_index_offset + in_index; }
 
-  void read_tensor(const Descriptor& d, std::uint64_t at, std::size_t name_at) {
-    const std::string_view name = index_.substr(name_at, d.name_length);
-    findings_.fields(Span::Kind::entry, file_offset(at),
-                     std::as_bytes(std::span(index_.substr(base::to_size(at), kDescriptorSize))), name,
-                     kDescriptorRows);
-    findings_.span(Span::Kind::field, file_offset(name_at), file_offset(name_at + name.size()), "name", name);
-    if (const std::size_t bad = base::find_invalid_utf8(name); bad != std::string_view::npos) {
+  void read_tensor(const Descriptor& d, std::size_t name_at) {
+    findings_.record<Descriptor>(Span::Kind::entry, file_offset(at_),
+                                 index_.substr(base::to_size(at_), kDescriptorSize), name_);
+    findings_.span(Span::Kind::field, file_offset(name_at), file_offset(name_at + name_.size()), "name", name_);
+    if (const std::size_t bad = base::find_invalid_utf8(name_); bad != std::string_view::npos) {
       findings_.report(rules::kNameUtf8, {.offset = file_offset(name_at + bad)}, {}, {},
-                       core::Said("tensor ", at / kDescriptorSize));
+                       core::Said("tensor ", at_ / kDescriptorSize));
       complete_ = false;
       return;
     }
     broken_ = false;
-    if (const std::uint32_t hash = fnv1a32(name); hash != d.name_hash)
-      fail(rules::kNameHash, at, name, crc_text(hash), crc_text(d.name_hash));
-    if (d.ndim == 0 || d.ndim > kMaxRank) fail(rules::kRank, at + 5, name, "1 to 4", d.ndim);
+    if (const std::uint32_t hash = fnv1a32(name_); hash != d.name_hash)
+      fail(rules::kNameHash, &Descriptor::name_hash, crc_text(hash), crc_text(d.name_hash));
+    if (d.ndim == 0 || d.ndim > kMaxRank) fail(rules::kRank, &Descriptor::ndim, "1 to 4", d.ndim);
     const std::size_t rank = d.ndim > kMaxRank ? 0 : d.ndim;
     std::array<std::uint64_t, kMaxRank> dims{};
     for (std::size_t i = 0; i < kMaxRank; ++i) {
       dims[i] = d.shape[i];
       if (i >= rank && rank > 0 && d.shape[i] != 0)
-        findings_.report(rules::kUnusedDimension, {.offset = file_offset(at + 8 + 4 * i), .tensor = name}, "0",
-                         d.shape[i]);
+        findings_.report(rules::kUnusedDimension, core::at_field(&Descriptor::shape, file_offset(at_ + 4 * i), name_),
+                         "0", d.shape[i]);
     }
     const DType dtype = d.dtype < kDTypeValues ? kDTypes[d.dtype] : DType::unknown;
-    add(d, at, name, dtype, Shape(dims.data(), rank));
+    add(d, dtype, Shape(dims.data(), rank));
   }
 
-  void add(const Descriptor& d, std::uint64_t at, std::string_view name, DType dtype, Shape shape) {
-    const std::uint64_t size = size_of(at, name, dtype, shape);
+  void add(const Descriptor& d, DType dtype, Shape shape) {
+    const std::uint64_t size = size_of(dtype, shape);
     const auto begin = base::checked_add(header_.tensor_data_offset, d.data_offset);
     if (!broken_ && !base::fits(d.data_offset, size, header_.tensor_data_size))
-      fail(rules::kDataBounds, at + 24, name, core::at_most(header_.tensor_data_size),
+      fail(rules::kDataBounds, &Descriptor::data_offset, core::at_most(header_.tensor_data_size),
            std::to_string(d.data_offset) + " and " + bytes_text(size));
     if (!broken_ && (header_.flags & kTensorsAligned) != 0 && *begin % kAlignment != 0)
-      fail(rules::kMisaligned, at + 24, name, "a multiple of 64 in the file", *begin);
+      fail(rules::kMisaligned, &Descriptor::data_offset, "a multiple of 64 in the file", *begin);
 
-    const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, dtype, shape);
-    at_of_.push_back(at);
+    const std::uint32_t tensor = draft_.add_tensor(name_, Layout::dense, dtype, shape);
+    at_of_.push_back(at_);
     if (broken_) {
       drop_.push_back(tensor);
       complete_ = false;
@@ -105,18 +95,18 @@ class IndexWalk {
     const std::string number = std::to_string(d.dtype);
     draft_.part(part).dtype_name(number);
     draft_.tensor(tensor).type_name(number);
-    const Finding finding =
-        core::Findings::make(rules::kUnknownDtype, {.offset = file_offset(at + 4), .tensor = name}, {}, number);
+    const Finding finding = core::Findings::make(
+        rules::kUnknownDtype, core::at_field(&Descriptor::dtype, file_offset(at_), name_), {}, number);
     findings_.report(finding);
     draft_.tensor(tensor).unsupported(finding);
   }
 
   // 0 if the dtype has no known size or the tensor is broken.
-  std::uint64_t size_of(std::uint64_t at, std::string_view name, DType dtype, Shape shape) {
+  std::uint64_t size_of(DType dtype, Shape shape) {
     if (broken_ || dtype == DType::unknown) return 0;
     const auto count = base::element_count(shape);
     const auto size = count ? packed_size(dtype, *count) : std::nullopt;
-    if (!size) fail(rules::kSizeOverflow, at + 8, name, {}, shape_text(shape));
+    if (!size) fail(rules::kSizeOverflow, &Descriptor::shape, {}, shape_text(shape));
     return size.value_or(0);
   }
 
@@ -165,14 +155,12 @@ class IndexWalk {
   std::string_view name_of(const Place& place) const { return draft_.name(place.tensor); }
 
   void check_architecture(const Numbers& numbers) {
-    if (!layers_fit(numbers, header_.tensor_index_count)) {
-      findings_.report(rules::kLayers, {.offset = file_offset(0)},
-                       "at least " + std::to_string(kEmbeddingTensors) + " tensors and " +
-                           std::to_string(kLayerTensors) + " for each of " + std::to_string(numbers.num_layers) +
-                           " layers",
-                       header_.tensor_index_count);
-      return;
-    }
+    if (!layers_fit(numbers, header_.tensor_index_count))
+      return findings_.report(rules::kLayers, {.offset = file_offset(0)},
+                              "at least " + std::to_string(kEmbeddingTensors) + " tensors and " +
+                                  std::to_string(kLayerTensors) + " for each of " + std::to_string(numbers.num_layers) +
+                                  " layers",
+                              header_.tensor_index_count);
     for_each_expected(numbers, [&](const Expected& expected) { check_expected(expected); });
   }
 
@@ -188,14 +176,14 @@ class IndexWalk {
     const Shape shape = draft_.shape(*i);
     if (shape.empty()) return;  // the rank is invalid, which has been reported
     const DType dtype = draft_.dtype(*i);
-    const std::uint64_t at = at_of_[*i];
+    const std::uint64_t at = file_offset(at_of_[*i]);
     if (!std::ranges::equal(shape, expected.shape))
-      findings_.report(rules::kTensorShape, {.offset = file_offset(at + 8), .tensor = expected.name},
+      findings_.report(rules::kTensorShape, core::at_field(&Descriptor::shape, at, expected.name),
                        shape_text(expected.shape), shape_text(shape));
     if (!expected.required || dtype == DType::unknown || dtype == DType::f32) return;
     const bool real = info(dtype).kind == DTypeKind::real;
     findings_.report(real ? rules::kNotFloat32 : rules::kTensorDtype,
-                     {.offset = file_offset(at + 4), .tensor = expected.name}, "f32", std::string(name(dtype)));
+                     core::at_field(&Descriptor::dtype, at, expected.name), "f32", std::string(name(dtype)));
   }
 
   void drop_broken() {
@@ -204,15 +192,17 @@ class IndexWalk {
     draft_.drop(drop_);
   }
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected, core::Said found) {
+  template <class T> void fail(const Rule& rule, T Descriptor::*field, core::Said expected, core::Said found) {
     broken_ = true;
-    findings_.report(rule, {.offset = file_offset(at), .tensor = name}, std::move(expected), std::move(found));
+    findings_.report(rule, core::at_field(field, file_offset(at_), name_), std::move(expected), std::move(found));
   }
 
   const std::string_view index_;
   const Header& header_;
   core::Findings& findings_;
   core::Draft& draft_;
+  std::uint64_t at_ = 0;  // offset in the index of the current descriptor
+  std::string_view name_;
   std::vector<std::uint64_t> at_of_;  // offset in the index of each draft tensor's descriptor
   std::vector<Place> places_;
   std::vector<std::uint32_t> drop_;
@@ -225,7 +215,7 @@ class IndexWalk {
 std::uint64_t names_size(const char* descriptors, std::uint64_t count) noexcept {
   std::uint64_t size = 0;  // stays below 2^48, so it cannot wrap
   for (std::uint64_t i = 0; i < count; ++i)
-    size += base::load_le<std::uint16_t>(descriptors + i * kDescriptorSize + offsetof(Descriptor, name_length));
+    size += base::load_le<std::uint16_t>(descriptors + i * kDescriptorSize + base::offset_of(&Descriptor::name_length));
   return size;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The on-disk structs, flags and dtypes of an EMBD .weights file, and the hash of a name. Fields are named as in the
+// The records, flags and dtypes of an EMBD .weights file, and the hash of a name. Fields are named as in the
 // "Binary Weight Format Specification" 1.0; quoted words are its headings.
 #pragma once
 #include <cstddef>
@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/endian.h"
 #include "base/record.h"
 #include "weighbridge/dtype.h"
 
@@ -25,65 +24,34 @@ inline constexpr std::size_t kMaxText = UINT16_MAX;        // names, keys, value
 inline constexpr std::uint32_t kVocabEmbedded = 1, kTensorsAligned = 2, kChecksumEnabled = 4, kCompressed = 8;
 inline constexpr std::uint32_t kKnownFlags = kVocabEmbedded | kTensorsAligned | kChecksumEnabled;
 
-// "File Header (64 bytes)"
-struct Header {
-  char magic[4];
-  std::uint16_t version_major, version_minor;
-  std::uint32_t flags;
-  std::uint32_t metadata_offset, metadata_size;
-  std::uint32_t vocab_offset, vocab_size;  // in bytes; the metadata key of that name counts tokens (reading E13)
-  std::uint32_t tensor_index_offset, tensor_index_count;
-  std::uint32_t tensor_data_offset;
-  std::uint64_t tensor_data_size, total_file_size;
-  std::uint32_t header_checksum;  // CRC-32 of the bytes before it
-  std::uint32_t reserved;
-};
+// "File Header (64 bytes)". Offsets and sizes are in bytes; the metadata key vocab_size counts tokens (reading E13).
+// The checksum is the CRC-32 of the bytes before it.
+WB_RECORD(Header, (char[4], magic), (u16, version_major), (u16, version_minor), (u32, flags, hex),
+          (u32, metadata_offset), (u32, metadata_size), (u32, vocab_offset), (u32, vocab_size),
+          (u32, tensor_index_offset), (u32, tensor_index_count), (u32, tensor_data_offset), (u64, tensor_data_size),
+          (u64, total_file_size), (u32, header_checksum, hex), (u32, reserved));
 inline constexpr std::uint64_t kHeaderSize = 64, kHeaderSummed = 56;
-static_assert(sizeof(Header) == kHeaderSize && offsetof(Header, tensor_data_size) == 40 &&
-              offsetof(Header, header_checksum) == kHeaderSummed);
+static_assert(base::record_size<Header>() == kHeaderSize && base::offset_of(&Header::header_checksum) == kHeaderSummed);
 
-// "Footer (16 bytes)": the last bytes of the file
-struct Footer {
-  std::uint32_t data_checksum;  // CRC-32 of the tensor data section
-  std::uint32_t file_checksum;  // CRC-32 of all bytes before the footer
-  char magic_end[4];
-  std::uint32_t reserved;
-};
+// "Footer (16 bytes)": the last bytes of the file. The checksums are CRC-32 of the tensor data section, and of all
+// bytes before the footer.
+WB_RECORD(Footer, (u32, data_checksum, hex), (u32, file_checksum, hex), (char[4], magic_end), (u32, reserved));
 inline constexpr std::uint64_t kFooterSize = 16;
-static_assert(sizeof(Footer) == kFooterSize && offsetof(Footer, magic_end) == 8);
+static_assert(base::record_size<Footer>() == kFooterSize);
 
-// "Tensor Descriptor (32 bytes each)"
-struct Descriptor {
-  std::uint32_t name_hash;
-  std::uint8_t dtype, ndim;
-  std::uint16_t name_length;
-  std::uint32_t shape[kMaxRank];
-  std::uint64_t data_offset;  // from tensor_data_offset
-};
+// "Tensor Descriptor (32 bytes each)". The offset counts from tensor_data_offset.
+WB_RECORD(Descriptor, (u32, name_hash, hex), (u8, dtype), (u8, ndim), (u16, name_length), (u32[kMaxRank], shape),
+          (u64, data_offset));
 inline constexpr std::uint64_t kDescriptorSize = 32;
-static_assert(sizeof(Descriptor) == kDescriptorSize && offsetof(Descriptor, data_offset) == 24);
+static_assert(base::record_size<Descriptor>() == kDescriptorSize);
 
-// "Metadata Header", then for each entry u16 key_length, u16 value_length, key, value
+// "Metadata Header", then for each entry its header, key and value
+WB_RECORD(MetadataHeader, (u32, count, "number of entries"), (u32, total, "bytes of entries"));
+WB_RECORD(MetadataEntry, (u16, key_length), (u16, value_length));
 inline constexpr std::uint64_t kMetadataHeaderSize = 8, kMetadataEntrySize = 4;
 // "Vocabulary Header", then for each token u16 token_length, token; and five u32 at special_tokens
+WB_RECORD(VocabularyHeader, (u32, vocab_size), (u32, total_bytes), (u32, special_tokens));
 inline constexpr std::uint64_t kVocabHeaderSize = 12, kTokenSize = 2, kSpecialSize = 20;
-
-// For base/record.h.
-template <class F> void each_number(Header& h, F f) {
-  f(h.version_major), f(h.version_minor), f(h.flags), f(h.metadata_offset), f(h.metadata_size), f(h.vocab_offset);
-  f(h.vocab_size), f(h.tensor_index_offset), f(h.tensor_index_count), f(h.tensor_data_offset), f(h.tensor_data_size);
-  f(h.total_file_size), f(h.header_checksum), f(h.reserved);
-}
-template <class F> void each_number(Footer& f, F to) { to(f.data_checksum), to(f.file_checksum), to(f.reserved); }
-template <class F> void each_number(Descriptor& d, F f) {
-  f(d.name_hash), f(d.name_length), f(d.data_offset);
-  for (std::uint32_t& dim : d.shape) f(dim);
-}
-template <class Number> void append_le(std::string& to, Number number) {
-  char bytes[sizeof number];
-  base::store_le<Number>(bytes, number);
-  to.append(bytes, sizeof bytes);
-}
 
 // "Data Types": the index of a dtype is its value in the file.
 inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i16,

@@ -41,43 +41,34 @@ class MetadataWalk {
 
  private:
   bool read_header() {
-    const std::uint64_t stated =
-        section_.size() < kMetadataHeaderSize ? 0 : base::load_le<std::uint32_t>(section_.data() + 4);
-    if (section_.size() >= kMetadataHeaderSize && section_.size() == kMetadataHeaderSize + stated) return true;
-    findings_.report(rules::kMetadataSize, {.offset = offset_}, bytes_text(kMetadataHeaderSize + stated),
-                     bytes_text(section_.size()));
-    return false;
+    const bool whole = section_.size() >= kMetadataHeaderSize;
+    if (whole) header_ = base::load_record<MetadataHeader>(section_.data());
+    if (whole && section_.size() == kMetadataHeaderSize + header_.total) return true;
+    return findings_.fail(rules::kMetadataSize, {.offset = offset_}, bytes_text(kMetadataHeaderSize + header_.total),
+                          bytes_text(section_.size()));
   }
 
   void tell(const RawEntry& entry) const {
     const std::uint64_t end = entry.value_at() + entry.value.size(), key_at = entry.at + kMetadataEntrySize;
     if (!findings_.asks(entry.at, end)) return;
     findings_.span(Span::Kind::entry, entry.at, end, entry.key, core::excerpt(entry.value));
-    findings_.span(Span::Kind::field, entry.at, entry.at + 2, "key_length", std::to_string(entry.key.size()));
-    findings_.span(Span::Kind::field, entry.at + 2, key_at, "value_length", std::to_string(entry.value.size()));
+    findings_.fields<MetadataEntry>(entry.at, section_.substr(base::to_size(entry.at - offset_)));
     findings_.span(Span::Kind::field, key_at, entry.value_at(), "key", core::excerpt(entry.key));
     findings_.span(Span::Kind::field, entry.value_at(), end, "value", core::excerpt(entry.value));
   }
 
   bool read_entries() {
-    findings_.span(Span::Kind::field, offset_, offset_ + 4, "number of entries",
-                   [&] { return std::to_string(base::load_le<std::uint32_t>(section_.data())); });
-    findings_.span(Span::Kind::field, offset_ + 4, offset_ + kMetadataHeaderSize, "bytes of entries",
-                   [&] { return std::to_string(base::load_le<std::uint32_t>(section_.data() + 4)); });
-    const std::uint64_t count = base::load_le<std::uint32_t>(section_.data());
-    if (std::min(count, section_.size() / kMetadataEntrySize) > limits_.memory / kEntryCost) {
-      findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
-                       "the metadata have too many entries to keep");
-      return false;
-    }
+    findings_.fields<MetadataHeader>(offset_, section_);
+    const std::uint64_t count = header_.count;
+    if (std::min(count, section_.size() / kMetadataEntrySize) > limits_.memory / kEntryCost)
+      return findings_.fail(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
+                            "the metadata have too many entries to keep");
     std::uint64_t at = kMetadataHeaderSize;
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto entry = next(at);
-      if (!entry) {
-        findings_.report(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
-                         core::Said(count, " entries"), {}, core::Said("entry ", i));
-        return false;
-      }
+      if (!entry)
+        return findings_.fail(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
+                              core::Said(count, " entries"), {}, core::Said("entry ", i));
       tell(*entry);
       entries_.push_back(*entry);
       at += kMetadataEntrySize + entry->key.size() + entry->value.size();
@@ -89,10 +80,9 @@ class MetadataWalk {
 
   std::optional<RawEntry> next(std::uint64_t at) const {
     if (!base::fits(at, kMetadataEntrySize, section_.size())) return std::nullopt;
-    const char* const from = section_.data() + at;
-    const std::size_t key = base::load_le<std::uint16_t>(from), value = base::load_le<std::uint16_t>(from + 2);
+    const auto [key, value] = base::load_record<MetadataEntry>(section_.data() + at);
     const std::size_t text = base::to_size(at + kMetadataEntrySize);
-    if (!base::fits(text, key + value, section_.size())) return std::nullopt;
+    if (!base::fits(text, std::uint64_t{key} + value, section_.size())) return std::nullopt;
     return RawEntry{section_.substr(text, key), section_.substr(text + key, value), offset_ + at};
   }
 
@@ -132,6 +122,7 @@ class MetadataWalk {
   }
 
   const std::string_view section_;
+  MetadataHeader header_;
   const std::uint64_t offset_;
   const Limits& limits_;
   core::Findings& findings_;
@@ -196,13 +187,12 @@ std::optional<std::string> encode_metadata(const std::vector<std::pair<std::stri
   if (total > UINT32_MAX - kMetadataHeaderSize) return std::nullopt;
   std::string out;
   out.reserve(base::to_size(kMetadataHeaderSize + total));
-  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(entries.size()));
-  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(total));
+  base::append_record(out,
+                      MetadataHeader{static_cast<std::uint32_t>(entries.size()), static_cast<std::uint32_t>(total)});
   for (const auto& [key, value] : entries) {
-    append_le<std::uint16_t>(out, static_cast<std::uint16_t>(key.size()));
-    append_le<std::uint16_t>(out, static_cast<std::uint16_t>(value.size()));
-    out += key;
-    out += value;
+    base::append_record(
+        out, MetadataEntry{static_cast<std::uint16_t>(key.size()), static_cast<std::uint16_t>(value.size())});
+    out += key + value;
   }
   return out;
 }

@@ -22,31 +22,11 @@
 namespace weighbridge::embd {
 namespace {
 
-constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
-                                          {"version_major", 2},
-                                          {"version_minor", 2},
-                                          {"flags", 4, core::FieldForm::hex},
-                                          {"metadata_offset", 4},
-                                          {"metadata_size", 4},
-                                          {"vocab_offset", 4},
-                                          {"vocab_size", 4},
-                                          {"tensor_index_offset", 4},
-                                          {"tensor_index_count", 4},
-                                          {"tensor_data_offset", 4},
-                                          {"tensor_data_size", 8},
-                                          {"total_file_size", 8},
-                                          {"header_checksum", 4, core::FieldForm::hex},
-                                          {"reserved", 4}};
-constexpr core::FieldRow kFooterRows[] = {{"data_checksum", 4, core::FieldForm::hex},
-                                          {"file_checksum", 4, core::FieldForm::hex},
-                                          {"magic_end", 4, core::FieldForm::text},
-                                          {"reserved", 4}};
-
 struct Section {
   std::string_view name;
   std::uint64_t offset = 0, size = 0;
-  std::uint64_t field = 0;  // offset of the header field that states its offset
-  bool good = false;        // lies between header and footer
+  std::uint32_t Header::*field = nullptr;  // states its offset
+  bool good = false;                       // lies between header and footer
 };
 
 // Reading E11: magic, u32 version 1, u32 tensor count, then records that begin with the length of a name. Version 1.0
@@ -99,75 +79,60 @@ class FileWalk {
   bool read_header() {
     const std::uint64_t size = source_.size();
     std::string start = read_text(0, std::min<std::uint64_t>(size, kStart));
-    if (!start.starts_with(std::string_view(kMagic, sizeof kMagic))) {
-      findings_.report(rules::kMagicRule, {.offset = 0}, "EMBD");
-      return false;
-    }
+    if (!start.starts_with(std::string_view(kMagic, sizeof kMagic)))
+      return findings_.fail(rules::kMagicRule, {.offset = 0}, "EMBD");
     foot_ = size < kFooterSize ? std::string() : read_text(size - kFooterSize, kFooterSize);
-    if (has_old_layout(start, foot_)) {
-      findings_.report(rules::kOldLayout, {.offset = 0});
-      return false;
-    }
-    if (size < kHeaderSize + kFooterSize) {
-      findings_.report(rules::kTooShort, {.offset = size}, "at least " + bytes_text(kHeaderSize + kFooterSize),
-                       bytes_text(size));
-      return false;
-    }
+    if (has_old_layout(start, foot_)) return findings_.fail(rules::kOldLayout, {.offset = 0});
+    if (size < kHeaderSize + kFooterSize)
+      return findings_.fail(rules::kTooShort, {.offset = size}, "at least " + bytes_text(kHeaderSize + kFooterSize),
+                            bytes_text(size));
     head_ = start.substr(0, kHeaderSize);
-    findings_.fields(Span::Kind::structure, 0, std::as_bytes(std::span(head_)), "header", kHeaderRows);
-    findings_.fields(Span::Kind::structure, size - kFooterSize, std::as_bytes(std::span(foot_)), "footer", kFooterRows);
+    findings_.record<Header>(Span::Kind::structure, 0, head_, "header");
+    findings_.record<Footer>(Span::Kind::structure, size - kFooterSize, foot_, "footer");
     header_ = base::load_record<Header>(head_.data());
     footer_ = base::load_record<Footer>(foot_.data());
     if (header_.version_major == kVersionMajor) return true;
-    findings_.report(rules::kVersion, {.offset = 4}, "1", header_.version_major);
-    return false;
+    return findings_.fail(rules::kVersion, core::at_field(&Header::version_major), "1", header_.version_major);
   }
 
   bool check_flags() {
     if ((header_.flags & kChecksumEnabled) != 0) {
       const std::uint32_t found = codecs::crc32(std::as_bytes(std::span(head_)).first(kHeaderSummed));
       if (found != header_.header_checksum)
-        findings_.report(rules::kHeaderChecksum, {.offset = kHeaderSummed}, crc_text(header_.header_checksum),
-                         crc_text(found));
+        findings_.report(rules::kHeaderChecksum, core::at_field(&Header::header_checksum),
+                         crc_text(header_.header_checksum), crc_text(found));
     }
     if (header_.version_minor > kVersionMinor)
-      findings_.report(rules::kNewerMinor, {.offset = 6}, core::Said("at most 1.", kVersionMinor),
-                       core::Said("1.", header_.version_minor));
-    if ((header_.flags & kCompressed) != 0) {
-      findings_.report(rules::kCompressedRule, {.offset = 8});
-      return false;
-    }
-    if ((header_.flags & ~kKnownFlags) != 0) {
-      findings_.report(rules::kUnknownFlag, {.offset = 8}, "no bit above bit 2", crc_text(header_.flags));
-      return false;
-    }
+      findings_.report(rules::kNewerMinor, core::at_field(&Header::version_minor),
+                       core::Said("at most 1.", kVersionMinor), core::Said("1.", header_.version_minor));
+    if ((header_.flags & kCompressed) != 0)
+      return findings_.fail(rules::kCompressedRule, core::at_field(&Header::flags));
+    if ((header_.flags & ~kKnownFlags) != 0)
+      return findings_.fail(rules::kUnknownFlag, core::at_field(&Header::flags), "no bit above bit 2",
+                            crc_text(header_.flags));
     return true;
   }
 
   bool read_footer() {
     const std::uint64_t size = source_.size();
-    if (header_.total_file_size > size) {
-      findings_.report(rules::kTruncated, {.offset = size, .hint = base::size_hint(header_.total_file_size)},
-                       bytes_text(header_.total_file_size), bytes_text(size),
-                       core::missing_text(header_.total_file_size - size));
-      return false;
-    }
-    if (header_.total_file_size < size) {
-      findings_.report(rules::kFileSize,
-                       {.offset = header_.total_file_size, .hint = base::size_hint(header_.total_file_size)},
-                       bytes_text(header_.total_file_size), bytes_text(size));
-      return false;
-    }
+    if (header_.total_file_size > size)
+      return findings_.fail(rules::kTruncated, {.offset = size, .hint = base::size_hint(header_.total_file_size)},
+                            bytes_text(header_.total_file_size), bytes_text(size),
+                            core::missing_text(header_.total_file_size - size));
+    if (header_.total_file_size < size)
+      return findings_.fail(rules::kFileSize,
+                            {.offset = header_.total_file_size, .hint = base::size_hint(header_.total_file_size)},
+                            bytes_text(header_.total_file_size), bytes_text(size));
     end_ = size - kFooterSize;
-    if (header_.reserved != 0) report_reserved(60, header_.reserved);
+    if (header_.reserved != 0) report_reserved(core::at_field(&Header::reserved), header_.reserved);
     if (std::memcmp(footer_.magic_end, kMagicEnd, sizeof kMagicEnd) != 0)
-      findings_.report(rules::kFooterMagic, {.offset = end_ + 8}, "DBME");
-    if (footer_.reserved != 0) report_reserved(end_ + 12, footer_.reserved);
+      findings_.report(rules::kFooterMagic, core::at_field(&Footer::magic_end, end_), "DBME");
+    if (footer_.reserved != 0) report_reserved(core::at_field(&Footer::reserved, end_), footer_.reserved);
     return true;
   }
 
-  void report_reserved(std::uint64_t at, std::uint32_t found) {
-    findings_.report(rules::kReserved, {.offset = at}, "0", found);
+  void report_reserved(core::At at, std::uint32_t found) {
+    findings_.report(rules::kReserved, std::move(at), "0", found);
   }
 
   // Keeps what the writer needs to reproduce the header, and what inspect shows.
@@ -182,15 +147,16 @@ class FileWalk {
   bool has_vocabulary() const { return (header_.flags & kVocabEmbedded) != 0; }
 
   void place_sections() {
-    metadata_ = {"metadata", header_.metadata_offset, header_.metadata_size, 12};
-    vocabulary_ = {"vocabulary", header_.vocab_offset, header_.vocab_size, 20};
-    index_ = {"tensor index", header_.tensor_index_offset, header_.tensor_index_count * kDescriptorSize, 28};
-    data_ = {"tensor data", header_.tensor_data_offset, header_.tensor_data_size, 36};
+    metadata_ = {"metadata", header_.metadata_offset, header_.metadata_size, &Header::metadata_offset};
+    vocabulary_ = {"vocabulary", header_.vocab_offset, header_.vocab_size, &Header::vocab_offset};
+    index_ = {"tensor index", header_.tensor_index_offset, header_.tensor_index_count * kDescriptorSize,
+              &Header::tensor_index_offset};
+    data_ = {"tensor data", header_.tensor_data_offset, header_.tensor_data_size, &Header::tensor_data_offset};
     check_bounds(metadata_);
     if (has_vocabulary())
       check_bounds(vocabulary_);
     else if (header_.vocab_offset != 0 || header_.vocab_size != 0)
-      findings_.report(rules::kVocabOff, {.offset = 20}, "0 and 0",
+      findings_.report(rules::kVocabOff, core::at_field(&Header::vocab_offset), "0 and 0",
                        std::to_string(header_.vocab_offset) + " and " + std::to_string(header_.vocab_size));
     check_bounds(index_);
     check_bounds(data_);
@@ -206,7 +172,7 @@ class FileWalk {
                          : section.name);
       return;
     }
-    findings_.report(rules::kSectionBounds, {.offset = section.field},
+    findings_.report(rules::kSectionBounds, core::at_field(section.field),
                      std::to_string(kHeaderSize) + " to " + std::to_string(end_),
                      std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);
   }
@@ -216,16 +182,12 @@ class FileWalk {
     std::uint64_t size = kHeaderSize + kFooterSize;
     for (const Section* section : {&metadata_, &vocabulary_, &index_})
       if (section->good) size += section->size;
-    if (size > limits_.header) {
-      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                       bytes_text(size));
-      return false;
-    }
-    if (index_.good && header_.tensor_index_count > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = 32}, core::at_most(limits_.tensors),
-                       header_.tensor_index_count);
-      return false;
-    }
+    if (size > limits_.header)
+      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                            bytes_text(size));
+    if (index_.good && header_.tensor_index_count > limits_.tensors)
+      return findings_.fail(core::rules::kLimitTensors, core::at_field(&Header::tensor_index_count),
+                            core::at_most(limits_.tensors), header_.tensor_index_count);
     return true;
   }
 
@@ -239,11 +201,9 @@ class FileWalk {
     index_.size += names;
     check_bounds(index_);
     if (!index_.good) return false;
-    if (kHeaderSize + kFooterSize + index_.size > limits_.header) {
-      findings_.report(core::rules::kLimitHeader, {.offset = at}, "at most " + bytes_text(limits_.header),
-                       bytes_text(index_.size), index_.name);
-      return false;
-    }
+    if (kHeaderSize + kFooterSize + index_.size > limits_.header)
+      return findings_.fail(core::rules::kLimitHeader, {.offset = at}, "at most " + bytes_text(limits_.header),
+                            bytes_text(index_.size), index_.name);
     append_bytes(to, at, names);
     return true;
   }

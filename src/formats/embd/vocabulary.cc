@@ -5,6 +5,7 @@
 #include "formats/embd/vocabulary.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/checked.h"
 #include "base/endian.h"
@@ -20,8 +21,6 @@ namespace {
 
 // Memory that a token takes besides its text: the offset of its end. An empty token takes two bytes in the file.
 constexpr std::uint64_t kTokenCost = 8;
-
-constexpr core::FieldRow kVocabularyRows[] = {{"vocab_size", 4}, {"total_bytes", 4}, {"special_tokens", 4}};
 
 class VocabularyWalk {
  public:
@@ -40,38 +39,33 @@ class VocabularyWalk {
  private:
   bool read_header() {
     if (section_.size() >= kVocabHeaderSize) {
-      out_.vocab_size = base::load_le<std::uint32_t>(section_.data());
-      total_ = base::load_le<std::uint32_t>(section_.data() + 4);
-      special_ = base::load_le<std::uint32_t>(section_.data() + 8);
-      findings_.fields(Span::Kind::entry, offset_, std::as_bytes(std::span(section_)).first(kVocabHeaderSize),
-                       "vocabulary header", kVocabularyRows);
+      const auto header = base::load_record<VocabularyHeader>(section_.data());
+      std::tie(out_.vocab_size, total_, special_) =
+          std::tie(header.vocab_size, header.total_bytes, header.special_tokens);
+      findings_.record<VocabularyHeader>(Span::Kind::entry, offset_, section_.substr(0, kVocabHeaderSize),
+                                         "vocabulary header");
     }
     if (base::fits(kVocabHeaderSize, total_, section_.size())) return true;
-    findings_.report(rules::kVocabSize, {.offset = offset_}, "at least " + bytes_text(kVocabHeaderSize + total_),
-                     bytes_text(section_.size()));
-    return false;
+    return findings_.fail(rules::kVocabSize, {.offset = offset_}, "at least " + bytes_text(kVocabHeaderSize + total_),
+                          bytes_text(section_.size()));
   }
 
   void read_tokens() {
     const std::uint64_t end = kVocabHeaderSize + total_;
     const std::uint64_t most = std::min<std::uint64_t>(out_.vocab_size, total_ / kTokenSize);
-    if (most > limits_.memory / kTokenCost) {
-      findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
-                       "the vocabulary has too many tokens to keep");
-      return;
-    }
+    if (most > limits_.memory / kTokenCost)
+      return findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory),
+                              {}, "the vocabulary has too many tokens to keep");
     out_.tokens.ends.reserve(base::to_size(most));
     out_.tokens.blob.reserve(base::to_size(total_ - most * kTokenSize));
     std::uint64_t at = kVocabHeaderSize;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::uint64_t length =
           base::fits(at, kTokenSize, end) ? base::load_le<std::uint16_t>(section_.data() + at) : 0;
-      if (!base::fits(at, kTokenSize + length, end)) {
-        findings_.report(rules::kVocabToken, {.offset = offset_ + at},
-                         std::to_string(out_.vocab_size) + " tokens in " + bytes_text(total_), {},
-                         core::Said("token ", id));
-        return;
-      }
+      if (!base::fits(at, kTokenSize + length, end))
+        return findings_.report(rules::kVocabToken, {.offset = offset_ + at},
+                                std::to_string(out_.vocab_size) + " tokens in " + bytes_text(total_), {},
+                                core::Said("token ", id));
       const std::string_view token = section_.substr(base::to_size(at + kTokenSize), base::to_size(length));
       if (const std::size_t bad = base::find_invalid_utf8(token); bad != std::string_view::npos)
         findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {},
@@ -201,14 +195,14 @@ std::optional<std::string> encode_vocabulary(const Tokenizer& tokenizer, const V
   if (!end || *end > UINT32_MAX) return std::nullopt;
   std::string out;
   out.reserve(base::to_size(*end - offset));
-  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(plan.order.size()));
-  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(total));
-  append_le<std::uint32_t>(out, static_cast<std::uint32_t>(offset + kVocabHeaderSize + total));
+  base::append_record(out,
+                      VocabularyHeader{static_cast<std::uint32_t>(plan.order.size()), static_cast<std::uint32_t>(total),
+                                       static_cast<std::uint32_t>(offset + kVocabHeaderSize + total)});
   for (const std::uint32_t i : plan.order) {
-    append_le<std::uint16_t>(out, static_cast<std::uint16_t>(tokenizer.tokens[i].size()));
+    base::append_field(out, static_cast<std::uint16_t>(tokenizer.tokens[i].size()));
     out += tokenizer.tokens[i];
   }
-  for (const std::uint32_t id : plan.special) append_le<std::uint32_t>(out, id);
+  for (const std::uint32_t id : plan.special) base::append_field(out, id);
   return out;
 }
 

@@ -134,11 +134,9 @@ class Planner {
   }
 
   void check_architecture(const Numbers& numbers) {
-    if (!layers_fit(numbers, model_.size())) {
-      ledger_.block(LossKind::attribute, indexed("attributes", "num_layers"), std::to_string(numbers.num_layers),
-                    "more layers than " + std::to_string(model_.size()) + " tensors can make");
-      return;
-    }
+    if (!layers_fit(numbers, model_.size()))
+      return ledger_.block(LossKind::attribute, indexed("attributes", "num_layers"), std::to_string(numbers.num_layers),
+                           "more layers than " + std::to_string(model_.size()) + " tensors can make");
     for_each_expected(numbers, [&](const Expected& expected) {
       const auto tensor = model_.find(expected.name);
       const std::string what = indexed("tensors", expected.name);
@@ -269,8 +267,7 @@ class Planner {
     core::Progress progress(context, summed.end);
     const Sums sums = sum(summed, file.read, core::executor_of(context), progress);
     std::string bytes;
-    append_le<std::uint32_t>(bytes, sums.data);
-    append_le<std::uint32_t>(bytes, sums.file);
+    base::append_fields(bytes, sums.data, sums.file);
     file.write(summed.end, std::as_bytes(std::span(bytes)));
   }
 

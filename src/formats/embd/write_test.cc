@@ -78,7 +78,7 @@ Tokenizer tiny_tokenizer() {
 // The i64 elements 0 to n - 1.
 std::string counting(std::uint64_t n) {
   std::string out;
-  for (std::uint64_t i = 0; i < n; ++i) append_le(out, i);
+  for (std::uint64_t i = 0; i < n; ++i) base::append_field(out, i);
   return out;
 }
 

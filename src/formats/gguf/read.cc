@@ -112,22 +112,19 @@ class Walk {
   bool need(std::uint64_t length) {
     if (head_.has(at_, length)) return true;
     if (base::fits(at_, length, size_))
-      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                       "more than " + bytes_text(at_));
-    else
-      findings_.report(rules::kTruncatedHeader, {.offset = size_},
-                       "at least " + bytes_text(length) + " more at " + std::to_string(at_), bytes_text(size_ - at_));
-    return false;
+      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                            "more than " + bytes_text(at_));
+    return findings_.fail(rules::kTruncatedHeader, {.offset = size_},
+                          "at least " + bytes_text(length) + " more at " + std::to_string(at_),
+                          bytes_text(size_ - at_));
   }
   // Finds a text, whose length is next. False, and reported, if it is truncated.
   bool take_text(std::uint64_t& begin, std::uint64_t& length) {
     if (!need(8)) return false;
     const std::uint64_t stated_at = at_;
     length = take<std::uint64_t>();
-    if (length > kMaxLength) {
-      findings_.report(rules::kLength, {.offset = stated_at}, core::at_most(kMaxLength), length);
-      return false;
-    }
+    if (length > kMaxLength)
+      return findings_.fail(rules::kLength, {.offset = stated_at}, core::at_most(kMaxLength), length);
     if (!need(length)) return false;
     begin = at_;
     at_ += length;
@@ -138,28 +135,18 @@ class Walk {
   }
 
   bool read_start() {
-    if (!head_.has(0, std::min<std::uint64_t>(kMagic.size(), size_)) || size_ < kMagic.size() ||
-        text_at(0, 4) != kMagic) {
-      if (size_ < kMagic.size())
-        findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
-      else
-        findings_.report(rules::kMagicRule, {.offset = 0}, std::string(kMagic), excerpt(text_at(0, 4)));
-      return false;
-    }
-    if (size_ < kHeaderSize) {
-      findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
-      return false;
-    }
+    if (size_ >= kMagic.size() && (!head_.has(0, kMagic.size()) || text_at(0, 4) != kMagic))
+      return findings_.fail(rules::kMagicRule, {.offset = 0}, std::string(kMagic), excerpt(text_at(0, 4)));
+    if (size_ < kHeaderSize)
+      return findings_.fail(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
     at_ = kMagic.size();
     if (!need(kHeaderSize - at_)) return false;
     // Nothing else marks the byte order (U1).
     const auto little = base::load_le<std::uint32_t>(head_.at(at_));
     big_ = (little & 0xFFFF) == 0;
     version_ = take<std::uint32_t>();
-    if (version_ < kOldestVersion || version_ > kVersion) {
-      findings_.report(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", version_);
-      return false;
-    }
+    if (version_ < kOldestVersion || version_ > kVersion)
+      return findings_.fail(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", version_);
     tell("magic", 0, kMagic.size(), std::string(kMagic));
     tell("version", kMagic.size(), at_, std::to_string(version_));
     draft_.set_version(std::to_string(version_) + (big_ ? ", big-endian" : ""));
@@ -170,27 +157,21 @@ class Walk {
     tell("number of metadata values", tensors_at + 8, at_, std::to_string(values_));
     findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
     const std::uint64_t rest = size_ - kHeaderSize;
-    if (tensors_ > rest / kShortestInfo) {
-      findings_.report(rules::kTensorCount, {.offset = tensors_at}, core::at_most(rest / kShortestInfo), tensors_);
-      return false;
-    }
-    if (values_ > rest / kShortestValue) {
-      findings_.report(rules::kValueCount, {.offset = tensors_at + 8}, core::at_most(rest / kShortestValue), values_);
-      return false;
-    }
-    if (tensors_ > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = tensors_at}, core::at_most(limits_.tensors), tensors_);
-      return false;
-    }
+    if (tensors_ > rest / kShortestInfo)
+      return findings_.fail(rules::kTensorCount, {.offset = tensors_at}, core::at_most(rest / kShortestInfo), tensors_);
+    if (values_ > rest / kShortestValue)
+      return findings_.fail(rules::kValueCount, {.offset = tensors_at + 8}, core::at_most(rest / kShortestValue),
+                            values_);
+    if (tensors_ > limits_.tensors)
+      return findings_.fail(core::rules::kLimitTensors, {.offset = tensors_at}, core::at_most(limits_.tensors),
+                            tensors_);
     return true;
   }
 
   bool read_values() {
-    if (values_ * kKeptEntryCost > limits_.memory) {
-      findings_.report(core::rules::kLimitMemory, {.offset = kHeaderSize - 8}, "at most " + bytes_text(limits_.memory),
-                       {}, "there are too many metadata values to keep");
-      return false;
-    }
+    if (values_ * kKeptEntryCost > limits_.memory)
+      return findings_.fail(core::rules::kLimitMemory, {.offset = kHeaderSize - 8},
+                            "at most " + bytes_text(limits_.memory), {}, "there are too many metadata values to keep");
     const std::uint64_t all_at = at_;
     for (std::uint64_t i = 0; i < values_; ++i) {
       std::uint64_t begin = 0, length = 0;
@@ -199,10 +180,8 @@ class Walk {
       std::string key(text_at(begin, length));
       const std::uint64_t type_at = at_;
       const auto type = take<std::uint32_t>();
-      if (type >= kValueTypes) {
-        findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type, excerpt(key));
-        return false;
-      }
+      if (type >= kValueTypes)
+        return findings_.fail(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type, excerpt(key));
       Value value;
       if (!read_value(static_cast<ValueType>(type), value)) return false;
       if (findings_.asks(entry_at, at_)) {
@@ -231,10 +210,8 @@ class Walk {
   }
 
   void read_alignment(ValueType type, const Value& value, std::uint64_t type_at) {
-    if (type != ValueType::u32) {
-      findings_.report(rules::kAlignmentType, {.offset = type_at}, "4 (u32)", static_cast<std::uint32_t>(type));
-      return;
-    }
+    if (type != ValueType::u32)
+      return findings_.report(rules::kAlignmentType, {.offset = type_at}, "4 (u32)", static_cast<std::uint32_t>(type));
     const std::uint64_t stated = value.as_u64().value_or(0);
     if (std::has_single_bit(stated))
       alignment_ = stated;
@@ -294,18 +271,11 @@ class Walk {
     const std::uint64_t type_at = at_;
     const auto type = take<std::uint32_t>();
     const auto count = take<std::uint64_t>();
-    if (type >= kValueTypes) {
-      findings_.report(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type);
-      return false;
-    }
-    if (static_cast<ValueType>(type) == ValueType::array) {
-      findings_.report(rules::kNestedArray, {.offset = type_at});
-      return false;
-    }
-    if (count > kMaxLength) {
-      findings_.report(rules::kLength, {.offset = type_at + 4}, core::at_most(kMaxLength), count);
-      return false;
-    }
+    if (type >= kValueTypes) return findings_.fail(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type);
+    if (static_cast<ValueType>(type) == ValueType::array)
+      return findings_.fail(rules::kNestedArray, {.offset = type_at});
+    if (count > kMaxLength)
+      return findings_.fail(rules::kLength, {.offset = type_at + 4}, core::at_most(kMaxLength), count);
     if (static_cast<ValueType>(type) == ValueType::text) return read_texts(count, out);
     const DType dtype = kValueDTypes[type];
     const std::uint64_t width = info(dtype).bits / 8;
@@ -328,12 +298,10 @@ class Walk {
   }
 
   bool read_texts(std::uint64_t count, Value& out) {
-    if (count > (size_ - at_) / 8) {
-      findings_.report(rules::kTruncatedHeader, {.offset = size_},
-                       "at least " + bytes_text(count * 8) + " more at " + std::to_string(at_),
-                       bytes_text(size_ - at_));
-      return false;
-    }
+    if (count > (size_ - at_) / 8)
+      return findings_.fail(rules::kTruncatedHeader, {.offset = size_},
+                            "at least " + bytes_text(count * 8) + " more at " + std::to_string(at_),
+                            bytes_text(size_ - at_));
     Texts texts;
     texts.ends.reserve(base::to_size(std::min(count, limits_.header / 8)));
     base::use_large_pages(std::as_writable_bytes(std::span(texts.ends.data(), texts.ends.capacity())));
@@ -366,10 +334,8 @@ class Walk {
       if (!take_text(info.name_at, info.name_length) || !need(4)) return false;
       const std::uint64_t rank_at = at_;
       info.rank = take<std::uint32_t>();
-      if (info.rank > kMaxRank) {
-        findings_.report(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4", info.rank);
-        return false;
-      }
+      if (info.rank > kMaxRank)
+        return findings_.fail(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4", info.rank);
       if (!need(info.rank * 8 + 12)) return false;
       const std::uint64_t shape_at = at_;
       for (std::uint32_t d = info.rank; d > 0; --d) info.shape[d - 1] = take<std::uint64_t>();
@@ -486,11 +452,9 @@ class Walk {
     std::uint64_t expected = 0;
     for (const Info& info : infos_) {
       if (!info.size || info.broken) return;
-      if (info.offset != expected) {
-        findings_.report(rules::kNotContiguous, {.offset = info.offset_at, .tensor = name_of(info)}, expected,
-                         info.offset);
-        return;
-      }
+      if (info.offset != expected)
+        return findings_.report(rules::kNotContiguous, {.offset = info.offset_at, .tensor = name_of(info)}, expected,
+                                info.offset);
       expected = base::align_up(info.offset + *info.size, alignment_).value_or(0);
     }
     const std::uint64_t end = last ? last->offset + *last->size : 0;

@@ -192,11 +192,9 @@ class Walk {
   bool affordable(const Dataset& found, std::uint64_t at, const std::string& name) {
     const bool chunked = found.storage == Dataset::Storage::chunked && found.chunks != nullptr;
     if (found.unsupported != nullptr || (!chunked && found.storage != Dataset::Storage::filled)) return true;
-    if (found.size > limits_.decoded) {
-      findings_.report(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
-                       "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
-      return false;
-    }
+    if (found.size > limits_.decoded)
+      return findings_.fail(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
+                            "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
     const std::uint64_t work = chunked ? found.chunks->work(limits_.memory) : found.size;
     claimed_ = base::checked_add(claimed_, work).value_or(UINT64_MAX);
     if (claimed_ > claim_)

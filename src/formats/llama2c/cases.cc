@@ -25,7 +25,7 @@ constexpr Header kSpeaking{
 
 std::string checkpoint(const Header& h) {
   std::string out;
-  for (const Field& field : kFields) i32(out, h.*field.value);
+  Header::each(h, [&](std::int32_t field, base::FieldNote) { i32(out, field); });
   const int dim = h.dim, kv = dim / h.n_heads * h.n_kv_heads, vocab = h.vocab_size < 0 ? -h.vocab_size : h.vocab_size;
   const int layer = dim + 2 * dim * dim + 2 * dim * kv + dim + 3 * dim * h.hidden_dim;
   const int values =
@@ -67,7 +67,7 @@ class Corpus : public core::CorpusCases {
   // Adds a file with one header field changed so that no length would match.
   void field(std::string name, std::string rule, std::int32_t Header::*field, std::int32_t value) {
     std::string bytes = checkpoint(kSmall);
-    put(bytes, field_at(field), value);
+    put(bytes, base::offset_of(field), value);
     add(std::move(name), std::move(rule), std::move(bytes));
   }
   core::CorpusCase& speaking(std::string name, std::string rule, std::string tokens) {
@@ -94,7 +94,7 @@ void add_header(Corpus& c) {
   one.n_heads = 6;
   one.n_kv_heads = 4;
   std::string kv = checkpoint(kSmall);
-  for (std::size_t i = 0; i < std::size(kFields); ++i) put(kv, 4 * i, one.*kFields[i].value);
+  kv.replace(0, kHeaderSize, base::store_record(one));
   c.add("kv-heads", "kv-heads", kv);
   c.add("length", "length", checkpoint(kSmall).substr(0, checkpoint(kSmall).size() - 1));
   c.add("length-more", "length", checkpoint(kSmall) + '\0');

@@ -17,7 +17,7 @@ constexpr Encoding kEncodings[] = {Encoding::raw};
 bool matches(const core::Glance& glance) {
   if (glance.head.size() < kHeaderSize) return false;
   if (base::load_le<std::uint32_t>(glance.head.data()) == kLaterMagic) return true;
-  const Header header = load_header(glance.head.data());
+  const Header header = base::load_record<Header>(glance.head.data());
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   return check_fields(header, findings) && file_size(header) == glance.size;

@@ -30,8 +30,6 @@ bool matches(const core::Glance&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 
-// Reads kHeaderSize bytes.
-Header load_header(const std::byte*) noexcept;
 // The size of a file with this header, which must have passed check_fields().
 std::uint64_t file_size(const Header&) noexcept;
 // Reports fields that are out of range or contradict each other. True if there are none.

@@ -7,38 +7,18 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/record.h"
+
 namespace weighbridge::llama2c {
 
-// run.c's Config.
-struct Header {
-  std::int32_t dim = 0, hidden_dim = 0, n_layers = 0, n_heads = 0, n_kv_heads = 0;
-  std::int32_t vocab_size = 0;  // negative: a separate output matrix comes last
-  std::int32_t seq_len = 0;
-};
+// run.c's Config. A negative vocab_size: a separate output matrix comes last.
+WB_RECORD(Header, (std::int32_t, dim), (std::int32_t, hidden_dim), (std::int32_t, n_layers), (std::int32_t, n_heads),
+          (std::int32_t, n_kv_heads), (std::int32_t, vocab_size), (std::int32_t, seq_len));
 inline constexpr std::uint64_t kHeaderSize = 28;
-
-// The one list of the header's fields, in file order. The bounds are far above those of real models and keep the file's
-// length below 2^62. For vocab_size, `most` bounds the magnitude.
-struct Field {
-  std::string_view name;
-  std::int32_t Header::*value;
-  std::int32_t most;
-};
-inline constexpr Field kFields[] = {
-    {"dim", &Header::dim, 1 << 20},
-    {"hidden_dim", &Header::hidden_dim, 1 << 22},
-    {"n_layers", &Header::n_layers, 1 << 12},
-    {"n_heads", &Header::n_heads, 1 << 20},
-    {"n_kv_heads", &Header::n_kv_heads, 1 << 20},
-    {"vocab_size", &Header::vocab_size, 1 << 24},
-    {"seq_len", &Header::seq_len, 1 << 24},
-};
-static_assert(sizeof kFields / sizeof kFields[0] * 4 == kHeaderSize && sizeof(Header) == kHeaderSize);
-constexpr std::uint64_t field_at(std::int32_t Header::*value) noexcept {
-  for (std::size_t i = 0; i < sizeof kFields / sizeof kFields[0]; ++i)
-    if (kFields[i].value == value) return 4 * i;
-  return kHeaderSize;
-}
+static_assert(base::record_size<Header>() == kHeaderSize);
+// Bounds of the fields in their order, that of vocab_size for its magnitude. They are far above those of real models
+// and keep the file's length below 2^62.
+inline constexpr std::int32_t kMost[] = {1 << 20, 1 << 22, 1 << 12, 1 << 20, 1 << 20, 1 << 24, 1 << 24};
 
 // The magic of versions 1 and later, "ak42" as an integer.
 inline constexpr std::uint32_t kLaterMagic = 0x616b3432;

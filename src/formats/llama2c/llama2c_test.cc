@@ -105,7 +105,8 @@ TEST(Llama2c, DetectionTakesExactLengthsOnly) {
 // Sizes stay within 64 bits for every valid header.
 TEST(Llama2c, TheLargestSizesDoNotWrap) {
   Header h;
-  for (const Field& field : kFields) h.*field.value = field.most;
+  const std::int32_t* most = kMost;
+  Header::each(h, [&](std::int32_t& field, base::FieldNote) { field = *most++; });
   h.n_heads = h.n_kv_heads = 1;
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);

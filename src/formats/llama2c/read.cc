@@ -61,35 +61,24 @@ class Walk {
  private:
   bool read_header() {
     const std::uint64_t size = source_.size();
-    if (size < kHeaderSize) {
-      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
-      return false;
-    }
+    if (size < kHeaderSize)
+      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
     std::byte bytes[kHeaderSize];
     source_.read_at(0, bytes);
-    if (base::load_le<std::uint32_t>(bytes) == kLaterMagic) {
-      findings_.report(rules::kVersion, {.offset = 0}, {},
-                       core::Said("version ", base::load_le<std::uint32_t>(bytes + 4)));
-      return false;
-    }
-    header_ = load_header(bytes);
-    findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
-    for (const Field& field : kFields)
-      findings_.span(Span::Kind::field, field_at(field.value), field_at(field.value) + 4, field.name,
-                     [&] { return std::to_string(header_.*field.value); });
+    if (base::load_le<std::uint32_t>(bytes) == kLaterMagic)
+      return findings_.fail(rules::kVersion, {.offset = 0}, {},
+                            core::Said("version ", base::load_le<std::uint32_t>(bytes + 4)));
+    header_ = base::load_record<Header>(bytes);
+    findings_.record<Header>(Span::Kind::structure, 0, bytes, "header");
     if (!check_fields(header_, findings_)) return false;
     draft_.set_version("0");
-    if (const std::uint64_t needed = file_size(header_); needed != size) {
-      findings_.report(rules::kLength, {.offset = std::min(needed, size)}, bytes_text(needed), bytes_text(size));
-      return false;
-    }
+    if (const std::uint64_t needed = file_size(header_); needed != size)
+      return findings_.fail(rules::kLength, {.offset = std::min(needed, size)}, bytes_text(needed), bytes_text(size));
     const Sizes s(header_);
     const std::uint64_t tensors = s.layers * 9 + 4 + (s.tied ? 0 : 1);
-    if (tensors > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = field_at(&Header::n_layers)},
-                       core::at_most(limits_.tensors), tensors);
-      return false;
-    }
+    if (tensors > limits_.tensors)
+      return findings_.fail(core::rules::kLimitTensors, core::at_field(&Header::n_layers),
+                            core::at_most(limits_.tensors), tensors);
     return true;
   }
 
@@ -156,35 +145,22 @@ class Walk {
 
 }  // namespace
 
-Header load_header(const std::byte* bytes) noexcept {
-  Header out;
-  for (const Field& field : kFields) {
-    out.*field.value = static_cast<std::int32_t>(base::load_le<std::uint32_t>(bytes));
-    bytes += 4;
-  }
-  return out;
-}
-
 bool check_fields(const Header& h, core::Findings& findings) {
-  for (const Field& field : kFields) {
-    const std::int64_t value = h.*field.value;
-    const std::int64_t magnitude = field.value == &Header::vocab_size && value < 0 ? -value : value;
-    if (magnitude >= 1 && magnitude <= field.most) continue;
-    findings.report(rules::kField, {.offset = field_at(field.value)}, core::Said("1 to ", field.most), value,
-                    field.name);
-    return false;  // one finding says that this is not a checkpoint; more would not help
-  }
   bool good = true;
-  if (h.dim % h.n_heads != 0 || h.dim / h.n_heads % 2 != 0) {
-    findings.report(rules::kHeads, {.offset = field_at(&Header::n_heads)}, {},
-                    std::to_string(h.n_heads) + " heads of " + std::to_string(h.dim) + " in all");
-    good = false;
-  }
-  if (h.n_heads % h.n_kv_heads != 0) {
-    findings.report(rules::kKvHeads, {.offset = field_at(&Header::n_kv_heads)}, {},
-                    std::to_string(h.n_kv_heads) + " for " + std::to_string(h.n_heads));
-    good = false;
-  }
+  std::size_t i = 0;
+  Header::each(h, [&](const std::int32_t& field, base::FieldNote note) {
+    const std::int64_t value = field, magnitude = &field == &h.vocab_size && value < 0 ? -value : value;
+    if (good && (magnitude < 1 || magnitude > kMost[i]))  // one says that this is not a checkpoint
+      good = findings.fail(rules::kField, {.offset = 4 * i}, core::Said("1 to ", kMost[i]), value, note.name);
+    ++i;
+  });
+  if (!good) return false;
+  if (h.dim % h.n_heads != 0 || h.dim / h.n_heads % 2 != 0)
+    good = findings.fail(rules::kHeads, core::at_field(&Header::n_heads), {},
+                         std::to_string(h.n_heads) + " heads of " + std::to_string(h.dim) + " in all");
+  if (h.n_heads % h.n_kv_heads != 0)
+    good = findings.fail(rules::kKvHeads, core::at_field(&Header::n_kv_heads), {},
+                         std::to_string(h.n_kv_heads) + " for " + std::to_string(h.n_heads));
   return good;
 }
 

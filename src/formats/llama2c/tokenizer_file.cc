@@ -40,8 +40,7 @@ class Reader {
 
  private:
   bool fail(const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, core::Said detail = {}) {
-    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), std::move(detail));
-    return false;
+    return findings_.fail(rule, {.offset = at}, std::move(expected), std::move(found), std::move(detail));
   }
 
   bool load() {

@@ -83,18 +83,14 @@ class Walk {
       if (!place.named) out.hint = base::size_hint(header.data_at + needed);
       return out;
     };
-    if (needed > there) {
-      findings_.report(rules_.kTruncated, placed(place.size), bytes_text(needed), bytes_text(there),
-                       core::missing_text(needed - there));
-      return false;
-    }
+    if (needed > there)
+      return findings_.fail(rules_.kTruncated, placed(place.size), bytes_text(needed), bytes_text(there),
+                            core::missing_text(needed - there));
     if (needed < there)
       findings_.report(rules_.kTrailing, placed(header.data_at + needed), {}, bytes_text(there - needed));
-    if (place.encoding != Encoding::raw && place.size > context_.limits.decoded) {
-      findings_.report(core::rules::kLimitDecoded, at(place, 0), "at most " + bytes_text(context_.limits.decoded),
-                       bytes_text(place.size));
-      return false;
-    }
+    if (place.encoding != Encoding::raw && place.size > context_.limits.decoded)
+      return findings_.fail(core::rules::kLimitDecoded, at(place, 0), "at most " + bytes_text(context_.limits.decoded),
+                            bytes_text(place.size));
     return true;
   }
 
@@ -183,10 +179,8 @@ class Archive {
       draft_.add_left_behind(core::indexed("files", member.name), "a member that is not an array");
       return;
     }
-    if (!fault.empty()) {
-      findings_.report(npz::kDeflate, {.offset = member.offset, .tensor = name}, {}, {}, fault);
-      return;
-    }
+    if (!fault.empty())
+      return findings_.report(npz::kDeflate, {.offset = member.offset, .tensor = name}, {}, {}, fault);
     walk_.add({name, true, member.offset, member.stored, member.size, member.encoding}, bytes);
   }
 

@@ -155,8 +155,7 @@ Place Adder::place(Place at) {
 
 bool Adder::check_name(const std::string& name, std::uint64_t at) {
   if (base::is_utf8(name)) return true;
-  findings_.report(rules::kNameUtf8, {.offset = at}, {}, core::excerpt(name));
-  return false;
+  return findings_.fail(rules::kNameUtf8, {.offset = at}, {}, core::excerpt(name));
 }
 
 bool Adder::counted() {

@@ -312,12 +312,11 @@ class Planner {
     total += gaps->back().size;
     out_.payloads = std::move(ordered);
     out_.size = total;
-    if (total > kMaxSize) {
-      ledger_.block(LossKind::layout, "file", core::bytes_text(total),
-                    "2 GiB or more, which readers of protocol buffers refuse: leave the model as it is, and write its "
-                    "external files with the package onnx");
-      return;
-    }
+    if (total > kMaxSize)
+      return ledger_.block(
+          LossKind::layout, "file", core::bytes_text(total),
+          "2 GiB or more, which readers of protocol buffers refuse: leave the model as it is, and write its "
+          "external files with the package onnx");
     const auto source = source_;
     // The bytes before the first payload are the head, those after the last the tail; without payloads, all bytes are
     // the tail.

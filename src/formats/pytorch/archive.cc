@@ -64,15 +64,12 @@ class Names {
 
   bool check_one(const core::ZipMember& member) {
     const core::At at{.offset = member.entry_at};
-    if ((member.folder_attribute || member.name.ends_with('/')) && (member.size > 0 || member.stored > 0)) {
-      findings_.report(rules::kMemberFolder, at, {}, core::quoted(core::excerpt(member.name)));
-      return false;
-    }
+    if ((member.folder_attribute || member.name.ends_with('/')) && (member.size > 0 || member.stored > 0))
+      return findings_.fail(rules::kMemberFolder, at, {}, core::quoted(core::excerpt(member.name)));
     for (const std::string_view each : kLookedUp) {
       const std::string_view below = below_top(member.name);
       if (!same_folded(below, each) || (below == each && exact_top(member.name))) continue;
-      findings_.report(rules::kMemberCase, at, core::quoted(each), core::quoted(core::excerpt(member.name)));
-      return false;
+      return findings_.fail(rules::kMemberCase, at, core::quoted(each), core::quoted(core::excerpt(member.name)));
     }
     return true;
   }

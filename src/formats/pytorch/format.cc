@@ -45,9 +45,9 @@ bool is_archive(const core::Glance& glance) {
   if (std::ranges::any_of(glance.members, named_pickle)) return true;
   const std::string_view head = text_of(glance.head), name = core::first_zip_member(head);
   if (named_pickle(name)) return true;
-  constexpr std::size_t kLocalHeader = 30, kExtraAt = 28;
   if (name.empty()) return false;
-  const std::size_t data = kLocalHeader + name.size() + base::load_le<std::uint16_t>(head.data() + kExtraAt);
+  const std::size_t data =
+      core::zip::kLocalSize + name.size() + base::load_record<core::zip::LocalRecord>(head.data()).extra;
   return data < head.size() && core::may_be_pickle({}, head.substr(data, 8));
 }
 

@@ -197,6 +197,17 @@ TEST(PyTorch, DetectionLooksAtContent) {
   EXPECT_FALSE(kFormat.matches(glance(tar, "pt")));
 }
 
+// The lists have one text for the names of a module.
+TEST(PyTorch, ANameWithASpaceIsNotTwoNames) {
+  EXPECT_TRUE(core::is_harmless_global("builtins", "int"));
+  EXPECT_TRUE(core::is_harmless_global("builtins", "list"));
+  EXPECT_FALSE(core::is_harmless_global("builtins", "int list"));
+  EXPECT_FALSE(core::is_harmless_global("builtins", "in"));
+  EXPECT_FALSE(core::is_harmless_global("builtins", "nt"));
+  EXPECT_FALSE(core::is_harmless_global("builtins", ""));
+  EXPECT_FALSE(is_known("torch", "Tensor per_tensor_affine"));
+}
+
 TEST(PyTorch, DangerousGlobals) {
   const auto bad = [](std::string_view module, std::string_view name) {
     return core::is_dangerous_global(module, name);

@@ -74,10 +74,8 @@ bool is_whole(const Pickle& pickle, std::optional<std::uint64_t> base, std::uint
   const wire::PickleError& error = pickle.error();
   const core::At here{.offset = base ? *base + error.offset : at};
   if (error.fault == wire::PickleFault::memory)
-    findings.report(core::rules::kLimitMemory, here, "at most " + bytes_text(limits.memory));
-  else
-    findings.report(rules::kPickle, here, {}, {}, error.sentence);
-  return false;
+    return findings.fail(core::rules::kLimitMemory, here, "at most " + bytes_text(limits.memory));
+  return findings.fail(rules::kPickle, here, {}, {}, error.sentence);
 }
 
 class Archive final : Storages {
@@ -93,11 +91,10 @@ class Archive final : Storages {
     if (!check_members(zip_, findings_)) return;
     sort_members();
     const core::ZipMember* const data = top_.empty() ? nullptr : member(kDataPickle);
-    if (data == nullptr || !readable(*data)) {
-      findings_.report(rules::kNoPickle, {.offset = data == nullptr ? std::optional<std::uint64_t>() : data->entry_at},
-                       {}, {}, data == nullptr ? "" : "it cannot be read");
-      return;
-    }
+    if (data == nullptr || !readable(*data))
+      return findings_.report(rules::kNoPickle,
+                              {.offset = data == nullptr ? std::optional<std::uint64_t>() : data->entry_at}, {}, {},
+                              data == nullptr ? "" : "it cannot be read");
     if (auto version = small(kVersion)) draft_.set_version(digits(*version));
     if (!read_order()) return;
     remark_code();
@@ -150,9 +147,8 @@ class Archive final : Storages {
     const std::string order = small(kByteOrder).value_or("");
     if (order == "big") order_ = Order::big;
     if (order == "big" || order == "little") return true;
-    findings_.report(rules::kByteOrderRule, {.offset = found->offset}, "little or big",
-                     base::is_utf8(order) ? core::quoted(core::excerpt(order)) : std::string());
-    return false;
+    return findings_.fail(rules::kByteOrderRule, {.offset = found->offset}, "little or big",
+                          base::is_utf8(order) ? core::quoted(core::excerpt(order)) : std::string());
   }
 
   // Reports code of TorchScript.
@@ -297,10 +293,7 @@ class Legacy final : Storages {
     return good;
   }
 
-  bool bad(core::At at, std::string_view why) {
-    findings_.report(rules::kStorageList, at, {}, {}, why);
-    return false;
-  }
+  bool bad(core::At at, std::string_view why) { return findings_.fail(rules::kStorageList, at, {}, {}, why); }
 
   // Reads the storage that begins at `at`, and moves `at` to its end.
   bool place(std::string_view key, std::uint64_t key_at, std::uint64_t& at) {
@@ -316,12 +309,10 @@ class Legacy final : Storages {
     findings_.span(Span::Kind::field, at - 8, at, "elements of the storage",
                    [&] { return std::to_string(count) + ", key " + std::string(key); });
     const auto size = base::checked_mul(count, found->type->bytes);
-    if (!size || !base::fits(at, *size, source_.size())) {
-      findings_.report(rules::kStorageList, {.offset = at - 8}, bytes_text(source_.size() - at),
-                       std::to_string(count) + " elements of " + bytes_text(found->type->bytes),
-                       "the file ends inside a storage");
-      return false;
-    }
+    if (!size || !base::fits(at, *size, source_.size()))
+      return findings_.fail(rules::kStorageList, {.offset = at - 8}, bytes_text(source_.size() - at),
+                            std::to_string(count) + " elements of " + bytes_text(found->type->bytes),
+                            "the file ends inside a storage");
     found->stored = {at, *size, *size, Encoding::raw, nullptr, {}};
     found->there = true;
     findings_.span(Span::Kind::entry, at, at + *size, "storage", key);

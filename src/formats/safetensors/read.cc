@@ -67,33 +67,24 @@ class Walk {
   // Reads the header into owned memory. False if it cannot be read, which has been reported.
   bool read_header() {
     const std::uint64_t size = source_.size();
-    if (size < kLengthSize) {
-      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kLengthSize), bytes_text(size));
-      return false;
-    }
+    if (size < kLengthSize)
+      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kLengthSize), bytes_text(size));
     std::byte stated[kLengthSize];
     source_.read_at(0, stated);
     const std::uint64_t length = base::load_le<std::uint64_t>(stated);
     findings_.span(Span::Kind::field, 0, kLengthSize, "length of the header", [&] { return std::to_string(length); });
-    if (length < kMinHeader) {
-      findings_.report(rules::kHeaderTooShort, {.offset = 0}, core::at_least(kMinHeader), length);
-      return false;
-    }
-    if (length > kMaxHeader) {
-      findings_.report(rules::kHeaderTooLarge, {.offset = 0}, core::at_most(kMaxHeader), length);
-      return false;
-    }
+    if (length < kMinHeader)
+      return findings_.fail(rules::kHeaderTooShort, {.offset = 0}, core::at_least(kMinHeader), length);
+    if (length > kMaxHeader)
+      return findings_.fail(rules::kHeaderTooLarge, {.offset = 0}, core::at_most(kMaxHeader), length);
     if (!base::fits(kLengthSize, length, size)) {
       const std::uint64_t needed = kLengthSize + length;
-      findings_.report(rules::kHeaderPastEnd, {.offset = size}, "at least " + bytes_text(needed), bytes_text(size),
-                       core::missing_text(needed - size));
-      return false;
+      return findings_.fail(rules::kHeaderPastEnd, {.offset = size}, "at least " + bytes_text(needed), bytes_text(size),
+                            core::missing_text(needed - size));
     }
-    if (length > limits_.header) {
-      findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                       bytes_text(length));
-      return false;
-    }
+    if (length > limits_.header)
+      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
+                            bytes_text(length));
     core::HeaderMemory text(length);
     source_.read_at(kLengthSize, text.bytes());
     text_ = draft_.retain_header(std::move(text));
@@ -126,11 +117,10 @@ class Walk {
             findings_.report(rules::kDuplicateMetadata, {.offset = file_offset(key.offset - 1)});
             in.skip_value();
           }
-        } else if (seen_++ >= limits_.tensors) {
-          findings_.report(core::rules::kLimitTensors, {.offset = file_offset(key.offset - 1)},
-                           core::at_most(limits_.tensors));
-          return false;
-        } else {
+        } else if (seen_++ >= limits_.tensors)
+          return findings_.fail(core::rules::kLimitTensors, {.offset = file_offset(key.offset - 1)},
+                                core::at_most(limits_.tensors));
+        else {
           read_tensor(in, key, name);
         }
         if (over_memory_) return false;
@@ -148,10 +138,8 @@ class Walk {
 
   void report_json(const wire::JsonError& error) {
     const core::At at{.offset = file_offset(error.offset)};
-    if (error.code == wire::JsonErrorCode::too_deep) {
-      findings_.report(core::rules::kLimitDepth, at, core::at_most(limits_.depth));
-      return;
-    }
+    if (error.code == wire::JsonErrorCode::too_deep)
+      return findings_.report(core::rules::kLimitDepth, at, core::at_most(limits_.depth));
     const Rule& rule = error.code == wire::JsonErrorCode::invalid_utf8 ? rules::kHeaderUtf8 : rules::kHeaderJson;
     findings_.report(rule, at, {}, error.offset < text_.size() ? byte_text(error.offset) : "the end of the header",
                      error.sentence);
@@ -467,9 +455,8 @@ class Walk {
     kept_bytes_ += kKeptEntryCost;
     if (kept_bytes_ <= limits_.memory) return true;
     over_memory_ = true;
-    findings_.report(core::rules::kLimitMemory, {.offset = entry.offset}, "at most " + bytes_text(limits_.memory), {},
-                     "the header has too many keys to keep");
-    return false;
+    return findings_.fail(core::rules::kLimitMemory, {.offset = entry.offset}, "at most " + bytes_text(limits_.memory),
+                          {}, "the header has too many keys to keep");
   }
 
   void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected = {},

@@ -118,10 +118,8 @@ class Planner {
 
   void judge_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
-    if (dtype_rank(to) == kDTypeRanks) {
-      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)), "no dtype of safetensors");
-      return;
-    }
+    if (dtype_rank(to) == kDTypeRanks)
+      return ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)), "no dtype of safetensors");
     core::judge_cast(ledger_, tensor, to);
     const auto elements = base::element_count(tensor.shape());
     const auto bits = elements ? base::checked_mul(*elements, info(to).bits) : std::nullopt;
@@ -244,10 +242,8 @@ class Planner {
       const DType dtype = target_dtype(tensor);
       const std::uint64_t size = size_of(tensor);
       const auto end = base::checked_add(at, size);
-      if (!end || *end > UINT64_MAX - kLengthSize - kMaxHeader) {
-        ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
-        return;
-      }
+      if (!end || *end > UINT64_MAX - kLengthSize - kMaxHeader)
+        return ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       append_entry(json_, tensor, kDTypes[dtype_rank(dtype)].name, at, *end);
       out.payloads.push_back(core::dense_payload(out, tensor, dtype, size));
       out.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
@@ -280,11 +276,9 @@ class Planner {
     if (const std::uint64_t reserve = std::min(options_.header.reserve, kMaxHeader + 1); reserve > 0)
       json_.append(base::to_size(reserve), ' ');
     json_.append((kHeaderAlignment - json_.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
-    if (json_.size() > kMaxHeader) {
-      ledger_.block(LossKind::name, "tensors", std::to_string(json_.size()) + " bytes of header",
-                    "more than the " + std::to_string(kMaxHeader) + " that safetensors allows");
-      return;
-    }
+    if (json_.size() > kMaxHeader)
+      return ledger_.block(LossKind::name, "tensors", std::to_string(json_.size()) + " bytes of header",
+                           "more than the " + std::to_string(kMaxHeader) + " that safetensors allows");
     out.head.resize(kLengthSize);
     base::store_le<std::uint64_t>(out.head.data(), json_.size());
     out.head += json_;

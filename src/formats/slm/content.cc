@@ -152,7 +152,8 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     for (const Part& part : tensor.parts())
       add_range(tensor.index(), tensor.layout(), part.dtype(), *part.extent(), ranges);
   const ChecksumForm form = codecs::checksum_form(model.checksum_form()).value_or(ChecksumForm::add);
-  check_ranges(std::move(ranges), model, source, decode_header(header).checksum, form, context, findings);
+  check_ranges(std::move(ranges), model, source, base::load_record<Header>(header.data()).checksum, form, context,
+               findings);
 }
 
 // Looks for the form of a checksum.

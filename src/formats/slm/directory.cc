@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes and encodes directory entries, and derives sizes from them.
+// Derives sizes from directory entries.
 #include "formats/slm/directory.h"
 
 #include <algorithm>
@@ -11,42 +11,6 @@
 #include "formats/slm/content.h"
 
 namespace weighbridge::slm_format {
-namespace {
-
-template <class T> void append(std::string& to, T value) {
-  char bytes[sizeof(T)];
-  base::store_le(bytes, value);
-  to.append(bytes, sizeof bytes);
-}
-
-}  // namespace
-
-Entry decode_entry(const char* bytes) noexcept {
-  Entry e;
-  e.name_hash = base::load_le<std::uint64_t>(bytes);
-  e.dtype = base::load_le<std::uint32_t>(bytes + offsetof(Entry, dtype));
-  e.rank = base::load_le<std::uint32_t>(bytes + offsetof(Entry, rank));
-  for (std::uint32_t i = 0; i < kMaxRank; ++i)
-    e.dims[i] = base::load_le<std::uint32_t>(bytes + offsetof(Entry, dims) + 4 * std::size_t{i});
-  e.byte_offset = base::load_le<std::uint64_t>(bytes + offsetof(Entry, byte_offset));
-  e.byte_length = base::load_le<std::uint64_t>(bytes + offsetof(Entry, byte_length));
-  e.scale_offset = base::load_le<std::uint64_t>(bytes + offsetof(Entry, scale_offset));
-  e.block_size = base::load_le<std::uint32_t>(bytes + offsetof(Entry, block_size));
-  return e;
-}
-
-void append_entry(std::string& to, const Entry& e) {
-  append(to, e.name_hash);
-  append(to, e.dtype);
-  append(to, e.rank);
-  for (const std::uint32_t dim : e.dims) append(to, dim);
-  append(to, e.byte_offset);
-  append(to, e.byte_length);
-  append(to, e.scale_offset);
-  append(to, e.block_size);
-  append(to, e.reserved);
-}
-
 std::uint64_t Directory::hash(std::uint32_t i) const noexcept {
   return base::load_le<std::uint64_t>(bytes_.data() + i * kEntrySize);
 }
@@ -108,12 +72,7 @@ std::uint64_t layout_checksum(const Directory& directory, codecs::ChecksumForm f
   for (const std::uint32_t i : order) {
     const Entry e = directory[i];
     row.clear();
-    append(row, e.name_hash);
-    append(row, e.dtype);
-    append(row, e.rank);
-    for (const std::uint32_t dim : e.dims) append(row, dim);
-    append(row, e.block_size);
-    append(row, e.byte_length);
+    base::append_fields(row, e.name_hash, e.dtype, e.rank, e.dims, e.block_size, e.byte_length);
     sum.update(std::as_bytes(std::span(row)));
   }
   return sum.value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor directory: decoding and encoding entries, the sizes that follow from an entry, and the tensor layout
+// The tensor directory: its entries, the sizes that follow from an entry, and the tensor layout
 // checksum ("Tensor Directory Entry", "f32 Payloads" to "q4_0 Payloads", readings M3, M5). Also checks an entry by
 // itself.
 #pragma once
@@ -17,16 +17,13 @@
 
 namespace weighbridge::slm_format {
 
-Entry decode_entry(const char* bytes) noexcept;  // kEntrySize bytes
-void append_entry(std::string& to, const Entry&);
-
 // The directory's bytes. Entries are decoded on access.
 class Directory {
  public:
   Directory() = default;
   explicit Directory(std::string bytes) : bytes_(std::move(bytes)) {}
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(bytes_.size() / kEntrySize); }
-  Entry operator[](std::uint32_t i) const noexcept { return decode_entry(bytes_.data() + i * kEntrySize); }
+  Entry operator[](std::uint32_t i) const noexcept { return base::load_record<Entry>(bytes_.data() + i * kEntrySize); }
   std::uint64_t hash(std::uint32_t i) const noexcept;
   std::string_view bytes() const noexcept { return bytes_; }
 

@@ -16,12 +16,12 @@ class Check {
       : e_(entry), place_(place), findings_(findings) {}
 
   bool run(Extents& out) {
-    if (!is_stored(e_.dtype)) fail(rules::kDtype, offsetof(Entry, dtype), "1, 2 or 3", e_.dtype);
+    if (!is_stored(e_.dtype)) fail(rules::kDtype, &Entry::dtype, "1, 2 or 3", e_.dtype);
     const bool shaped = check_shape();
     if (shaped && is_stored(e_.dtype)) {
       const auto extents = extents_of(e_);
       if (!extents)
-        fail(rules::kSizeOverflow, offsetof(Entry, dims));
+        fail(rules::kSizeOverflow, &Entry::dims);
       else
         check_sizes(out = *extents);
     }
@@ -32,17 +32,17 @@ class Check {
  private:
   bool check_shape() {
     if (e_.rank < 1 || e_.rank > kMaxRank) {
-      fail(rules::kRank, offsetof(Entry, rank), "1 to 4", e_.rank);
+      fail(rules::kRank, &Entry::rank, "1 to 4", e_.rank);
       return false;
     }
     for (std::uint32_t i = 0; i < e_.rank; ++i)
       if (e_.dims[i] == 0) {
-        fail(rules::kZeroDim, offsetof(Entry, dims) + 4 * i);
+        fail(rules::kZeroDim, &Entry::dims, {}, {}, 4 * i);
         return false;
       }
     for (std::uint32_t i = e_.rank; i < kMaxRank; ++i)
       if (e_.dims[i] != 0) {
-        report(rules::kDimPastRank, offsetof(Entry, dims) + 4 * i, "0", e_.dims[i]);
+        report(rules::kDimPastRank, &Entry::dims, "0", e_.dims[i], 4 * i);
         break;
       }
     return true;
@@ -50,15 +50,13 @@ class Check {
 
   void check_sizes(const Extents& x) {
     const auto dtype = static_cast<Stored>(e_.dtype);
-    if (dtype == Stored::q4_0 && x.elements % 2 != 0) {
-      fail(rules::kQ4Odd, offsetof(Entry, dims), "an even number", x.elements);
-      return;
-    }
+    if (dtype == Stored::q4_0 && x.elements % 2 != 0)
+      return fail(rules::kQ4Odd, &Entry::dims, "an even number", x.elements);
     const std::uint64_t needed = payload_size(e_.dtype, x);
-    if (e_.byte_length != needed) fail(rules::kPayloadLength, offsetof(Entry, byte_length), needed, e_.byte_length);
+    if (e_.byte_length != needed) fail(rules::kPayloadLength, &Entry::byte_length, needed, e_.byte_length);
     if (dtype == Stored::f32) {
       if (e_.scale_offset != 0 || e_.block_size != 0)
-        fail(rules::kF32Scales, offsetof(Entry, scale_offset), "0 and 0",
+        fail(rules::kF32Scales, &Entry::scale_offset, "0 and 0",
              std::to_string(e_.scale_offset) + " and " + std::to_string(e_.block_size));
       return;
     }
@@ -68,23 +66,20 @@ class Check {
 
   bool check_q8_block(const Extents& x) {
     if (e_.block_size == x.columns) return true;
-    fail(rules::kQ8Block, offsetof(Entry, block_size), x.columns, e_.block_size);
+    fail(rules::kQ8Block, &Entry::block_size, x.columns, e_.block_size);
     return false;
   }
 
   bool check_q4_block(const Extents& x) {
     if (e_.block_size != 0 && e_.block_size % 2 == 0 && x.columns % e_.block_size == 0) return true;
-    fail(rules::kQ4Block, offsetof(Entry, block_size), core::Said("an even divisor of ", x.columns), e_.block_size);
+    fail(rules::kQ4Block, &Entry::block_size, core::Said("an even divisor of ", x.columns), e_.block_size);
     return false;
   }
 
   void check_scales(std::uint64_t length) {
-    constexpr std::uint64_t kAt = offsetof(Entry, scale_offset);
+    constexpr auto kAt = &Entry::scale_offset;
     const std::uint64_t offset = e_.scale_offset;
-    if (offset == 0) {
-      fail(rules::kMissingScales, kAt);
-      return;
-    }
+    if (offset == 0) return fail(rules::kMissingScales, kAt);
     if (offset < place_.data_offset) fail(rules::kScalesBeforeData, kAt, core::at_least(place_.data_offset), offset);
     if (!base::fits(offset, length, place_.file_size))
       fail(rules::kScalesRange, kAt, past_end(), std::to_string(offset) + " + " + std::to_string(length));
@@ -92,7 +87,7 @@ class Check {
   }
 
   void check_place() {
-    constexpr std::uint64_t kAt = offsetof(Entry, byte_offset);
+    constexpr auto kAt = &Entry::byte_offset;
     if (e_.byte_offset % kAlignment != 0) fail(rules::kPayloadAlignment, kAt, "a multiple of 64", e_.byte_offset);
     if (e_.byte_offset < place_.data_offset)
       fail(rules::kPayloadBeforeData, kAt, core::at_least(place_.data_offset), e_.byte_offset);
@@ -103,12 +98,17 @@ class Check {
 
   std::string past_end() const { return "an end of at most " + std::to_string(place_.file_size); }
 
-  void report(const Rule& rule, std::uint64_t field, core::Said expected = {}, core::Said found = {}) {
-    findings_.report(rule, {.offset = place_.at + field, .tensor = place_.name}, std::move(expected), std::move(found));
+  // `more`: bytes after the beginning of the field.
+  template <class T>
+  void report(const Rule& rule, T Entry::*field, core::Said expected = {}, core::Said found = {},
+              std::uint64_t more = 0) {
+    findings_.report(rule, core::at_field(field, place_.at + more, place_.name), std::move(expected), std::move(found));
   }
-  void fail(const Rule& rule, std::uint64_t field, core::Said expected = {}, core::Said found = {}) {
+  template <class T>
+  void fail(const Rule& rule, T Entry::*field, core::Said expected = {}, core::Said found = {},
+            std::uint64_t more = 0) {
     sound_ = false;
-    report(rule, field, std::move(expected), std::move(found));
+    report(rule, field, std::move(expected), std::move(found), more);
   }
 
   const Entry& e_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 108-byte header ("Header", readings M4, M15, M16): decoding, encoding, and the rules for its fields. Also owns
+// The 108-byte header ("Header", readings M4, M15, M16): the rules for its fields, and its attributes. Also owns
 // the tokenizer section.
 #pragma once
 #include <cstdint>
@@ -14,14 +14,6 @@
 #include "weighbridge/value.h"
 
 namespace weighbridge::slm_format {
-
-// `bytes` must be at least kHeaderSize long. Ignores the magic.
-Header decode_header(std::span<const std::byte> bytes) noexcept;
-// Returns kHeaderSize bytes, including the magic.
-std::string encode_header(const Header&);
-
-// Says where the header and its fields are.
-void tell(const Header&, const core::Findings&);
 
 // Reports every field that is invalid by itself or contradicts another one, except ranges and sections.
 void check_fields(const Header&, core::Findings&);

@@ -199,7 +199,7 @@ class Deriver {
   core::WriteLayout& out_;
   const std::size_t before_;
   std::vector<std::string> used_;  // attributes that the header holds
-  Header h_;
+  Header h_ = kNewHeader;
   std::uint64_t kv_rows_ = 0;
   std::uint32_t repeated_from_ = 0;
 };

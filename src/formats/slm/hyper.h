@@ -15,7 +15,7 @@
 namespace weighbridge::slm_format {
 
 struct Hyper {
-  Header header;  // without the offsets of sections
+  Header header = kNewHeader;  // without the offsets of sections
   // M8, for a grouped-query source: rows of wk and wv, fewer than hidden_size. 0 if they have hidden_size rows.
   std::uint64_t kv_rows = 0;
 };

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes, header fields, offsets and directory entries of an .slm file. All integers are little-endian. Quoted
+// The records and constants of an .slm file. All integers are little-endian. Quoted
 // titles are sections of the specification, M numbers are readings of it.
 #pragma once
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
+#include "base/record.h"
 #include "weighbridge/block_type.h"
 
 namespace weighbridge::slm_format {
@@ -20,74 +24,38 @@ inline constexpr std::uint32_t kMinVocab = 260, kMinSpecialTokens = 4;
 inline constexpr std::uint64_t kHeaderSize = 108;
 inline constexpr std::uint64_t kAlignment = 64;  // of directory, data and payloads
 inline constexpr std::uint64_t kScaleAlignment = 4;
-inline constexpr std::uint64_t kTensorCountAt = 88, kChecksumAt = 100, kChecksumSize = 8;
 
-// "Header". The fields as stored, without the magic.
-struct Header {
-  std::uint32_t version = kVersion, header_length = kHeaderSize, model_type = kModelType, flags = 0, vocab_size = 0,
-                special_token_count = kMinSpecialTokens, hidden_size = 0, layer_count = 0, head_count = 0,
-                kv_head_count = 0, head_dim = 0, ffn_size = 0, max_context = 0;
-  float rope_theta = 0, rms_norm_epsilon = 0;
-  std::uint64_t tokenizer_offset = 0, tokenizer_length = 0, tensor_directory_offset = 0;
-  std::uint32_t tensor_count = 0;
-  std::uint64_t tensor_data_offset = 0, checksum = 0;
-  bool operator==(const Header&) const = default;
-};
+// "Header". 92 and 100 are unaligned (M15).
+WB_RECORD(Header, (char[4], magic), (u32, version), (u32, header_length), (u32, model_type), (u32, flags),
+          (u32, vocab_size), (u32, special_token_count), (u32, hidden_size), (u32, layer_count), (u32, head_count),
+          (u32, kv_head_count), (u32, head_dim), (u32, ffn_size), (u32, max_context), (float, rope_theta),
+          (float, rms_norm_epsilon), (u64, tokenizer_offset), (u64, tokenizer_length), (u64, tensor_directory_offset),
+          (u32, tensor_count), (u64, tensor_data_offset), (u64, checksum));
+static_assert(base::record_size<Header>() == kHeaderSize);
+inline constexpr std::size_t kChecksumAt = base::offset_of(&Header::checksum), kChecksumSize = 8;
 
-// The one list of the header's fields: reading, writing, attributes and messages all use these tables.
-struct U32Field {
-  std::string_view name;
-  std::uint64_t at;
-  std::uint32_t Header::*value;
-  bool attribute;  // whether the model has it as the attribute "slm.<name>"
-  bool nonzero;
-};
-inline constexpr U32Field kU32Fields[] = {
-    {"version", 4, &Header::version, false, false},
-    {"header_length", 8, &Header::header_length, false, false},
-    {"model_type", 12, &Header::model_type, true, false},
-    {"flags", 16, &Header::flags, true, false},
-    {"vocab_size", 20, &Header::vocab_size, true, false},
-    {"special_token_count", 24, &Header::special_token_count, true, false},
-    {"hidden_size", 28, &Header::hidden_size, true, true},
-    {"layer_count", 32, &Header::layer_count, true, true},
-    {"head_count", 36, &Header::head_count, true, true},
-    {"kv_head_count", 40, &Header::kv_head_count, true, true},
-    {"head_dim", 44, &Header::head_dim, true, true},
-    {"ffn_size", 48, &Header::ffn_size, true, true},
-    {"max_context", 52, &Header::max_context, true, true},
-    {"tensor_count", kTensorCountAt, &Header::tensor_count, false, false},
-};
-struct F32Field {
-  std::string_view name;
-  std::uint64_t at;
-  float Header::*value;
-};
-inline constexpr F32Field kF32Fields[] = {
-    {"rope_theta", 56, &Header::rope_theta},
-    {"rms_norm_epsilon", 60, &Header::rms_norm_epsilon},
-};
-struct U64Field {
-  std::string_view name;
-  std::uint64_t at;  // 92 and 100 are unaligned (M15)
-  std::uint64_t Header::*value;
-};
-inline constexpr U64Field kU64Fields[] = {
-    {"tokenizer_offset", 64, &Header::tokenizer_offset},
-    {"tokenizer_length", 72, &Header::tokenizer_length},
-    {"tensor_directory_offset", 80, &Header::tensor_directory_offset},
-    {"tensor_data_offset", 92, &Header::tensor_data_offset},
-    {"checksum", kChecksumAt, &Header::checksum},
-};
-// The offset of a field, for findings. `name` must be in the tables.
-consteval std::uint64_t field_at(std::string_view name) {
-  for (const U32Field& f : kU32Fields)
-    if (f.name == name) return f.at;
-  for (const F32Field& f : kF32Fields)
-    if (f.name == name) return f.at;
-  for (const U64Field& f : kU64Fields)
-    if (f.name == name) return f.at;
-  throw "no such field";
+// What all headers have in common.
+inline constexpr Header kNewHeader = [] {
+  Header h;
+  std::copy(kMagic.begin(), kMagic.end(), h.magic);
+  h.version = kVersion;
+  h.header_length = kHeaderSize;
+  h.model_type = kModelType;
+  h.special_token_count = kMinSpecialTokens;
+  return h;
+}();
+
+// Calls visit(field, name, offset) with each hyperparameter, u32 or float: the model has it as the attribute
+// "slm.<name>".
+template <class Visit> void each_hyperparameter(const Header& header, Visit visit) {
+  std::size_t at = 0;
+  Header::each(header, [&](const auto& field, base::FieldNote note) {
+    using T = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::same_as<T, float> || std::same_as<T, std::uint32_t>)
+      if (at >= base::offset_of(&Header::model_type) && at < base::offset_of(&Header::tokenizer_offset))
+        visit(field, note.name, at);
+    at += sizeof field;
+  });
 }
 
 // "Dtypes".
@@ -116,21 +84,18 @@ inline constexpr std::string_view stored_name(std::uint32_t dtype) noexcept {
 
 inline constexpr std::uint32_t kMaxRank = 4;  // Entry::dims has four
 
-// "Tensor Directory Entry". Bytes 60..63 are written 0 and ignored (M5).
-struct Entry {
-  std::uint64_t name_hash = 0;
-  std::uint32_t dtype = 0, rank = 0;
-  std::uint32_t dims[kMaxRank] = {};
-  std::uint64_t byte_offset = 0, byte_length = 0, scale_offset = 0;
-  std::uint32_t block_size = 0, reserved = 0;
-};
+// "Tensor Directory Entry". The last four bytes are written 0 and ignored (M5).
+WB_RECORD(Entry, (u64, name_hash, hex), (u32, dtype), (u32, rank), (u32[kMaxRank], dims), (u64, byte_offset),
+          (u64, byte_length), (u64, scale_offset), (u32, block_size), (u32, reserved));
 inline constexpr std::uint64_t kEntrySize = 64;
-static_assert(sizeof(Entry) == kEntrySize && offsetof(Entry, dims) == 16 && offsetof(Entry, byte_offset) == 32 &&
-              offsetof(Entry, scale_offset) == 48 && offsetof(Entry, block_size) == 56);
+static_assert(base::record_size<Entry>() == kEntrySize);
 
 // "Tokenizer Sections", M10, M11.
 inline constexpr std::string_view kBtok = "BTOK", kBpe1 = "BPE1";
 inline constexpr std::uint32_t kTokenizerVersion = 1;
+// BTOK ends before the counts.
+WB_RECORD(TokenizerHeader, (char[4], magic), (u32, version), (u32, vocab_size), (u32, bos), (u32, eos), (u32, pad),
+          (u32, unk), (u32, token_count), (u32, merge_count));
 inline constexpr std::uint64_t kBtokSize = 28, kBpe1HeaderSize = 36, kTokenRecordSize = 8, kMergeRecordSize = 16;
 inline constexpr std::uint32_t kBtokVocab = 260, kBtokFirstSpecial = 256;  // BOS, EOS, PAD, UNK
 inline constexpr std::string_view kSpecialNames[] = {"bos", "eos", "pad", "unk"};

@@ -114,9 +114,9 @@ TEST(SlmDirectory, EntriesComeBack) {
   e.scale_offset = 320;
   e.block_size = 32;
   std::string bytes;
-  append_entry(bytes, e);
+  base::append_record(bytes, e);
   ASSERT_EQ(bytes.size(), kEntrySize);
-  const Entry back = decode_entry(bytes.data());
+  const Entry back = base::load_record<Entry>(bytes.data());
   EXPECT_EQ(back.name_hash, e.name_hash);
   EXPECT_EQ(back.scale_offset, 320U);
   EXPECT_EQ(back.block_size, 32U);
@@ -128,7 +128,7 @@ TEST(SlmDirectory, EntriesComeBack) {
   Entry other = e;
   other.name_hash = 7;
   std::string second;
-  append_entry(second, other);
+  base::append_record(second, other);
   EXPECT_EQ(layout_checksum(Directory(bytes + second)), layout_checksum(Directory(second + bytes)));
   EXPECT_NE(layout_checksum(Directory(bytes)), layout_checksum(Directory(second)));
 }

@@ -25,22 +25,9 @@
 namespace weighbridge::slm_format {
 namespace {
 
-using core::bytes_text;
+using core::at_field, core::bytes_text;
 
 constexpr std::uint64_t kMostTrailing = 63;  // the most that alignment can add (M16)
-
-constexpr core::FieldRow kEntryRows[] = {{"name_hash", 8, core::FieldForm::hex},
-                                         {"dtype", 4},
-                                         {"rank", 4},
-                                         {"dims[0]", 4},
-                                         {"dims[1]", 4},
-                                         {"dims[2]", 4},
-                                         {"dims[3]", 4},
-                                         {"byte_offset", 8},
-                                         {"byte_length", 8},
-                                         {"scale_offset", 8},
-                                         {"block_size", 4},
-                                         {"reserved", 4}};
 
 class Walk {
  public:
@@ -74,44 +61,30 @@ class Walk {
   // False if the rest of the file cannot be read.
   bool read_header() {
     const std::string magic = text_at(0, std::min<std::uint64_t>(kMagic.size(), size_));
-    if (magic.size() == kMagic.size() && magic != kMagic) {
-      findings_.report(rules::kMagicRule, {.offset = 0});
-      return false;
-    }
-    if (size_ < kHeaderSize) {
-      findings_.report(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
-      return false;
-    }
+    if (magic.size() == kMagic.size() && magic != kMagic) return findings_.fail(rules::kMagicRule, {.offset = 0});
+    if (size_ < kHeaderSize)
+      return findings_.fail(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
     const std::string bytes = text_at(0, kHeaderSize);
-    header_ = decode_header(std::as_bytes(std::span(bytes)));
-    tell(header_, findings_);
-    if (header_.version != kVersion) {
-      findings_.report(rules::kVersionRule, {.offset = field_at("version")}, "1", header_.version);
-      return false;
-    }
+    header_ = base::load_record<Header>(bytes.data());
+    findings_.record<Header>(Span::Kind::structure, 0, bytes, "header");
+    if (header_.version != kVersion)
+      return findings_.fail(rules::kVersionRule, at_field(&Header::version), "1", header_.version);
     const std::uint64_t length = header_.header_length;
-    if (length < kHeaderSize) {
-      findings_.report(rules::kHeaderLength, {.offset = field_at("header_length")}, "at least 108", length);
-      return false;
-    }
-    if (length > size_) {
-      findings_.report(rules::kHeaderPastEnd, {.offset = field_at("header_length")}, core::at_most(size_), length);
-      return false;
-    }
+    if (length < kHeaderSize)
+      return findings_.fail(rules::kHeaderLength, at_field(&Header::header_length), "at least 108", length);
+    if (length > size_)
+      return findings_.fail(rules::kHeaderPastEnd, at_field(&Header::header_length), core::at_most(size_), length);
     return true;
   }
 
   bool within_limits() {
-    if (header_.tensor_count > context_.limits.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt}, core::at_most(context_.limits.tensors),
-                       header_.tensor_count);
-      return false;
-    }
+    if (header_.tensor_count > context_.limits.tensors)
+      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::tensor_count),
+                            core::at_most(context_.limits.tensors), header_.tensor_count);
     const std::uint64_t all = header_.header_length + header_.tokenizer_length + header_.tensor_count * kEntrySize;
     if (all <= context_.limits.header) return true;
-    findings_.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(context_.limits.header),
-                     bytes_text(all));
-    return false;
+    return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(context_.limits.header),
+                          bytes_text(all));
   }
 
   void keep_header() {
@@ -147,9 +120,8 @@ class Walk {
     sound_.assign(count, false);
     for (std::uint32_t i = 0; i < count; ++i) {
       const EntryPlace place{entry_at(i), header_.tensor_data_offset, size_, name_scratch_ = known.name(hash(i))};
-      findings_.fields(Span::Kind::entry, entry_at(i),
-                       std::as_bytes(std::span(directory_.bytes())).subspan(i * kEntrySize, kEntrySize), name_scratch_,
-                       kEntryRows);
+      findings_.record<Entry>(Span::Kind::entry, entry_at(i), directory_.bytes().substr(i * kEntrySize, kEntrySize),
+                              name_scratch_);
       Extents extents;
       sound_[i] = check_entry(directory_[i], place, findings_, extents);
     }
@@ -199,12 +171,10 @@ class Walk {
       if (there == core::kNone) there = i;
       if (sound_[i]) check_shape(*one, i, name);
     }
-    if (header_.layer_count > known.layers()) {
-      findings_.report(rules::kLayerCount, {.offset = field_at("layer_count")},
-                       core::at_least(std::uint64_t{header_.layer_count} * kLayerRoles + 2, " tensors"),
-                       directory_.size());
-      return;
-    }
+    if (header_.layer_count > known.layers())
+      return findings_.report(rules::kLayerCount, at_field(&Header::layer_count),
+                              core::at_least(std::uint64_t{header_.layer_count} * kLayerRoles + 2, " tensors"),
+                              directory_.size());
     const bool tied = (header_.flags & kTiedOutput) != 0;
     const auto need = [&](Role role, std::uint32_t layer, const Rule& rule) {
       if (by_place[KnownNames::place(role, layer)] == core::kNone)
@@ -223,8 +193,7 @@ class Walk {
     const EntryShape shape = shape_of(directory_[i]);
     if (shape.two() == needed || has_zero(one.role, needed)) return;
     sound_[i] = false;
-    findings_.report(rules::kTensorShape, {.offset = entry_at(i) + offsetof(Entry, dims), .tensor = name},
-                     spell(needed), shape.text());
+    findings_.report(rules::kTensorShape, at_field(&Entry::dims, entry_at(i), name), spell(needed), shape.text());
   }
   // Whether a required shape has a 0: then the header itself is wrong, which has been reported.
   static bool has_zero(Role role, Dims dims) noexcept {
@@ -245,13 +214,13 @@ class Walk {
       ranges.push_back({0, begin, length, static_cast<std::uint32_t>(runs.size())});
       runs.push_back({field_at, tensor});
     };
-    add(header_.tokenizer_offset, header_.tokenizer_length, field_at("tokenizer_offset"), core::kNone);
+    add(header_.tokenizer_offset, header_.tokenizer_length, base::offset_of(&Header::tokenizer_offset), core::kNone);
     for (std::uint32_t i = 0; i < directory_.size(); ++i) {
       if (!sound_[i]) return;
       const Entry e = directory_[i];
-      add(e.byte_offset, e.byte_length, entry_at(i) + offsetof(Entry, byte_offset), i);
+      add(e.byte_offset, e.byte_length, entry_at(i) + base::offset_of(&Entry::byte_offset), i);
       const std::uint64_t scales = scale_count(e.dtype, e.block_size, *extents_of(e)) * sizeof(float);
-      if (scales > 0) add(e.scale_offset, scales, entry_at(i) + offsetof(Entry, scale_offset), i);
+      if (scales > 0) add(e.scale_offset, scales, entry_at(i) + base::offset_of(&Entry::scale_offset), i);
     }
     std::uint64_t reach = header_.tensor_directory_offset + directory_.size() * kEntrySize;
     reach = std::max<std::uint64_t>(reach, header_.header_length);

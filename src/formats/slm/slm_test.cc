@@ -213,7 +213,7 @@ TEST(SlmRead, HostileDirectoriesTakeNoLongerThanTheirBytes) {
   h.tensor_directory_offset = 192;
   h.tensor_data_offset = 192 + std::uint64_t{count} * kEntrySize;
   h.checksum = 1;
-  std::string bytes = encode_header(h) + encode_btok();
+  std::string bytes = base::store_record(h) + encode_btok();
   bytes.resize(192);
   const std::uint32_t elements = 1 << 20;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -223,7 +223,7 @@ TEST(SlmRead, HostileDirectoriesTakeNoLongerThanTheirBytes) {
     e.dims[0] = elements - 16 * (i % 1000);
     e.byte_offset = h.tensor_data_offset + 64 * (i % 1000);
     e.byte_length = 4 * std::uint64_t{e.dims[0]};
-    append_entry(bytes, e);
+    base::append_record(bytes, e);
   }
   bytes.resize(h.tensor_data_offset);
   bytes.append(4 * std::size_t{elements}, '\xff');  // all NaN

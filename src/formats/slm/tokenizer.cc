@@ -28,28 +28,13 @@ class Parser {
     if (section_.size() < least) return fail(rules::kTokenizerShort, 0, core::Said(least, " bytes"), section_.size());
     if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", u32(4));
     out_.vocab_size = u32(8);
-    tell(bpe);
+    findings_.record<TokenizerHeader>(Span::Kind::entry, at_, section_.substr(0, base::to_size(least)),
+                                      "tokenizer header");
     if (bpe ? !read_bpe() : !read_btok()) return std::nullopt;
     return std::move(out_);
   }
 
  private:
-  // The header; the four special tokens have the same places in both.
-  void tell(bool bpe) const {
-    constexpr core::FieldRow kRows[] = {{"magic", 4, core::FieldForm::text},
-                                        {"version", 4},
-                                        {"vocab_size", 4},
-                                        {"bos", 4},
-                                        {"eos", 4},
-                                        {"pad", 4},
-                                        {"unk", 4},
-                                        {"token_count", 4},
-                                        {"merge_count", 4}};
-    findings_.fields(Span::Kind::entry, at_,
-                     std::as_bytes(std::span(section_)).first(base::to_size(bpe ? kBpe1HeaderSize : kBtokSize)),
-                     "tokenizer header", kRows);
-  }
-
   std::uint32_t u32(std::uint64_t at) const noexcept { return base::load_le<std::uint32_t>(section_.data() + at); }
 
   std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
@@ -186,25 +171,6 @@ class Parser {
   std::vector<std::uint32_t> sorted_;  // the sorted ids of the token records
 };
 
-class SectionWriter {
- public:
-  explicit SectionWriter(std::string_view magic) : out_(magic) {}
-  SectionWriter& add(std::uint32_t value) {
-    char bytes[4];
-    base::store_le(bytes, value);
-    out_.append(bytes, sizeof bytes);
-    return *this;
-  }
-  SectionWriter& add(std::string_view text) {
-    out_.append(text);
-    return *this;
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string out_;
-};
-
 const std::uint32_t* special_id(const Tokenizer& tokenizer, std::string_view name) noexcept {
   for (const auto& [known, id] : tokenizer.special)
     if (known == name) return &id;
@@ -219,10 +185,10 @@ std::optional<Tokenizer> parse_tokenizer(std::string_view section, std::uint64_t
 }
 
 std::string encode_btok() {
-  SectionWriter out(kBtok);
-  out.add(kTokenizerVersion).add(kBtokVocab);
-  for (std::uint32_t i = 0; i < 4; ++i) out.add(kBtokFirstSpecial + i);
-  return out.take();
+  std::string out(kBtok);
+  base::append_fields(out, kTokenizerVersion, kBtokVocab);
+  for (std::uint32_t i = 0; i < 4; ++i) base::append_field(out, kBtokFirstSpecial + i);
+  return out;
 }
 
 Tokenizer byte_tokenizer() {
@@ -234,21 +200,21 @@ Tokenizer byte_tokenizer() {
 }
 
 std::string encode_bpe1(const Tokenizer& tokenizer) {
-  SectionWriter out(kBpe1);
-  out.add(kTokenizerVersion).add(tokenizer.vocab_size);
+  std::string out(kBpe1);
+  base::append_fields(out, kTokenizerVersion, tokenizer.vocab_size);
   for (const std::string_view name : kSpecialNames) {
     const std::uint32_t* const id = special_id(tokenizer, name);
-    out.add(id ? *id : UINT32_MAX);
+    base::append_field(out, id ? *id : UINT32_MAX);
   }
-  out.add(static_cast<std::uint32_t>(tokenizer.tokens.size())).add(static_cast<std::uint32_t>(tokenizer.merges.size()));
+  const auto size = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
+  base::append_fields(out, size(tokenizer.tokens), size(tokenizer.merges));
   for (std::size_t i = 0; i < tokenizer.tokens.size(); ++i) {
     const std::string_view token = tokenizer.tokens[i];
-    out.add(tokenizer.ids.empty() ? static_cast<std::uint32_t>(i) : tokenizer.ids[i])
-        .add(static_cast<std::uint32_t>(token.size()))
-        .add(token);
+    base::append_fields(out, tokenizer.ids.empty() ? static_cast<std::uint32_t>(i) : tokenizer.ids[i], size(token));
+    out += token;
   }
-  for (const Tokenizer::Merge& m : tokenizer.merges) out.add(m.left).add(m.right).add(m.output).add(m.rank);
-  return out.take();
+  for (const Tokenizer::Merge& m : tokenizer.merges) base::append_fields(out, m.left, m.right, m.output, m.rank);
+  return out;
 }
 
 EncodedTokenizer encode_tokenizer(const Tokenizer& tokenizer, std::uint32_t vocab_size) {

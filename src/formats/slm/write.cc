@@ -76,11 +76,10 @@ class Planner {
  private:
   void take_tokenizer() {
     const auto tokenizer = model_.tokenizer();
-    if (tokenizer == nullptr) {
-      ledger_.block(LossKind::tokenizer, "tokenizer", core::kAbsent,
-                    "an .slm needs one: a folder's tokenizer.json, or the tokenizer file of a llama2.c checkpoint");
-      return;
-    }
+    if (tokenizer == nullptr)
+      return ledger_.block(
+          LossKind::tokenizer, "tokenizer", core::kAbsent,
+          "an .slm needs one: a folder's tokenizer.json, or the tokenizer file of a llama2.c checkpoint");
     for (const std::string& what : {rules_beyond_merges(), unheld()})
       if (!what.empty())
         ledger_.lose(LossKind::tokenizer, "tokenizer", what,
@@ -120,10 +119,8 @@ class Planner {
                      "left out: rope_theta implies it");
       return;
     }
-    if (is_bias(model_, tensor.name())) {
-      ledger_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()), "an .slm has no biases");
-      return;
-    }
+    if (is_bias(model_, tensor.name()))
+      return ledger_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()), "an .slm has no biases");
     core::drop_extra(ledger_, tensor);
     core::drop_attributes(ledger_, tensor);
     if (!core::judge_known(ledger_, tensor, "an .slm states every shape")) return;
@@ -188,11 +185,9 @@ class Planner {
         one.heads.head = std::uint64_t{h.head_dim} * h.hidden_size;
         one.heads.times = h.hidden_size / hyper_.kv_rows;
       }
-    } else if (found != needed) {
-      ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
-                    spell(needed) + " is what the header asks for");
-      return;
-    }
+    } else if (found != needed)
+      return ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
+                           spell(needed) + " is what the header asks for");
     if (one.respelled && one.respelled->half_split) {
       one.heads.head = std::uint64_t{h.head_dim} * h.hidden_size;
       one.heads.row = h.hidden_size;
@@ -277,11 +272,9 @@ class Planner {
   void check_required() {
     const Header& h = hyper_.header;
     if (h.layer_count == 0) return;  // already a blocker
-    if (h.layer_count > known_.layers()) {
-      ledger_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
-                    "more layers than the " + std::to_string(model_.size()) + " tensors can make");
-      return;
-    }
+    if (h.layer_count > known_.layers())
+      return ledger_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
+                           "more layers than the " + std::to_string(model_.size()) + " tensors can make");
     std::vector<bool> there(known_.places());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::string_view given = model_.name(i);
@@ -323,9 +316,9 @@ class Planner {
       ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
       return;
     }
-    std::string& head = out_.head = encode_header(h) + header_extra_ + tokenizer_;
+    std::string& head = out_.head = base::store_record(h) + header_extra_ + tokenizer_;
     head.resize(base::to_size(h.tensor_directory_offset), '\0');
-    for (const Out& one : outs_) append_entry(head, one.entry);
+    for (const Out& one : outs_) base::append_record(head, one.entry);
     head.resize(base::to_size(h.tensor_data_offset), '\0');
     out_.size = *base::align_up(at, kAlignment);
     out_.tail = [padding = out_.size - at](std::span<const core::Stored>) {

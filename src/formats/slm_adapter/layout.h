@@ -17,7 +17,6 @@ inline constexpr std::string_view magic(Kind kind) noexcept { return kMagics[sta
 
 inline constexpr std::uint32_t kVersion = 1, kMaxRank = 4;  // as .slm
 inline constexpr std::uint64_t kHeaderSize = 128, kEntrySize = 72, kAlignment = 64;
-inline constexpr std::uint64_t kHeadChecksumAt = 88, kPayloadChecksumAt = 80, kReservedAt = 96;
 
 // The values that must match the base model, in the order of the header.
 struct Identity {
@@ -26,39 +25,18 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-struct Header {
-  char magic[4] = {};
-  std::uint32_t version = kVersion, header_length = kHeaderSize, entry_count = 0, base_flags = 0, base_tensor_count = 0;
-  std::uint64_t base_parameter_count = 0, base_tensor_layout_checksum = 0, base_tokenizer_checksum = 0,
-                base_directory_identity = 0, directory_offset = kHeaderSize, data_offset = 0, file_size = 0,
-                payload_checksum = 0, head_checksum = 0;
-  std::uint64_t reserved[4] = {};
-};
-static_assert(sizeof(Header) == kHeaderSize && offsetof(Header, base_parameter_count) == 24 &&
-              offsetof(Header, payload_checksum) == kPayloadChecksumAt &&
-              offsetof(Header, head_checksum) == kHeadChecksumAt && offsetof(Header, reserved) == kReservedAt);
+WB_RECORD(Header, (char[4], magic), (u32, version), (u32, header_length), (u32, entry_count), (u32, base_flags),
+          (u32, base_tensor_count), (u64, base_parameter_count), (u64, base_tensor_layout_checksum, hex),
+          (u64, base_tokenizer_checksum, hex), (u64, base_directory_identity, hex), (u64, directory_offset),
+          (u64, data_offset), (u64, file_size), (u64, payload_checksum, hex), (u64, head_checksum, hex),
+          (std::byte[32], reserved));
+static_assert(base::record_size<Header>() == kHeaderSize);
+inline constexpr std::size_t kPayloadChecksumAt = base::offset_of(&Header::payload_checksum),
+                             kHeadChecksumAt = base::offset_of(&Header::head_checksum);
 
-struct Entry {
-  std::uint64_t name_hash = 0;
-  std::uint32_t rank = 0, reserved = 0;
-  std::uint32_t dims[kMaxRank] = {};
-  std::uint64_t count = 0, first_offset = 0, first_length = 0, second_offset = 0, second_length = 0;
-};
-static_assert(sizeof(Entry) == kEntrySize && offsetof(Entry, dims) == 16 && offsetof(Entry, count) == 32);
-
-// For base/record.h: all but the magic.
-template <class F> void each_number(Header& h, F f) {
-  f(h.version), f(h.header_length), f(h.entry_count), f(h.base_flags), f(h.base_tensor_count);
-  f(h.base_parameter_count), f(h.base_tensor_layout_checksum), f(h.base_tokenizer_checksum);
-  f(h.base_directory_identity), f(h.directory_offset), f(h.data_offset), f(h.file_size);
-  f(h.payload_checksum), f(h.head_checksum);
-  for (std::uint64_t& word : h.reserved) f(word);
-}
-template <class F> void each_number(Entry& e, F f) {
-  f(e.name_hash), f(e.rank), f(e.reserved);
-  for (std::uint32_t& dim : e.dims) f(dim);
-  f(e.count), f(e.first_offset), f(e.first_length), f(e.second_offset), f(e.second_length);
-}
+WB_RECORD(Entry, (u64, name_hash, hex), (u32, rank), (u32, reserved), (u32[kMaxRank], dims), (u64, count),
+          (u64, first_offset), (u64, first_length), (u64, second_offset), (u64, second_length));
+static_assert(base::record_size<Entry>() == kEntrySize);
 
 // Names of layouts and roles in the model: a dense delta is a dense tensor, the others have structural layouts.
 inline constexpr std::string_view kSparseLayout = "sparse_delta", kLowRankLayout = "low_rank_delta";

@@ -22,34 +22,7 @@
 namespace weighbridge::slm_adapter {
 namespace {
 
-constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
-                                          {"version", 4},
-                                          {"header_length", 4},
-                                          {"entry_count", 4},
-                                          {"base_flags", 4},
-                                          {"base_tensor_count", 4},
-                                          {"base_parameter_count", 8},
-                                          {"base_tensor_layout_checksum", 8, core::FieldForm::hex},
-                                          {"base_tokenizer_checksum", 8, core::FieldForm::hex},
-                                          {"base_directory_identity", 8, core::FieldForm::hex},
-                                          {"directory_offset", 8},
-                                          {"data_offset", 8},
-                                          {"file_size", 8},
-                                          {"payload_checksum", 8, core::FieldForm::hex},
-                                          {"head_checksum", 8, core::FieldForm::hex},
-                                          {"reserved", 32}};
-constexpr core::FieldRow kEntryRows[] = {{"name_hash", 8, core::FieldForm::hex},
-                                         {"rank", 4},
-                                         {"reserved", 4},
-                                         {"dims[0]", 4},
-                                         {"dims[1]", 4},
-                                         {"dims[2]", 4},
-                                         {"dims[3]", 4},
-                                         {"count", 8},
-                                         {"first_offset", 8},
-                                         {"first_length", 8},
-                                         {"second_offset", 8},
-                                         {"second_length", 8}};
+using core::at_field;
 
 struct Wanted {
   std::uint64_t count_least = 1, count_most = 0, first = 0, second = 0;
@@ -76,9 +49,6 @@ class Walk {
   };
 
   static std::string number(std::uint64_t n) { return std::to_string(n); }
-  void file(const Rule& rule, std::uint64_t offset, core::Said expected, core::Said found) {
-    findings_.report(rule, {.offset = offset}, std::move(expected), std::move(found));
-  }
 
   bool read_header() {
     const std::uint64_t there = std::min(kHeaderSize, source_.size());
@@ -86,53 +56,44 @@ class Walk {
     header_ = base::load_record<Header>(head_.data());
     const std::string_view magic(header_.magic, sizeof header_.magic);
     const auto known = std::ranges::find(kMagics, magic);
-    if (known == std::end(kMagics)) {
-      file(rules::kMagicRule, 0, "ADP1, ASP1 or ALR1", std::string(magic));
-      return false;
-    }
-    if (there < kHeaderSize) {
-      file(rules::kTooShort, there, number(kHeaderSize) + " bytes", number(there));
-      return false;
-    }
-    findings_.fields(Span::Kind::structure, 0, head_, "header", kHeaderRows);
+    if (known == std::end(kMagics))
+      return findings_.fail(rules::kMagicRule, {.offset = 0}, "ADP1, ASP1 or ALR1", std::string(magic));
+    if (there < kHeaderSize)
+      return findings_.fail(rules::kTooShort, {.offset = there}, core::Said(kHeaderSize, " bytes"), there);
+    findings_.record<Header>(Span::Kind::structure, 0, head_, "header");
     kind_ = static_cast<Kind>(known - std::begin(kMagics));
     draft_.set_version(std::string(magic));
-    if (header_.version != kVersion) {
-      file(rules::kVersionRule, 4, number(kVersion), number(header_.version));
-      return false;
-    }
+    if (header_.version != kVersion)
+      return findings_.fail(rules::kVersionRule, at_field(&Header::version), kVersion, header_.version);
     if (header_.header_length != kHeaderSize)
-      file(rules::kHeaderLength, 8, number(kHeaderSize), number(header_.header_length));
-    if (header_.entry_count == 0) file(rules::kNoEntries, 12, "at least 1", "0");
+      findings_.report(rules::kHeaderLength, at_field(&Header::header_length), kHeaderSize, header_.header_length);
+    if (header_.entry_count == 0)
+      findings_.report(rules::kNoEntries, at_field(&Header::entry_count), "at least 1", "0");
     if (header_.directory_offset != kHeaderSize)
-      file(rules::kDirectoryOffset, 56, number(kHeaderSize), number(header_.directory_offset));
+      findings_.report(rules::kDirectoryOffset, at_field(&Header::directory_offset), kHeaderSize,
+                       header_.directory_offset);
     if (header_.file_size != source_.size())
-      file(rules::kFileSize, 72, number(source_.size()), number(header_.file_size));
+      findings_.report(rules::kFileSize, at_field(&Header::file_size), source_.size(), header_.file_size);
     if (source_.size() % kAlignment != 0)
-      file(rules::kUnevenEnd, source_.size(), "a multiple of 64", number(source_.size()));
+      findings_.report(rules::kUnevenEnd, {.offset = source_.size()}, "a multiple of 64", source_.size());
     return true;
   }
 
   bool read_directory() {
     const std::uint64_t length = header_.entry_count * kEntrySize;  // u32 x 72 cannot overflow
-    if (!base::fits(kHeaderSize, length, source_.size())) {
-      file(rules::kDirectoryRange, 12, "at most " + number((source_.size() - kHeaderSize) / kEntrySize) + " entries",
-           number(header_.entry_count));
-      return false;
-    }
-    if (length > limits_.header) {
-      file(core::rules::kLimitHeader, 12, "at most " + number(limits_.header) + " bytes", number(length));
-      return false;
-    }
-    if (header_.entry_count > limits_.tensors) {
-      file(core::rules::kLimitTensors, 12, "at most " + number(limits_.tensors), number(header_.entry_count));
-      return false;
-    }
+    if (!base::fits(kHeaderSize, length, source_.size()))
+      return findings_.fail(rules::kDirectoryRange, at_field(&Header::entry_count),
+                            core::at_most((source_.size() - kHeaderSize) / kEntrySize, " entries"),
+                            header_.entry_count);
+    if (length > limits_.header)
+      return findings_.fail(core::rules::kLimitHeader, at_field(&Header::entry_count),
+                            core::at_most(limits_.header, " bytes"), length);
+    if (header_.entry_count > limits_.tensors)
+      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::entry_count), core::at_most(limits_.tensors),
+                            header_.entry_count);
     const std::uint64_t data = *base::align_up(kHeaderSize + length, kAlignment);
-    if (header_.data_offset != data || data > source_.size()) {
-      file(rules::kDataOffset, 64, number(data), number(header_.data_offset));
-      return false;
-    }
+    if (header_.data_offset != data || data > source_.size())
+      return findings_.fail(rules::kDataOffset, at_field(&Header::data_offset), data, header_.data_offset);
     directory_.resize(base::to_size(data - kHeaderSize));
     source_.read_at(kHeaderSize, std::as_writable_bytes(std::span(directory_)));
     findings_.span(Span::Kind::structure, kHeaderSize, kHeaderSize + length, "directory");
@@ -147,29 +108,29 @@ class Walk {
     sum.update(head);
     sum.update(std::as_bytes(std::span(directory_)));
     if (sum.value() != header_.head_checksum)
-      file(rules::kHeadChecksum, kHeadChecksumAt, codecs::checksum_text(header_.head_checksum),
-           codecs::checksum_text(sum.value()));
-    if (std::ranges::any_of(header_.reserved, [](std::uint64_t word) { return word != 0; }))
-      findings_.report(rules::kReserved, {.offset = kReservedAt});
+      findings_.report(rules::kHeadChecksum, at_field(&Header::head_checksum),
+                       codecs::checksum_text(header_.head_checksum), codecs::checksum_text(sum.value()));
+    if (std::ranges::any_of(header_.reserved, [](std::byte byte) { return byte != std::byte{0}; }))
+      findings_.report(rules::kReserved, at_field(&Header::reserved));
     draft_.add_checksum("head", codecs::checksum_text(header_.head_checksum));
     draft_.add_checksum("payload", codecs::checksum_text(header_.payload_checksum));
   }
 
+  // Those that identify the base model.
   void add_attributes() {
-    const auto add = [&](std::string_view key, std::uint64_t value, DType type) {
-      draft_.set_attribute(std::string(kPrefix) + std::string(key), Value::integer(value, type));
-    };
-    add("base_flags", header_.base_flags, DType::u32);
-    add("base_tensor_count", header_.base_tensor_count, DType::u32);
-    add("base_parameter_count", header_.base_parameter_count, DType::u64);
-    add("base_tensor_layout_checksum", header_.base_tensor_layout_checksum, DType::u64);
-    add("base_tokenizer_checksum", header_.base_tokenizer_checksum, DType::u64);
-    add("base_directory_identity", header_.base_directory_identity, DType::u64);
+    Header::each(header_, [&](const auto& field, base::FieldNote note) {
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(field)>>)
+        if (note.name.starts_with("base_"))
+          draft_.set_attribute(std::string(kPrefix).append(note.name),
+                               Value::integer(std::uint64_t{field}, sizeof field == 4 ? DType::u32 : DType::u64));
+    });
   }
 
-  void fail(const Rule& rule, std::uint64_t field, core::Said expected, core::Said found) {
+  // `more`: bytes after the beginning of the field.
+  template <class T>
+  void fail(const Rule& rule, T Entry::*field, core::Said expected, core::Said found, std::uint64_t more = 0) {
     broken_ = true;
-    findings_.report(rule, {.offset = at_ + field, .tensor = name_}, std::move(expected), std::move(found));
+    findings_.report(rule, at_field(field, at_ + more, name_), std::move(expected), std::move(found));
   }
 
   void read_entry(std::uint32_t i) {
@@ -177,34 +138,36 @@ class Walk {
     at_ = kHeaderSize + i * kEntrySize;
     name_ = "#" + codecs::to_hex(e.name_hash);
     broken_ = false;
-    findings_.fields(Span::Kind::entry, at_, std::as_bytes(std::span(&e, 1)), name_, kEntryRows);
+    findings_.record<Entry>(Span::Kind::entry, at_,
+                            std::string_view(directory_.data(), directory_.size()).substr(i * kEntrySize, kEntrySize),
+                            name_);
     const auto shape = check_dims(e);
     if (!shape) return;
     const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
     const std::uint64_t elements = *base::element_count(*shape), columns = elements / rows;
     Wanted wanted;
     if (!judge_count(e, elements, rows, columns, wanted)) return;
-    check_payload(e.first_offset, e.first_length, wanted.first, 40);
+    check_payload(e, &Entry::first_offset, &Entry::first_length, wanted.first);
     if (wanted.second > 0 || e.second_offset != 0 || e.second_length != 0)
-      check_payload(e.second_offset, e.second_length, wanted.second, 56);
-    if (e.reserved != 0) findings_.report(rules::kEntryReserved, {.offset = at_ + 12, .tensor = name_});
+      check_payload(e, &Entry::second_offset, &Entry::second_length, wanted.second);
+    if (e.reserved != 0) findings_.report(rules::kEntryReserved, at_field(&Entry::reserved, at_, name_));
     if (broken_) return;
     add(e, *shape, rows, columns);
   }
 
   std::optional<std::vector<std::uint64_t>> check_dims(const Entry& e) {
     if (e.rank < 1 || e.rank > kMaxRank) {
-      fail(rules::kRank, 8, "1 to 4", number(e.rank));
+      fail(rules::kRank, &Entry::rank, "1 to 4", e.rank);
       return std::nullopt;
     }
     const std::vector<std::uint64_t> shape(e.dims, e.dims + e.rank);
     for (std::uint32_t d = 0; d < kMaxRank; ++d) {
-      if (d < e.rank && e.dims[d] == 0) fail(rules::kZeroDimension, 16 + 4 * d, "at least 1", "0");
-      if (d >= e.rank && e.dims[d] != 0) fail(rules::kPastRank, 16 + 4 * d, "0", number(e.dims[d]));
+      if (d < e.rank && e.dims[d] == 0) fail(rules::kZeroDimension, &Entry::dims, "at least 1", "0", 4 * d);
+      if (d >= e.rank && e.dims[d] != 0) fail(rules::kPastRank, &Entry::dims, "0", e.dims[d], 4 * d);
     }
     const auto elements = base::element_count(shape);
     if (!broken_ && (!elements || !base::checked_mul(*elements, std::uint64_t{8})))
-      fail(rules::kOverflow, 16, "at most 2^64 bytes", "more");
+      fail(rules::kOverflow, &Entry::dims, "at most 2^64 bytes", "more");
     if (broken_) return std::nullopt;
     return shape;
   }
@@ -215,7 +178,7 @@ class Walk {
     wanted.count_most = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
     wanted.count_least = kind_ == Kind::dense ? elements : 1;
     if (e.count < wanted.count_least || e.count > wanted.count_most) {
-      fail(rules::kCount, 32, number(wanted.count_least) + " to " + number(wanted.count_most), number(e.count));
+      fail(rules::kCount, &Entry::count, number(wanted.count_least) + " to " + number(wanted.count_most), e.count);
       return false;
     }
     switch (kind_) {
@@ -232,17 +195,18 @@ class Walk {
     return true;
   }
 
-  void check_payload(std::uint64_t offset, std::uint64_t length, std::uint64_t wanted, std::uint64_t field) {
-    if (length != wanted) return fail(rules::kLength, field + 8, number(wanted), number(length));
+  void check_payload(const Entry& e, std::uint64_t Entry::*place, std::uint64_t Entry::*extent, std::uint64_t wanted) {
+    const std::uint64_t offset = e.*place, length = e.*extent;
+    if (length != wanted) return fail(rules::kLength, extent, wanted, length);
     if (length == 0) {
-      if (offset != 0) fail(rules::kRange, field, "0, as there is no second payload", number(offset));
+      if (offset != 0) fail(rules::kRange, place, "0, as there is no second payload", offset);
       return;
     }
-    if (offset % kAlignment != 0) fail(rules::kAlignmentRule, field, "a multiple of 64", number(offset));
+    if (offset % kAlignment != 0) fail(rules::kAlignmentRule, place, "a multiple of 64", offset);
     if (offset < header_.data_offset || !base::fits(offset, length, source_.size()))
-      return fail(rules::kRange, field, "within " + number(header_.data_offset) + " and " + number(source_.size()),
+      return fail(rules::kRange, place, "within " + number(header_.data_offset) + " and " + number(source_.size()),
                   number(offset) + " and " + number(length) + " bytes");
-    places_.push_back({offset, length, at_ + field});
+    places_.push_back({offset, length, at_ + base::offset_of(place)});
   }
 
   void add(const Entry& e, Shape shape, std::uint64_t rows, std::uint64_t columns) {
@@ -271,7 +235,7 @@ class Walk {
   void check_duplicates() {
     draft_.drop_same_names([&](std::uint32_t earlier, std::uint32_t later) {
       findings_.report(rules::kDuplicate, {.offset = entry_of_[later], .tensor = draft_.name(later)}, {}, {},
-                       "the first one is at offset " + number(entry_of_[earlier]));
+                       core::Said("the first one is at offset ", entry_of_[earlier]));
     });
   }
 
@@ -283,7 +247,7 @@ class Walk {
         .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
           if (meeting == core::Meeting::overlap)
             findings_.report(rules::kOverlap, {.offset = places_[range.item].at},
-                             "to begin at " + number(widest->end()) + " or behind it", number(range.offset));
+                             core::Said("to begin at ", widest->end(), " or behind it"), range.offset);
         });
   }
 

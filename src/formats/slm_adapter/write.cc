@@ -60,6 +60,9 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
   core::WriteLayout out;
   Header header;
   std::memcpy(header.magic, magic(kind).data(), sizeof header.magic);
+  header.version = kVersion;
+  header.header_length = kHeaderSize;
+  header.directory_offset = kHeaderSize;
   header.entry_count = static_cast<std::uint32_t>(deltas.size());
   header.base_flags = base.flags;
   header.base_tensor_count = base.tensor_count;

@@ -22,7 +22,7 @@
 namespace weighbridge::stb {
 namespace {
 
-using core::bytes_text, core::shape_text;
+using core::at_field, core::bytes_text, core::shape_text;
 
 // The logical axes from the outermost in storage to the innermost (reading S8). Empty for rank 0, and for ranks whose
 // storage order is undefined.
@@ -53,18 +53,6 @@ std::vector<std::int64_t> strides_of(Storage storage, Shape shape) {
   if (std::ranges::is_sorted(axes)) return {};
   return strides;
 }
-
-constexpr core::FieldRow kHeaderRows[] = {{"magic", 4, core::FieldForm::text},
-                                          {"version", 1},
-                                          {"flags", 1},
-                                          {"tensor_count", 2},
-                                          {"reserved0", 4},
-                                          {"reserved1", 4},
-                                          {"data_offset", 8},
-                                          {"file_size", 8}};
-constexpr core::FieldRow kDescriptorRows[] = {{"tensor_id", 1}, {"dtype", 1},   {"rank", 1},
-                                              {"layout", 1},    {"offset", 8},  {"size_bytes", 8},
-                                              {"dims[0]", 4},   {"dims[1]", 4}, {"dims[2]", 4}};
 
 // One descriptor while it is checked.
 struct Entry {
@@ -98,31 +86,24 @@ class Walk {
   // Reads the header and the table into memory. False if there is no table to read.
   bool read_header() {
     const std::uint64_t size = source_.size();
-    if (size < kHeaderSize) {
-      findings_.report(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
-      return false;
-    }
+    if (size < kHeaderSize)
+      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
     std::byte head[kHeaderSize];
     source_.read_at(0, head);
-    findings_.fields(Span::Kind::structure, 0, head, "header", kHeaderRows);
-    header_ = load<Header>(head);
-    if (header_.magic != kMagicWord) {
-      findings_.report(rules::kMagic, {.offset = 0}, std::string(kMagic));
-      return false;
-    }
-    if (header_.version != kVersion) {
-      findings_.report(rules::kVersion, {.offset = kVersionAt}, kVersion, header_.version);
-      return false;
-    }
+    findings_.record<Header>(Span::Kind::structure, 0, head, "header");
+    header_ = base::load_record<Header>(head);
+    if (header_.magic != kMagicWord) return findings_.fail(rules::kMagic, {.offset = 0}, std::string(kMagic));
+    if (header_.version != kVersion)
+      return findings_.fail(rules::kVersion, at_field(&Header::version), kVersion, header_.version);
     draft_.set_version("0.1");
-    if (header_.flags != 0) findings_.report(rules::kFlags, {.offset = kFlagsAt}, "0", header_.flags);
-    check_reserved(header_.reserved0, kReserved0At);
-    check_reserved(header_.reserved1, kReserved1At);
+    if (header_.flags != 0) findings_.report(rules::kFlags, at_field(&Header::flags), "0", header_.flags);
+    check_reserved(&Header::reserved0);
+    check_reserved(&Header::reserved1);
     return check_file_size() && read_table() && check_data_offset();
   }
 
-  void check_reserved(std::uint32_t value, std::uint64_t at) {
-    if (value != 0) findings_.report(rules::kReserved, {.offset = at}, "0", value);
+  void check_reserved(std::uint32_t Header::*field) {
+    if (header_.*field != 0) findings_.report(rules::kReserved, at_field(field), "0", header_.*field);
   }
 
   // False if the file is truncated: one finding, not one per missing tensor.
@@ -130,32 +111,25 @@ class Walk {
     const std::uint64_t size = source_.size(), stated = header_.file_size;
     if (stated == size) return true;
     findings_.report(
-        rules::kFileSize, {.offset = kFileSizeAt, .hint = base::size_hint(stated)}, bytes_text(stated),
-        bytes_text(size),
+        rules::kFileSize, {.offset = base::offset_of(&Header::file_size), .hint = base::size_hint(stated)},
+        bytes_text(stated), bytes_text(size),
         stated > size ? core::missing_text(stated - size) : bytes_text(size - stated) + " follow the stated end");
     return stated < size;
   }
 
   bool read_table() {
     const std::uint64_t count = header_.tensor_count, table = kHeaderSize + count * kDescriptorSize;
-    if (count > kMaxTensors) {
-      findings_.report(rules::kTooManyTensors, {.offset = kTensorCountAt}, core::at_most(kMaxTensors), count);
-      return false;
-    }
-    if (table > header_.file_size) {
-      findings_.report(rules::kTablePastEnd, {.offset = kTensorCountAt}, "at least " + bytes_text(table),
-                       bytes_text(header_.file_size));
-      return false;
-    }
-    if (count > limits_.tensors) {
-      findings_.report(core::rules::kLimitTensors, {.offset = kTensorCountAt}, core::at_most(limits_.tensors), count);
-      return false;
-    }
-    if (table > limits_.header) {
-      findings_.report(core::rules::kLimitHeader, {.offset = kTensorCountAt}, "at most " + bytes_text(limits_.header),
-                       bytes_text(table));
-      return false;
-    }
+    if (count > kMaxTensors)
+      return findings_.fail(rules::kTooManyTensors, at_field(&Header::tensor_count), core::at_most(kMaxTensors), count);
+    if (table > header_.file_size)
+      return findings_.fail(rules::kTablePastEnd, at_field(&Header::tensor_count), "at least " + bytes_text(table),
+                            bytes_text(header_.file_size));
+    if (count > limits_.tensors)
+      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::tensor_count), core::at_most(limits_.tensors),
+                            count);
+    if (table > limits_.header)
+      return findings_.fail(core::rules::kLimitHeader, at_field(&Header::tensor_count),
+                            "at most " + bytes_text(limits_.header), bytes_text(table));
     table_.resize(base::to_size(count * kDescriptorSize));
     source_.read_at(kHeaderSize, table_);
     findings_.span(Span::Kind::structure, kHeaderSize, kHeaderSize + table_.size(), "tensor table");
@@ -164,12 +138,10 @@ class Walk {
 
   bool check_data_offset() {
     const std::uint64_t offset = header_.data_offset, table_end = kHeaderSize + table_.size();
-    const core::At at{.offset = kDataOffsetAt};
+    const core::At at = at_field(&Header::data_offset);
     if (offset < table_end) findings_.report(rules::kDataOffsetInTable, at, core::at_least(table_end), offset);
-    if (offset > header_.file_size) {
-      findings_.report(rules::kDataOffsetPastEnd, at, core::at_most(header_.file_size), offset);
-      return false;
-    }
+    if (offset > header_.file_size)
+      return findings_.fail(rules::kDataOffsetPastEnd, at, core::at_most(header_.file_size), offset);
     if (offset % kAlignment != 0) findings_.report(rules::kDataOffsetAlignment, at, "a multiple of 64", offset);
     return true;
   }
@@ -186,10 +158,7 @@ class Walk {
     sidecar_ = stb::read_sidecar(*source, limits_, in_sidecar);
     if (!sidecar_) return;
     file_ = sidecar_->file_of(source_);
-    if (file_ == nullptr) {
-      in_sidecar.report(rules::kSidecarOther, {});
-      return;
-    }
+    if (file_ == nullptr) return in_sidecar.report(rules::kSidecarOther, {});
     if (file_->size && *file_->size != source_.size())
       in_sidecar.report(rules::kSidecarSize, {.offset = file_->at}, bytes_text(*file_->size),
                         bytes_text(source_.size()));
@@ -205,21 +174,18 @@ class Walk {
 
   void read_tensor(std::uint64_t index) {
     Entry entry;
-    entry.d = load<Descriptor>(table_.data() + index * kDescriptorSize);
+    entry.d = base::load_record<Descriptor>(table_.data() + index * kDescriptorSize);
     entry.at = kHeaderSize + index * kDescriptorSize;
     entry.listed = listed_[entry.d.tensor_id];
     entry.name = entry.listed ? entry.listed->name : std::to_string(entry.d.tensor_id);
-    findings_.fields(Span::Kind::entry, entry.at,
-                     std::span(table_).subspan(base::to_size(index * kDescriptorSize), kDescriptorSize), entry.name,
-                     kDescriptorRows);
+    findings_.record<Descriptor>(Span::Kind::entry, entry.at,
+                                 std::span(table_).subspan(base::to_size(index * kDescriptorSize), kDescriptorSize),
+                                 entry.name);
     if (entry.d.dtype < kDTypeCount) entry.dtype = kDTypes[entry.d.dtype];
-    if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, 0, {}, entry.d.tensor_id);
+    if (seen_[entry.d.tensor_id]) fail(entry, rules::kDuplicateId, &Descriptor::tensor_id, {}, entry.d.tensor_id);
     seen_.set(entry.d.tensor_id);
     check_range(entry);
-    if (entry.d.rank > kMaxRank) {
-      fail(entry, rules::kRank, kRankAt, "at most 8", entry.d.rank);
-      return;
-    }
+    if (entry.d.rank > kMaxRank) return fail(entry, rules::kRank, &Descriptor::rank, "at most 8", entry.d.rank);
     check_unused_dims(entry);
     resolve_shape(entry);
     check_size(entry);
@@ -229,10 +195,10 @@ class Walk {
   void check_range(Entry& entry) {
     const auto& [offset, size] = std::pair(entry.d.offset, entry.d.size_bytes);
     if (offset < header_.data_offset)
-      fail(entry, rules::kBeforeData, kOffsetAt, core::at_least(header_.data_offset), offset);
-    if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, kOffsetAt, "a multiple of 64", offset);
+      fail(entry, rules::kBeforeData, &Descriptor::offset, core::at_least(header_.data_offset), offset);
+    if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, &Descriptor::offset, "a multiple of 64", offset);
     if (!base::fits(offset, size, header_.file_size))
-      fail(entry, rules::kPastEnd, kOffsetAt, core::Said("to end at ", header_.file_size, " or before"),
+      fail(entry, rules::kPastEnd, &Descriptor::offset, core::Said("to end at ", header_.file_size, " or before"),
            bytes_text(size) + " at " + std::to_string(offset));
   }
 
@@ -240,7 +206,7 @@ class Walk {
     const std::size_t used = entry.d.rank <= kMaxDirectRank ? entry.d.rank : 1;
     for (std::size_t i = used; i < kMaxDirectRank; ++i) {
       if (entry.d.dims[i] == 0) continue;
-      findings_.report(rules::kUnusedDims, {.offset = entry.at + kDimsAt + 4 * i, .tensor = entry.name}, "0",
+      findings_.report(rules::kUnusedDims, at_field(&Descriptor::dims, entry.at + 4 * i, entry.name), "0",
                        entry.d.dims[i]);
     }
   }
@@ -254,7 +220,8 @@ class Walk {
     } else if (file_ != nullptr && sidecar_->shapes) {
       const auto& table = *sidecar_->shapes;
       if (entry.d.dims[0] >= table.size())
-        return fail(entry, rules::kShapeIndex, kDimsAt, core::Said("less than ", table.size()), entry.d.dims[0]);
+        return fail(entry, rules::kShapeIndex, &Descriptor::dims, core::Said("less than ", table.size()),
+                    entry.d.dims[0]);
       entry.shape = table[entry.d.dims[0]];
     } else if (stated) {
       entry.shape = *stated;
@@ -262,9 +229,10 @@ class Walk {
       return;
     }
     if (entry.shape.size() != entry.d.rank)
-      return fail(entry, rules::kShapeRank, kRankAt, core::Said("rank ", entry.d.rank), shape_text(entry.shape));
+      return fail(entry, rules::kShapeRank, &Descriptor::rank, core::Said("rank ", entry.d.rank),
+                  shape_text(entry.shape));
     if (stated && *stated != entry.shape)
-      return fail(entry, rules::kShapeDiffers, kDimsAt, shape_text(*stated), shape_text(entry.shape));
+      return fail(entry, rules::kShapeDiffers, &Descriptor::dims, shape_text(*stated), shape_text(entry.shape));
     entry.has_shape = true;
   }
 
@@ -273,20 +241,20 @@ class Walk {
     const auto elements = base::element_count(entry.shape);
     const auto size = elements ? packed_size(entry.dtype, *elements) : std::nullopt;
     if (!size)
-      fail(entry, rules::kSizeOverflow, kDimsAt, {}, shape_text(entry.shape));
+      fail(entry, rules::kSizeOverflow, &Descriptor::dims, {}, shape_text(entry.shape));
     else if (*size != entry.d.size_bytes)
-      fail(entry, rules::kSizeMismatch, kSizeAt, bytes_text(*size), bytes_text(entry.d.size_bytes));
+      fail(entry, rules::kSizeMismatch, &Descriptor::size_bytes, bytes_text(*size), bytes_text(entry.d.size_bytes));
   }
 
   // The reason why the elements cannot be read; nullopt if they can.
   std::optional<Finding> unsupported(const Entry& entry) const {
-    const auto make = [&](const Rule& rule, std::uint64_t field, core::Said found) {
-      return core::Findings::make(rule, {.offset = entry.at + field, .tensor = entry.name}, {}, std::move(found));
+    const auto make = [&](const Rule& rule, auto field, core::Said found) {
+      return core::Findings::make(rule, at_field(field, entry.at, entry.name), {}, std::move(found));
     };
-    if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, kDtypeAt, entry.d.dtype);
-    if (!entry.known_layout()) return make(rules::kUnknownLayout, kLayoutAt, entry.d.layout);
-    if (!entry.has_shape) return make(rules::kNoShape, kRankAt, core::Said("rank ", entry.d.rank));
-    if (!orders(entry)) return make(rules::kChannelsLastRank, kLayoutAt, core::Said("rank ", entry.d.rank));
+    if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, &Descriptor::dtype, entry.d.dtype);
+    if (!entry.known_layout()) return make(rules::kUnknownLayout, &Descriptor::layout, entry.d.layout);
+    if (!entry.has_shape) return make(rules::kNoShape, &Descriptor::rank, core::Said("rank ", entry.d.rank));
+    if (!orders(entry)) return make(rules::kChannelsLastRank, &Descriptor::layout, core::Said("rank ", entry.d.rank));
     return std::nullopt;
   }
 
@@ -338,14 +306,15 @@ class Walk {
         .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
           if (meeting != core::Meeting::overlap) return;
           const Place& place = places_[range.item];
-          findings_.report(rules::kOverlap, {.offset = place.at + kOffsetAt, .tensor = place.name},
+          findings_.report(rules::kOverlap, at_field(&Descriptor::offset, place.at, place.name),
                            core::Said("to begin at ", widest->end(), " or behind it"), place.offset);
         });
   }
 
-  void fail(Entry& entry, const Rule& rule, std::uint64_t field, core::Said expected, core::Said found) {
+  template <class T>
+  void fail(Entry& entry, const Rule& rule, T Descriptor::*field, core::Said expected, core::Said found) {
     entry.broken = true;
-    findings_.report(rule, {.offset = entry.at + field, .tensor = entry.name}, std::move(expected), std::move(found));
+    findings_.report(rule, at_field(field, entry.at, entry.name), std::move(expected), std::move(found));
   }
 
   // A valid tensor's range. Its index in the list is the tensor's index in the draft.

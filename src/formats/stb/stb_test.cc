@@ -156,7 +156,7 @@ TEST(StbRead, SaysWhereExpectedAndFound) {
   const auto [report, model] = walk_case("unaligned");
   ASSERT_EQ(report.total(), 1U);
   const Finding& finding = report.findings()[0];
-  EXPECT_EQ(finding.offset, kHeaderSize + kOffsetAt);
+  EXPECT_EQ(finding.offset, kHeaderSize + base::offset_of(&Descriptor::offset));
   EXPECT_EQ(finding.tensor, "0");
   EXPECT_NE(finding.message.find("small tool"), std::string::npos);
   EXPECT_NE(finding.message.find("(expected a multiple of 64, found 66)"), std::string::npos);

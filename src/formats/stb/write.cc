@@ -143,15 +143,15 @@ class Planner {
     header.version = kVersion;
     header.tensor_count = static_cast<std::uint16_t>(model_.size());
     header.data_offset = *base::align_up(kHeaderSize + model_.size() * kDescriptorSize, kAlignment);
-    out_.head.resize(base::to_size(header.data_offset));
-    const auto head = std::as_writable_bytes(std::span(out_.head));
     end_ = header.data_offset;
     sharing_ = core::sharing(model_);
     placed_.resize(sharing_.first.size());
+    std::string table;
     for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i)
-      store(head.data() + kHeaderSize + i * kDescriptorSize, describe(model_[i], ids[i]));
+      base::append_record(table, describe(model_[i], ids[i]));
     header.file_size = out_.size = end_;
-    store(head.data(), header);
+    out_.head = base::store_record(header) + table;
+    out_.head.resize(base::to_size(header.data_offset));
     finish_sidecar();
   }
 

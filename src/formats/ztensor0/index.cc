@@ -27,8 +27,7 @@ bool check_magic(const Source& source, core::Findings& findings) {
   const auto magic = std::as_bytes(std::span(kMagic));
   findings.span(Span::Kind::field, 0, head.size(), "magic");
   if (!head.empty() && std::ranges::equal(head, magic.first(head.size()))) return true;
-  findings.report(rules::kBadMagic, {.offset = 0}, codecs::to_hex(magic), codecs::to_hex(head));
-  return false;
+  return findings.fail(rules::kBadMagic, {.offset = 0}, codecs::to_hex(magic), codecs::to_hex(head));
 }
 
 }  // namespace

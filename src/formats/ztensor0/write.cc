@@ -144,11 +144,9 @@ class Planner {
 
   void judge_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
-    if (name_of(to).empty()) {
-      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
-                    "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
-      return;
-    }
+    if (name_of(to).empty())
+      return ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                           "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
     core::judge_cast(ledger_, tensor, to);
     const auto elements = base::element_count(tensor.shape());
     if (!elements || !packed_size(to, *elements))

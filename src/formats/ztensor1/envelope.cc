@@ -22,7 +22,6 @@ constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
 // message.
 constexpr std::uint64_t kDraftSearch = std::uint64_t{16} << 20;
 constexpr std::uint32_t kDraftDepth = 64;
-constexpr core::FieldRow kFooter[] = {{"length of the manifest", 8}, {"magic", 8, core::FieldForm::text}};
 
 std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -64,10 +63,7 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
   if (length > 0 && length <= std::min(size - 2 * kMagicSize, kDraftSearch)) {
     std::string text(base::to_size(length), '\0');
     source.read_at(size - kMagicSize - length, std::as_writable_bytes(std::span(text)));
-    if (is_draft(text)) {
-      findings.report(rules::kDraft, {.offset = size - kMagicSize});
-      return;
-    }
+    if (is_draft(text)) return findings.report(rules::kDraft, {.offset = size - kMagicSize});
   }
   findings.report(rules::kBadFooter, {.offset = size - kMagicSize}, hex_bytes(std::as_bytes(std::span(kMagic))),
                   hex_bytes(last));
@@ -93,7 +89,7 @@ std::optional<core::HeaderMemory> read_manifest(const Source& source, const Cont
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
   source.read_at(size - tail.size(), tail);
   const auto footer = std::span<const std::byte>(tail).last(kFooterSize);
-  findings.fields(Span::Kind::structure, size - kFooterSize, footer, "footer", kFooter);
+  findings.record<Footer>(Span::Kind::structure, size - kFooterSize, footer, "footer");
   if (as_text(footer.last(kMagicSize)) != kMagic) {
     report_footer(source, findings, size, footer.last(kMagicSize));
     return std::nullopt;

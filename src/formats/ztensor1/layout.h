@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/record.h"
 #include "core/cbor_entry.h"
 #include "core/cbor_value.h"
 #include "core/tokenizer_rules.h"
@@ -16,7 +17,9 @@ namespace weighbridge::ztensor1 {
 
 inline constexpr std::string_view kMagic = "ZTEN1000";  // I.1: at the start and at the end
 inline constexpr std::uint64_t kMagicSize = 8;
-inline constexpr std::uint64_t kFooterSize = 16;  // I.1: manifest size (u64, little-endian), magic
+WB_RECORD(Footer, (u64, manifest_length, "length of the manifest"), (char[8], magic));  // I.1
+inline constexpr std::uint64_t kFooterSize = 16;
+static_assert(base::record_size<Footer>() == kFooterSize);
 inline constexpr std::uint64_t kMinFile = kMagicSize + kFooterSize;
 inline constexpr std::uint64_t kAlignment = 64;  // I.2; also the first offset that a component may have (Y4)
 inline constexpr std::uint64_t kMaxManifest = 1'073'741'824;  // IV.1 step 4

@@ -60,18 +60,13 @@ std::string padded(std::string bytes) {
   bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment, '\0');
   return bytes;
 }
-struct Footer {
+struct MadeFooter {
   std::uint64_t offset, length, hash;
   std::uint32_t version = kVersion, reserved = 0;
   std::string bytes() const {
-    std::string out(kFooterSize, '\0');
-    base::store_le(out.data() + kManifestOffsetAt, offset);
-    base::store_le(out.data() + kManifestLengthAt, length);
-    base::store_le(out.data() + kManifestHashAt, hash);
-    base::store_le(out.data() + kVersionAt, version);
-    base::store_le(out.data() + kReservedAt, reserved);
-    out.replace(kEndMagicAt, kMagicSize, kMagic);
-    return out;
+    std::string out;
+    base::append_fields(out, offset, length, hash, version, reserved);
+    return out.append(kMagic);
   }
 };
 std::uint64_t hash(std::string_view bytes) { return codecs::xxh3_64(std::as_bytes(std::span(bytes))); }
@@ -83,13 +78,15 @@ std::string body(std::initializer_list<std::string> payloads) {
   return out;
 }
 std::string file(const std::string& manifest, std::initializer_list<std::string> payloads = {},
-                 void (*change)(Footer&) = nullptr) {
+                 void (*change)(MadeFooter&) = nullptr) {
   std::string out = padded(body(payloads));
-  Footer footer{out.size(), manifest.size(), hash(manifest)};
+  MadeFooter footer{out.size(), manifest.size(), hash(manifest)};
   if (change) change(footer);
   return out + manifest + footer.bytes();
 }
-std::string data_shard(std::initializer_list<std::string> payloads) { return body(payloads) + Footer{0, 0, 0}.bytes(); }
+std::string data_shard(std::initializer_list<std::string> payloads) {
+  return body(payloads) + MadeFooter{0, 0, 0}.bytes();
+}
 
 const std::string kEight = "12345678";
 std::string le(std::initializer_list<std::uint64_t> values) {
@@ -181,7 +178,7 @@ void add_valid(Corpus& c) {
       "valid-scalar-and-empty", "",
       file(root({{t("s"), dense({}, part("f64", 4096, 8))}, {t("z"), dense({0, 4}, part("f32", 4096, 0))}}), {kEight}));
   c.add("valid-shared", "", file(root({{t("a"), eight()}, {t("b"), dense({2}, part("f32", 4096, 8))}}), {kEight}));
-  c.add("valid-reserved", "", file(root_of(eight()), {kEight}, [](Footer& f) { f.reserved = 1; }));
+  c.add("valid-reserved", "", file(root_of(eight()), {kEight}, [](MadeFooter& f) { f.reserved = 1; }));
   c.add("valid-unknown-keys", "",
         file(root({{t("t"), dense({8}, part("u8", 4096, 8, {{t("x"), array({u(1), kNull})}, {u(5), u(6)}}),
                                   {{t("y"), kNull}, {u(1), u(2)}})}},
@@ -254,7 +251,7 @@ void add_container(Corpus& c) {
   c.add("bad-footer", "bad-footer", changed(1, "\r"));
   c.add("bad-footer-appended", "bad-footer", good + "x");
   c.add("version", "version", changed(16, "\x03"));
-  c.add("data-shard-footer", "data-shard-footer", std::string(kMagic) + Footer{4096, 0, 0}.bytes());
+  c.add("data-shard-footer", "data-shard-footer", std::string(kMagic) + MadeFooter{4096, 0, 0}.bytes());
   c.add("manifest-too-large", "manifest-too-large", changed(32, std::string("\0\0\0\x80", 4)));
   c.add("manifest-offset", "manifest-offset", changed(40, std::string("\x04\x10", 2)));
   c.add("manifest-offset-0", "manifest-offset", changed(40, std::string(8, '\0')));

@@ -14,30 +14,18 @@
 namespace weighbridge::ztensor2 {
 namespace {
 
-constexpr core::FieldRow kFooter[] = {{"offset of the manifest", 8},
-                                      {"length of the manifest", 8},
-                                      {"XXH3-64 of the manifest", 8, core::FieldForm::hex},
-                                      {"version", 4},
-                                      {"reserved", 4},
-                                      {"magic", 8, core::FieldForm::text}};
-
 struct Ends {
   std::array<std::byte, kMagicSize> head{};
-  std::array<std::byte, kFooterSize> footer{};
+  std::array<std::byte, kFooterSize> tail{};
+  Footer footer;
 
   explicit Ends(const Source& source) {
-    const ReadRange both[] = {{0, head}, {source.size() - kFooterSize, footer}};
+    const ReadRange both[] = {{0, head}, {source.size() - kFooterSize, tail}};
     source.read(both);
+    footer = base::load_record<Footer>(tail.data());
   }
-  bool begins() const noexcept { return is_magic(head); }
-  std::span<const std::byte> end_magic() const noexcept { return std::span(footer).subspan(kEndMagicAt, kMagicSize); }
-  bool ends() const noexcept { return is_magic(end_magic()); }
-  std::uint32_t version() const noexcept { return base::load_le<std::uint32_t>(footer.data() + kVersionAt); }
-  std::uint64_t field(std::uint64_t at) const noexcept { return base::load_le<std::uint64_t>(footer.data() + at); }
-
-  static bool is_magic(std::span<const std::byte> bytes) noexcept {
-    return std::ranges::equal(bytes, std::as_bytes(std::span(kMagic)));
-  }
+  bool begins() const noexcept { return std::ranges::equal(head, std::as_bytes(std::span(kMagic))); }
+  bool ends() const noexcept { return std::ranges::equal(footer.magic, kMagic); }
 };
 
 }  // namespace
@@ -45,7 +33,7 @@ struct Ends {
 bool is_container(const Source& source) {
   if (source.size() < kMinFile) return false;
   const Ends ends(source);
-  return ends.begins() && ends.ends() && ends.version() == kVersion;
+  return ends.begins() && ends.ends() && ends.footer.version == kVersion;
 }
 
 std::optional<Envelope> read_envelope(const Source& source, const Context& context, core::Findings& findings) {
@@ -57,27 +45,30 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
   if (size < kMinFile) return fail(rules::kTooShort, size, "at least 48 bytes", size);
   const Ends ends(source);
   findings.span(Span::Kind::field, 0, kMagicSize, "magic");
-  findings.fields(Span::Kind::structure, size - kFooterSize, ends.footer, "footer", kFooter);
+  findings.record<Footer>(Span::Kind::structure, size - kFooterSize, ends.tail, "footer");
   const std::string magic = codecs::to_hex(std::as_bytes(std::span(kMagic)));
   if (!ends.begins()) return fail(rules::kBadMagic, 0, magic, codecs::to_hex(ends.head));
-  if (!ends.ends()) return fail(rules::kBadFooter, size - kMagicSize, magic, codecs::to_hex(ends.end_magic()));
+  if (!ends.ends())
+    return fail(rules::kBadFooter, size - kMagicSize, magic,
+                codecs::to_hex(std::as_bytes(std::span(ends.footer.magic))));
   const std::uint64_t footer = size - kFooterSize;
-  if (ends.version() != kVersion) return fail(rules::kVersionRule, footer + kVersionAt, "2", ends.version());
-  const std::uint64_t offset = ends.field(kManifestOffsetAt), length = ends.field(kManifestLengthAt);
-  const std::uint64_t hash = ends.field(kManifestHashAt);
+  const auto& [offset, length, hash, version, reserved, end_magic] = ends.footer;
+  if (version != kVersion) return fail(rules::kVersionRule, footer + base::offset_of(&Footer::version), "2", version);
   if (length == 0) {
     if (offset == 0 && hash == 0) return Envelope{};
     return fail(rules::kShardFooter, footer, "0 and 0", std::to_string(offset) + " and " + std::to_string(hash));
   }
   if (length > kMaxManifest)
-    return fail(rules::kManifestTooLarge, footer + kManifestLengthAt, core::at_most(kMaxManifest), length);
+    return fail(rules::kManifestTooLarge, footer + base::offset_of(&Footer::manifest_length),
+                core::at_most(kMaxManifest), length);
   if (offset < kAlignment || offset % kAlignment != 0)
     return fail(rules::kManifestOffset, footer, "a multiple of 4096 from 4096 on", offset);
   if (!base::fits(offset, length, footer))
     return fail(rules::kManifestRange, footer, core::Said("an end of at most ", footer),
                 std::to_string(offset) + " + " + std::to_string(length));
   if (length > context.limits.header)
-    return fail(core::rules::kLimitHeader, footer + kManifestLengthAt, core::at_most(context.limits.header), length);
+    return fail(core::rules::kLimitHeader, footer + base::offset_of(&Footer::manifest_length),
+                core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
   source.read_at(offset, text.bytes());
   const std::uint64_t found = codecs::xxh3_64(text.bytes());

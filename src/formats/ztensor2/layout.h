@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/record.h"
 #include "core/cbor_entry.h"
 #include "weighbridge/dtype.h"
 
@@ -16,9 +17,11 @@ namespace weighbridge::ztensor2 {
 inline constexpr std::string_view kMagic{"\x89ZT2\r\n\x1a\n", 8};
 inline constexpr std::uint64_t kMagicSize = 8;
 
-// 2.3: the last 40 bytes, little-endian; the hash is XXH3-64 of the manifest.
-inline constexpr std::uint64_t kFooterSize = 40, kManifestOffsetAt = 0, kManifestLengthAt = 8, kManifestHashAt = 16,
-                               kVersionAt = 24, kReservedAt = 28, kEndMagicAt = 32;
+// 2.3: the last 40 bytes.
+WB_RECORD(Footer, (u64, manifest_offset, "offset of the manifest"), (u64, manifest_length, "length of the manifest"),
+          (u64, manifest_hash, hex, "XXH3-64 of the manifest"), (u32, version), (u32, reserved), (char[8], magic));
+inline constexpr std::uint64_t kFooterSize = 40;
+static_assert(base::record_size<Footer>() == kFooterSize);
 inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint64_t kMinFile = kMagicSize + kFooterSize;  // 2.1
 

@@ -95,13 +95,13 @@ std::string Manifest::tail(std::span<const core::Stored> stored) const {
   const std::string manifest = cbor(stored);
   std::string out(static_cast<std::size_t>(at - end), '\0');  // below kPlacement
   out += manifest;
-  char footer[kFooterSize] = {};
-  base::store_le<std::uint64_t>(footer + kManifestOffsetAt, at);
-  base::store_le<std::uint64_t>(footer + kManifestLengthAt, manifest.size());
-  base::store_le<std::uint64_t>(footer + kManifestHashAt, codecs::xxh3_64(std::as_bytes(std::span(manifest))));
-  base::store_le<std::uint32_t>(footer + kVersionAt, kVersion);
-  std::ranges::copy(kMagic, footer + kEndMagicAt);
-  return out.append(footer, sizeof footer);
+  Footer footer{.manifest_offset = at,
+                .manifest_length = manifest.size(),
+                .manifest_hash = codecs::xxh3_64(std::as_bytes(std::span(manifest))),
+                .version = kVersion};
+  std::ranges::copy(kMagic, footer.magic);
+  base::append_record(out, footer);
+  return out;
 }
 
 std::optional<std::string> encode_value(const Value& value, std::uint32_t level) {

@@ -68,8 +68,7 @@ class Walk : private core::CborWalk {
                        : fault->kind == Kind::duplicate_key ? rules::kDuplicateKey
                        : fault->kind == Kind::too_deep      ? rules::kDepth
                                                             : rules::kDeterminism;
-    findings_.report(rule, {.offset = begin + fault->offset}, {}, {}, fault->sentence);
-    return false;
+    return findings_.fail(rule, {.offset = begin + fault->offset}, {}, {}, fault->sentence);
   }
 
   void walk() {

@@ -28,7 +28,7 @@ std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
   for (std::uint64_t i = 0; i + 1 < most; ++i) {
     std::byte bytes[stb::kDescriptorSize];
     file.read_at(stb::kHeaderSize + i * stb::kDescriptorSize, bytes);
-    const auto descriptor = stb::load<stb::Descriptor>(bytes);
+    const auto descriptor = base::load_record<stb::Descriptor>(bytes);
     const std::uint32_t place = descriptor.dims[0];
     if (descriptor.rank <= stb::kMaxDirectRank) continue;
     out.resize(std::max<std::size_t>(out.size(), std::min<std::size_t>(all.size(), place + std::size_t{1})));

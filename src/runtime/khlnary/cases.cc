@@ -210,12 +210,11 @@ std::string stb_file(const std::vector<StbTensor>& tensors) {
     out.resize(aligned(out.size()));
     stb::Descriptor descriptor{tensor.id, tensor.dtype, tensor.rank, tensor.layout, out.size(), tensor.payload.size()};
     std::ranges::copy(tensor.dims, descriptor.dims);
-    stb::store(std::as_writable_bytes(std::span(out)).data() + stb::kHeaderSize + i * stb::kDescriptorSize, descriptor);
+    out.replace(stb::kHeaderSize + i * stb::kDescriptorSize, stb::kDescriptorSize, base::store_record(descriptor));
     out += tensor.payload;
   }
   header.file_size = out.size();
-  stb::store(std::as_writable_bytes(std::span(out)).data(), header);
-  return out;
+  return out.replace(0, stb::kHeaderSize, base::store_record(header));
 }
 
 std::string small_stb() {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "convert/rep.h"
@@ -209,19 +210,18 @@ class Packer {
   void adopt(core::WriteLayout& layout, std::uint32_t first, std::uint32_t size) const {
     stb::Sidecar own;
     own.shapes = sidecar_.shapes;
-    const auto head = std::as_writable_bytes(std::span(layout.head));
     for (std::uint32_t i = 0; i < size; ++i) {
       layout.tensors[i].name = model_.name(chosen_[first + i]);
       own.tensors.push_back(sidecar_.tensors[first + i]);
       own.tensors.back().file = 0;
-      std::byte* const at = head.data() + stb::kHeaderSize + i * stb::kDescriptorSize;
-      auto descriptor = stb::load<stb::Descriptor>(at);
+      const std::size_t at = base::to_size(stb::kHeaderSize + i * stb::kDescriptorSize);
+      auto descriptor = base::load_record<stb::Descriptor>(layout.head.data() + at);
       descriptor.tensor_id = own.tensors.back().id;
       if (descriptor.rank > stb::kMaxDirectRank) {
         const Tensor tensor = model_[chosen_[first + i]];
         descriptor.dims[0] = static_cast<std::uint32_t>(place_of(*sidecar_.shapes, tensor.shape()));
       }
-      stb::store(at, descriptor);
+      layout.head.replace(at, stb::kDescriptorSize, base::store_record(descriptor));
     }
     own.files.push_back({.id = 0, .path = {}, .size = layout.size});
     layout.companion = {.extension = std::string(stb::kSidecarExtension),

@@ -20,7 +20,7 @@ namespace {
 using namespace slm_format;
 
 Header header_of(Fixture kind) {
-  Header h;
+  Header h = kNewHeader;
   h.flags = kind == Fixture::tiny_tied ? kTiedOutput : 0;
   h.vocab_size = kind == Fixture::tiny_bpe ? 272 : kBtokVocab;
   const bool large = kind == Fixture::tinylm16m;
