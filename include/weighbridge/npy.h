@@ -12,8 +12,8 @@
 namespace weighbridge {
 
 /// NumPy's type string for little-endian elements: "<f4". Types that NumPy lacks become void items of the same size, as
-/// ml_dtypes saves them: "<V2" for bf16, "<V1" for the f8 kinds. But "|V1" for f8_e5m2, which ml_dtypes saves as "<f1",
-/// and numpy.load() refuses. Empty for elements smaller than a byte, which no .npy file can hold.
+/// ml_dtypes saves them: "<V2" for bf16, "<V1" for the f8 kinds. Exception: f8_e5m2 is "|V1", because numpy.load()
+/// refuses the "<f1" of ml_dtypes. Empty for elements smaller than a byte, which no .npy file can hold.
 std::string_view npy_type(DType) noexcept;
 /// The ml_dtypes type to view a void item as; empty if NumPy has the type itself.
 std::string_view ml_dtype(DType) noexcept;

@@ -377,7 +377,8 @@ std::string_view format_of_output(const std::string& path, const Options& option
     // Not .bin, which PyTorch writes too.
     if (const core::Format* const named = registry::find_by_extension(extension); named && extension != "bin")
       writer_of(named->info.name);  // throws: it is only read
-    base::misuse("unknown-extension", "no format is written to files called " + quote(path) + ": give the format");
+    base::misuse("unknown-extension", "cannot tell the output format from the name " + quote(path),
+                 base::option_hint("to"));
   }
   return format->name;
 }
