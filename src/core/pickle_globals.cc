@@ -37,7 +37,7 @@ constexpr std::string_view kModules =
     "torch.utils.data.datapipes.utils.decoder trace turtle unittest urllib urllib2 urllib3 uuid venv webbrowser "
     "winreg wsgiref xmlrpc xmlrpclib yaml zipapp zipfile zipimport";
 constexpr auto kDangerousModules = [] {
-  std::array<std::string_view, static_cast<std::size_t>(std::ranges::count(kModules, ' ')) + 1> out;
+  std::array<std::string_view, static_cast<std::size_t>(std::count(kModules.begin(), kModules.end(), ' ')) + 1> out;
   std::string_view rest = kModules;
   for (std::string_view& module : out) {
     module = rest.substr(0, rest.find(' '));
@@ -114,8 +114,10 @@ const std::vector<Harmless>& harmless() {
   return all;
 }
 const Harmless* find_harmless(std::string_view module, std::string_view name) {
-  for (const Harmless& row : std::ranges::equal_range(harmless(), module, {}, &Harmless::module))
-    if (has_word(row.names, name)) return &row;
+  const auto& all = harmless();
+  for (auto row = std::ranges::lower_bound(all, module, {}, &Harmless::module); row != all.end() && row->module == module;
+       ++row)
+    if (has_word(row->names, name)) return &*row;
   return nullptr;
 }
 
