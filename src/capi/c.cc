@@ -24,7 +24,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "core/elements.h"
-#include "core/format_options.h"
 #include "core/words.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
@@ -407,7 +406,8 @@ wb_error* wb_inspect(const wb_model* model, char** json) {
     const Model& from = given(model, "the model").model;
     std::vector<std::uint32_t> all(from.size());
     std::iota(all.begin(), all.end(), 0U);
-    output(json) = text_of_file(to_json({.path = model->path, .model = from, .tensors = all, .report = &model->report}));
+    output(json) =
+        text_of_file(to_json({.path = model->path, .model = from, .tensors = all, .report = &model->report}));
   });
 }
 wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, int* verdict, char** json) {

@@ -21,12 +21,13 @@
 #include "core/words.h"
 
 namespace weighbridge::core {
-namespace {
 
 std::size_t bytes_of(DType dtype, std::uint64_t n) { return base::to_size(*packed_size(dtype, n)); }
 std::uint64_t elements_in(std::uint64_t bytes, DType dtype) noexcept {
   return bytes * 8 / std::max(info(dtype).bits, std::uint32_t{1});
 }
+
+namespace {
 
 class StoredElements final : public Elements {
  public:
@@ -329,26 +330,6 @@ ElementsPtr widened(const Part& part) {
 ElementsPtr with_heads(ElementsPtr from, const Heads& heads) {
   if (heads.head == 0 && heads.added_zeros == 0) return from;
   return std::make_shared<HeadElements>(std::move(from), heads);
-}
-
-void fill_with(Payload& payload, const ElementsPtr& elements) {
-  payload.form = Payload::Form::made;
-  if (!divides(*elements, kPayloadRange)) {
-    payload.make = [elements](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
-      elements->stream(context, [&](std::span<const std::byte> piece) { return sink(piece), true; });
-    };
-    return;
-  }
-  payload.make_range = [elements](const Context& context, std::uint64_t offset, std::span<std::byte> out) {
-    const DType dtype = elements->dtype();
-    const std::uint64_t first = elements_in(offset, dtype), skip = offset - bytes_of(dtype, first);
-    const std::uint64_t width = std::max<std::uint64_t>(info(dtype).bits / 8, 1);
-    const std::uint64_t n = std::min(elements_in(skip + out.size() + width - 1, dtype), elements->count() - first);
-    if (bytes_of(dtype, n) == out.size()) return elements->read(first, n, out, context);
-    std::vector<std::byte> whole(bytes_of(dtype, n));  // the range begins or ends within an element
-    elements->read(first, n, whole, context);
-    std::memcpy(out.data(), whole.data() + skip, out.size());
-  };
 }
 
 void require_castable(const Tensor& tensor) {

@@ -25,7 +25,9 @@
 
 namespace weighbridge::core {
 
-struct Payload;
+// The bytes of so many elements, and the whole elements in so many bytes.
+std::size_t bytes_of(DType, std::uint64_t n);
+std::uint64_t elements_in(std::uint64_t bytes, DType) noexcept;
 
 // Returns whether to continue.
 using ElementSink = std::function<bool(std::span<const std::byte>)>;
@@ -98,8 +100,6 @@ ElementsPtr mapped(ElementsPtr from, Mapping);
 
 // The length of the ranges in which a conversion reads a payload that can be read in any order.
 inline constexpr std::uint64_t kPayloadRange = std::uint64_t{1} << 20;
-// Makes the payload `made`: of the bytes of these elements, by make_range if they divide, else by make.
-void fill_with(Payload&, const ElementsPtr&);
 
 // The integers of a part as u64: each with its sign. Throws Error{unsupported} for other types.
 ElementsPtr widened(const Part&);

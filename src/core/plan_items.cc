@@ -2,6 +2,10 @@
 // Items of a plan. Subjects are formatted only if there is an item, so most tensors need no allocation.
 #include "core/plan_items.h"
 
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "core/extents.h"
@@ -169,6 +173,26 @@ Foreseen foresee_payloads(const WriteLayout& out, std::uint64_t at) {
   }
   foreseen.end = at;
   return foreseen;
+}
+
+void fill_with(Payload& payload, const ElementsPtr& elements) {
+  payload.form = Payload::Form::made;
+  if (!divides(*elements, kPayloadRange)) {
+    payload.make = [elements](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
+      elements->stream(context, [&](std::span<const std::byte> piece) { return sink(piece), true; });
+    };
+    return;
+  }
+  payload.make_range = [elements](const Context& context, std::uint64_t offset, std::span<std::byte> out) {
+    const DType dtype = elements->dtype();
+    const std::uint64_t first = elements_in(offset, dtype), skip = offset - bytes_of(dtype, first);
+    const std::uint64_t width = std::max<std::uint64_t>(info(dtype).bits / 8, 1);
+    const std::uint64_t n = std::min(elements_in(skip + out.size() + width - 1, dtype), elements->count() - first);
+    if (bytes_of(dtype, n) == out.size()) return elements->read(first, n, out, context);
+    std::vector<std::byte> whole(bytes_of(dtype, n));  // the range begins or ends within an element
+    elements->read(first, n, whole, context);
+    std::memcpy(out.data(), whole.data() + skip, out.size());
+  };
 }
 
 }  // namespace weighbridge::core

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/elements.h"
 #include "core/format.h"
 #include "core/plan_text.h"
 
@@ -83,5 +84,8 @@ struct Foreseen {
   std::uint64_t end = 0;
 };
 Foreseen foresee_payloads(const WriteLayout&, std::uint64_t at);
+
+// Makes the payload `made`: of the bytes of these elements, by make_range if they divide, else by make.
+void fill_with(Payload&, const ElementsPtr&);
 
 }  // namespace weighbridge::core

@@ -14,6 +14,7 @@
 #include "core/draft.h"
 #include "core/elements.h"
 #include "core/format.h"
+#include "core/plan_items.h"
 #include "io/forwarding_source.h"
 #include "support/random.h"
 #include "support/thrown.h"
