@@ -13,7 +13,8 @@ namespace weighbridge::io {
 namespace {
 
 constexpr const char* kAccessList = "system.posix_acl_access";
-constexpr std::string_view kKept[] = {kAccessList, "security.", "user."};  // and what begins so
+constexpr std::string_view kLabels = "security.";
+constexpr std::string_view kKept[] = {kAccessList, kLabels, "user."};  // and what begins so
 constexpr std::string_view kOfOldBytes[] = {"security.capability", "security.ima", "security.evm"};
 
 bool is_kept(std::string_view name) noexcept {
@@ -33,7 +34,7 @@ bool is_kept(std::string_view name) noexcept {
 
 bool keep_attributes(const std::string& from, const std::string& to, const std::string& file, std::string_view rule) {
   const auto names = os::attribute_names(from.c_str());
-  if (!names && errno != ENOTSUP && errno != ENOSYS && errno != ENOENT)
+  if (!names && errno != ENOTSUP && errno != ENOSYS)
     base::io_error_of(file, rule, "its extended attributes cannot be listed", errno);
   bool listed = false;
   for (std::size_t at = 0; names && at < names->size();) {
@@ -44,12 +45,18 @@ bool keep_attributes(const std::string& from, const std::string& to, const std::
     if (!value && (errno == ENODATA || errno == ENOENT)) continue;  // it has gone meanwhile
     if (!value) refuse_to_lose(file, rule, name, errno);
     listed = listed || name == kAccessList;
-    // A label that is the folder's may be the one that only the system may set.
     if (os::attribute(to.c_str(), name.c_str()) == value) continue;
-    if (os::set_attribute(to.c_str(), name.c_str(), *value) != 0) refuse_to_lose(file, rule, name, errno);
+    if (os::set_attribute(to.c_str(), name.c_str(), *value) == 0) continue;
+    // Labels of a security module that does not run here, and those that only the system may set: it labels new files.
+    if (name.starts_with(kLabels) && (errno == EPERM || errno == EACCES || errno == EINVAL || errno == ENOTSUP))
+      continue;
+    refuse_to_lose(file, rule, name, errno);
   }
   // One that it has from the default list of its folder: fchmod() would open it for those whom that one names.
-  if (!listed) os::remove_attribute(to.c_str(), kAccessList);
+  if (!listed && os::remove_attribute(to.c_str(), kAccessList) != 0 && errno != ENODATA && errno != ENOTSUP &&
+      errno != ENOSYS)
+    base::io_error_of(file, rule, "the access control list that its folder gives to new files cannot be removed",
+                      errno);
   return listed;
 }
 

@@ -13,8 +13,9 @@ namespace weighbridge::io {
 // follows the mode. A list that `to` has from its folder goes if `from` has none.
 //
 // Returns whether `to` has a list now: then its mode is that of `from`, and fchmod() sets the list's mask with it.
-// Error io/<rule>, naming `file`, if the system refuses one: it is not lost silently. Does nothing where the filesystem
-// or the system has no such attributes.
+// Error io/<rule>, naming `file`, if the system refuses a list or an attribute of users: they are not lost silently. A
+// label that this user may not set stays as the system sets it for new files. Does nothing where the filesystem or the
+// system has no such attributes.
 bool keep_attributes(const std::string& from, const std::string& to, const std::string& file, std::string_view rule);
 
 }  // namespace weighbridge::io

@@ -49,20 +49,26 @@ std::string block_of(int folder, const std::string& name, int& error) noexcept t
   error = EIO;
   return {};
 }
-// Whether the file begins as the journal says. What only its owner may read is taken for it by inode and size.
-bool begins_so(int folder, const std::string& name, const std::string& block) noexcept {
-  int error = 0;
-  return block.empty() || block_of(folder, name, error) == block || error == EACCES;
+// Whether the file begins as the journal says; `error` is errno if that cannot be found out. What only its owner may
+// read is taken for it by inode and size.
+bool begins_so(int folder, const std::string& name, const std::string& block, int& error) noexcept {
+  if (block.empty()) return true;
+  const std::string found = block_of(folder, name, error);
+  if (error != EACCES) return error == 0 && found == block;
+  error = 0;
+  return true;
 }
 // Whether the file of this name, as look() saw it, is the new one, or the old one, of a change: inodes may mean other
-// files after a power failure.
-bool is_new_of(const JournalEntry& entry, int folder, const std::string& name, const There& there) noexcept {
+// files after a power failure. `error` as above.
+bool is_new_of(const JournalEntry& entry, int folder, const std::string& name, const There& there,
+               int& error) noexcept {
   return there.inode != 0 && there.inode == entry.inode && there.size == entry.size.value_or(there.size) &&
-         there.time == entry.time.value_or(there.time) && begins_so(folder, name, entry.block);
+         there.time == entry.time.value_or(there.time) && begins_so(folder, name, entry.block, error);
 }
-bool is_old_of(const JournalEntry& entry, int folder, const std::string& name, const There& there) noexcept {
+bool is_old_of(const JournalEntry& entry, int folder, const std::string& name, const There& there,
+               int& error) noexcept {
   return there.inode != 0 && there.inode == entry.old_inode && there.size == entry.old_size.value_or(there.size) &&
-         begins_so(folder, name, entry.old_block);
+         begins_so(folder, name, entry.old_block, error);
 }
 
 // The calls of fd.h on names beneath one folder. Each returns 0, or -1 with errno.
@@ -103,11 +109,17 @@ int sync_parents(int folder, const std::vector<JournalEntry>& entries) noexcept 
   return sync_folder(folder);
 }
 
-// The step that undoes one change now. Null if a file that is neither the old nor the new one has the name.
+// errno of steps_of() for an old file whose bytes have changed; the system uses positive numbers only.
+constexpr int kOtherBytes = -1;
+
+// The steps that undo one change now. Null, with errno, if it cannot be undone: EEXIST if a file that is neither the
+// old nor the new one has the name, kOtherBytes, or what the system says if it cannot be found out which file has the
+// name.
 std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry& entry) {
   const There there = look(folder, entry.name);
   const std::uint64_t now = there.inode;
-  const bool in_place = is_new_of(entry, folder, entry.name, there);
+  int unknown = there.error;
+  const bool in_place = is_new_of(entry, folder, entry.name, there, unknown);
   const auto back = [&] {
     const bool gone = look_beneath(folder, entry.fresh).folder < 0;
     return RecoveryStep{.way = Way::rename, .from = entry.name, .to = gone ? spare_name(entry) : entry.fresh};
@@ -116,15 +128,18 @@ std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry
     errno = error;
     return std::nullopt;
   };
+  if (unknown != 0) return blocked(unknown);
   if (entry.aside.empty()) return in_place ? std::vector{back()} : std::vector<RecoveryStep>{};
-  const bool aside = look(folder, entry.aside).inode != 0;
+  const There old = look(folder, entry.aside);
+  const bool aside = old.inode != 0;
   const There other = aside || entry.fresh.empty() ? There{} : look(folder, entry.fresh);
+  if (old.error != 0 || other.error != 0) return blocked(old.error != 0 ? old.error : other.error);
   const bool exchanged = other.inode != 0 && other.inode == entry.old_inode && now != entry.old_inode;
   std::vector<RecoveryStep> out;
   if (!aside && !exchanged) return out;
   if (now != 0 && !in_place) return blocked(EEXIST);
   if (exchanged) {
-    if (!is_old_of(entry, folder, entry.fresh, other)) return blocked(ESTALE);
+    if (!is_old_of(entry, folder, entry.fresh, other, unknown)) return blocked(unknown != 0 ? unknown : kOtherBytes);
     out.push_back({.way = in_place ? Way::exchange : Way::rename, .from = entry.fresh, .to = entry.name});
     return out;
   }
@@ -147,7 +162,7 @@ bool goes_first(const std::vector<RecoveryStep>& steps, const JournalEntry& firs
 std::string why_not_undone(const JournalEntry& entry, int error) {
   if (error == EEXIST)
     return "another file has the name '" + entry.name + "' now: move it away, and run again to get the old one back";
-  if (error == ESTALE)
+  if (error == kOtherBytes)
     return "'" + entry.fresh + "', which is where the old file of the name '" + entry.name +
            "' was put, has other bytes now: if it is yours, move it there by hand, then remove the journal";
   return "'" + entry.name + "' cannot be put back: " + std::generic_category().message(error);
@@ -196,7 +211,8 @@ const JournalEntry* undo(int folder, const std::vector<JournalEntry>& entries) n
 void remove_fresh(int folder, const std::vector<JournalEntry>& entries) noexcept try {
   for (const JournalEntry& each : entries)
     for (const std::string& name : {each.fresh, spare_name(each)})
-      if (is_in_temporary(name) && is_new_of(each, folder, name, look(folder, name))) remove_beneath(folder, name);
+      if (int error = 0; is_in_temporary(name) && is_new_of(each, folder, name, look(folder, name), error))
+        remove_beneath(folder, name);
 } catch (...) {
   // Out of memory: leave the temporaries, which a later run finds stale.
 }

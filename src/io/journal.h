@@ -69,7 +69,7 @@ std::string why_not_undone(const JournalEntry&, int error);
 std::vector<RecoveryStep> steps_to_undo(int folder, const std::vector<JournalEntry>&, std::string& blocked);
 // Does it. The first change is undone last, because without the first file the others are not a model. Every step may
 // be the last one before a kill: it can begin again at any point. Returns the entry that cannot be undone, with errno
-// (EEXIST: another file has the name; ESTALE: the old file has other bytes); null if all are.
+// for why_not_undone(); null if all are.
 const JournalEntry* undo(int folder, const std::vector<JournalEntry>&) noexcept;
 // Removes the new files of undone changes, which now have names of temporaries.
 void remove_fresh(int folder, const std::vector<JournalEntry>&) noexcept;

@@ -3,6 +3,7 @@
 #include "io/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,25 @@ TEST(Journal, AFileThatTookTheNameMeanwhileIsNotReplacedAndNothingIsLost) {
   fs::remove(folder / "a");
   const AtomicFile file(folder / "other");
   for (const char* name : {"main", "a", "gone"}) EXPECT_EQ(read_file(folder / name), std::string("old ") + name);
+}
+
+// Whether the new file is the one that the journal lists cannot be found out without a descriptor.
+TEST(Journal, AChangeThatCannotBeLookedAtIsNotTakenForUndone) {
+  const test::StateHome home;
+  const TemporaryFolder folder;
+  write_file(folder / ".a.weighbridge-00000000000000aa.tmp", "new");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  {
+    Journal journal(folder.path(), {{"a", ".a.weighbridge-00000000000000aa.tmp"}});
+    ASSERT_EQ(journal.move(0), 0);
+    const rlimit none{0, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  EXPECT_TRUE(recover(folder.path()).did) << "the journal is still there";
+  EXPECT_EQ(files_of(folder), Files{});
 }
 
 TEST(Journal, OneThatWasNeverFinishedChangedNothing) {
