@@ -144,7 +144,11 @@ template <class T> T& given(T* object, const char* what) {
   if (object == nullptr) base::misuse("null", std::string(what) + " is NULL");
   return *object;
 }
-char*& output(char** out) { return given(out, "the output"); }
+// Checks the output before it makes what goes there.
+template <class T, class Make> void give(T** out, Make&& make) {
+  T*& to = given(out, "the output");
+  to = make();
+}
 
 Context context_of(const wb_job* job) {
   Context out;
@@ -285,7 +289,7 @@ int wb_error_offset(const wb_error* error, std::uint64_t* offset) {
 wb_error* wb_error_json(const wb_error* error, char** json) {
   return guarded([&] {
     const Finding& exact = given(error, "the error").exact;
-    output(json) = text_of(exact.rule.empty() ? "null" : to_json(exact));
+    give(json, [&] { return text_of(exact.rule.empty() ? "null" : to_json(exact)); });
   });
 }
 void wb_error_free(wb_error* error) {
@@ -293,7 +297,7 @@ void wb_error_free(wb_error* error) {
 }
 
 wb_error* wb_job_new(wb_job** out) {
-  return guarded([&] { given(out, "the output") = new wb_job; });
+  return guarded([&] { give(out, [] { return new wb_job; }); });
 }
 wb_error* wb_job_set_limit(wb_job* job, const char* name, std::uint64_t value) {
   return guarded([&] {
@@ -332,7 +336,7 @@ void wb_job_cancel(wb_job* job) {
 void wb_job_free(wb_job* job) { delete job; }
 
 wb_error* wb_options_new(wb_options** out) {
-  return guarded([&] { given(out, "the output") = new wb_options; });
+  return guarded([&] { give(out, [] { return new wb_options; }); });
 }
 wb_error* wb_options_set(wb_options* options, const char* name, const char* value) {
   return guarded([&] {
@@ -347,11 +351,13 @@ void wb_options_free(wb_options* options) { delete options; }
 wb_error* wb_open(const char* path, const wb_options* options, const wb_job* job, wb_model** out) {
   return guarded([&] {
     const std::string file = &given(path, "the path");
-    given(out, "the output") = about(file, [&] {
-      Report report;
-      auto model = open(file, report, context_of(job), open_options(options));
-      if (!model) throw Error(*report.first_error());
-      return new wb_model(file, *std::move(model), std::move(report));
+    give(out, [&] {
+      return about(file, [&] {
+        Report report;
+        auto model = open(file, report, context_of(job), open_options(options));
+        if (!model) throw Error(*report.first_error());
+        return new wb_model(file, *std::move(model), std::move(report));
+      });
     });
   });
 }
@@ -406,8 +412,9 @@ wb_error* wb_inspect(const wb_model* model, char** json) {
     const Model& from = given(model, "the model").model;
     std::vector<std::uint32_t> all(from.size());
     std::iota(all.begin(), all.end(), 0U);
-    output(json) =
-        text_of_file(to_json({.path = model->path, .model = from, .tensors = all, .report = &model->report}));
+    give(json, [&] {
+      return text_of_file(to_json({.path = model->path, .model = from, .tensors = all, .report = &model->report}));
+    });
   });
 }
 wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, int* verdict, char** json) {
@@ -426,8 +433,9 @@ wb_error* wb_hash(const wb_model* model, int digest, const wb_job* job, char** t
     if (digest != WB_DIGEST_CONTENT && digest != WB_DIGEST_CONTENT_WITHOUT_NAMES)
       base::misuse("digest", "unknown digest " + std::to_string(digest));
     const Model& from = given(model, "the model").model;
-    output(text) = about(model->path, [&] {
-      return text_of(content_digest(from, context_of(job), digest == WB_DIGEST_CONTENT).text());
+    give(text, [&] {
+      return about(model->path,
+                   [&] { return text_of(content_digest(from, context_of(job), digest == WB_DIGEST_CONTENT).text()); });
     });
   });
 }
@@ -442,15 +450,17 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
       base::misuse("option", core::quoted(options->opens) + " is an option for opening");
     const std::string format =
         options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
-    const Model taken = options == nullptr ? from : view(from, options->view);
-    given(out, "the output") = new wb_plan{plan(taken, format, asked, context_of(job)), model->path, to};
+    give(out, [&] {
+      const Model taken = options == nullptr ? from : view(from, options->view);
+      return new wb_plan{plan(taken, format, asked, context_of(job)), model->path, to};
+    });
   });
 }
 int wb_plan_possible(const wb_plan* plan) { return plan != nullptr && plan->possible ? 1 : 0; }
 wb_error* wb_plan_json(const wb_plan* plan, char** json) {
   return guarded([&] {
     const wb_plan& it = given(plan, "the plan");
-    output(json) = text_of(to_json(it.from, it.path, it.plan, false));
+    give(json, [&] { return text_of(to_json(it.from, it.path, it.plan, false)); });
   });
 }
 wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
