@@ -114,6 +114,16 @@ def consumer_says_ok(program):
     assert said == "ok\n", said
 
 
+def consumer_in_c(prefix, folder, *extra):
+    """Builds the program in C with what pkg-config says of it, and runs it. C knows nothing of C++: the flags name its library too."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(the_only("**/weighbridge-c.pc", prefix).parent)}
+    flags = run("pkg-config", "--cflags", "--libs", "weighbridge-c", env=environment).split()
+    program = folder / "in-c"
+    run(shutil.which("cc") or "gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", CONSUMER / "main.c", "-o", program, *flags, *extra)
+    said = run(program, folder)
+    assert said == "ok\n", said
+
+
 def consumer_by_cmake(a, prefix, build):
     run(a.cmake, "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={a.compiler}",
         f"-DCMAKE_PREFIX_PATH={prefix}")
@@ -149,6 +159,9 @@ def shared(a):
     main_job(["env", "-i", prefix / "bin/weighbridge"], fresh(folder / "job"), a.version)
     consumer_by_cmake(a, prefix, fresh(folder / "consumer"))
     assert soname[1] in run("readelf", "-d", folder / "consumer/consumer"), "the program does not name the library"
+    if shutil.which("pkg-config"):
+        consumer_in_c(prefix, folder, f"-Wl,-rpath,{prefix / 'lib'}")
+        assert soname[1] in run("readelf", "-d", folder / "in-c"), "the program in C does not name the library"
 
 
 def pkg_config(a):
@@ -161,11 +174,7 @@ def pkg_config(a):
     program = a.work / "pkg-config/consumer"
     run(a.compiler, "-std=c++20", CONSUMER / "main.cc", "-o", program, *flags)
     consumer_says_ok(program)
-    # A program in C knows nothing of C++: the flags name its library too.
-    flags = run("pkg-config", "--cflags", "--libs", "weighbridge-c", env=environment).split()
-    in_c = a.work / "pkg-config/in-c"
-    run(shutil.which("cc") or "gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", CONSUMER / "main.c", "-o", in_c, *flags)
-    assert run(in_c, a.work / "pkg-config") == "ok\n"
+    consumer_in_c(prefix, a.work / "pkg-config")
 
 
 def files_below(folder):
@@ -195,8 +204,8 @@ def debian(a):
     assert {"share/doc/weighbridge/copyright", "share/doc/weighbridge/changelog.Debian.gz"} < files
     links_hold(folder / "command/usr/share/doc/weighbridge")
     files = files_below(folder / "development/usr")
-    assert {"include/weighbridge/weighbridge.h", "lib/libweighbridge.a", "lib/libweighbridge_chain.a", "lib/pkgconfig/weighbridge.pc",
-            "lib/pkgconfig/weighbridge-chain.pc",
+    assert {"include/weighbridge/weighbridge.h", "include/weighbridge/c.h", "lib/libweighbridge.a", "lib/libweighbridge_chain.a",
+            "lib/pkgconfig/weighbridge.pc", "lib/pkgconfig/weighbridge-chain.pc", "lib/pkgconfig/weighbridge-c.pc",
             "lib/cmake/weighbridge/weighbridgeConfig.cmake"} < files, sorted(files)
     assert not files_below(folder / "command") & files_below(folder / "development"), "a file is in both packages"
     owners = {line.split()[1] for line in run("dpkg-deb", "-c", command).splitlines()}
