@@ -318,7 +318,7 @@ void Session::print_findings(std::string_view path, const Report& report) {
 
 namespace {
 
-// Whether the path ends in "-00002-of-00005.EXT", and the operands include all five.
+// Whether the path ends in "-00002-of-00005.EXT", and the operands include all five. A name of one of one says nothing.
 bool has_all_shards(const Arguments& args, std::string_view path) {
   constexpr std::string_view kOf = "-of-", kDigits = "0123456789";
   const std::size_t of = path.rfind(kOf);
@@ -327,7 +327,7 @@ bool has_all_shards(const Arguments& args, std::string_view path) {
   const std::string_view all = path.substr(of + kOf.size());
   std::size_t count = 0;
   const auto [end, fault] = std::from_chars(all.data(), all.data() + all.size(), count);
-  if (width == 0 || fault != std::errc() || count > args.operands.size()) return false;
+  if (width == 0 || fault != std::errc() || count < 2 || count > args.operands.size()) return false;
   const std::set<std::string_view> given(args.operands.begin(), args.operands.end());
   for (std::size_t i = 1; i <= count; ++i)
     if (!given.contains(fmt::format("{}{:0{}}{}", path.substr(0, begin), i, width, path.substr(of)))) return false;

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, validated, weighbridge
+from conftest import COMMAND, ROOT, floats, safetensors, validated, weighbridge
 
 SIZES = [6, 6, 2, 6, 2, 2, 11, 1]  # floats of each tensor: the example of huggingface_hub's own page, and one too large
 
@@ -124,6 +124,13 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
     assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
     done = weighbridge("inspect", shard)
     assert "model.safetensors.index.json" in done.stdout + done.stderr
+
+
+def test_a_name_of_one_of_one_does_not_outweigh_an_index_that_lists_more():
+    """The command dropped the warning that the library gives."""
+    path = ROOT / "corpus/safetensors/shard-missing-00001-of-00001.safetensors"
+    verdict = validated(weighbridge("verify", "--json", path).stdout, "verify")
+    assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
 
 
 def test_shards_that_are_all_given_are_not_alone(model, tmp_path):
