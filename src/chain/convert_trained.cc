@@ -8,8 +8,7 @@
 #include "chain/outcome.h"
 #include "chain/source_folder.h"
 #include "chain/source_schemas.h"
-#include "io/journal.h"
-#include "io/staging.h"
+#include "io/publication.h"
 #include "weighbridge/chain.h"
 
 namespace weighbridge::chain {
@@ -63,8 +62,10 @@ Outcome write(std::string_view step, const Model& model, const ReadRecord& manif
   check_output(kConversionSchema, beside);
   Outcome out = report_on(step, record, record.digest(), {}, beside.path);
   publish(staging.path() + "/" + record_name, out.record, false);
-  io::publish_together(target.folder, {{record_name, staging.name() + "/" + record_name, options.replace},
-                                       {target.name, staging.name() + "/" + name, options.replace}});
+  io::Publication publication(target.folder);
+  publication.add({record_name, staging.name() + "/" + record_name, options.replace});
+  publication.add({target.name, staging.name() + "/" + name, options.replace});
+  publication.publish();
   return out;
 }
 

@@ -13,9 +13,7 @@
 #include "chain/source_schemas.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
-#include "io/journal.h"
-#include "io/os.h"
-#include "io/staging.h"
+#include "io/publication.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/open.h"
 #include "weighbridge/output.h"
@@ -41,33 +39,18 @@ class Intermediate {
   Model model_;
 };
 
-// A folder of the output. Goes again if this run created it and ends without a source.
-class OutputFolder {
- public:
-  OutputFolder(std::string path, bool replace)
-      : path_(std::move(path)), made_(io::os::make_folder(io::os::kHere, path_.c_str(), 0777) == 0) {
-    if (made_) return;
-    if (errno != EEXIST) base::io_error_of(path_, "create", "the folder cannot be created", errno);
-    if (!std::filesystem::is_directory(std::filesystem::symlink_status(path_)))
-      base::misuse_of(path_, "output-kind", "this is not a folder");
-    const auto is_left_over = [](const auto& entry) { return io::is_temporary(entry.path().filename().string()); };
-    const std::filesystem::directory_iterator entries(path_);
-    if (!replace && !std::all_of(begin(entries), end(entries), is_left_over))
-      base::misuse_of(path_, "output-exists", "the folder is there already and holds something",
-                      base::option_hint("overwrite"));
-  }
-  ~OutputFolder() {
-    if (made_ && !kept_) io::os::remove_folder(io::os::kHere, path_.c_str());
-  }
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-  bool made() const noexcept { return made_; }
-  void keep() noexcept { kept_ = true; }
-
- private:
-  std::string path_;
-  bool made_ = false, kept_ = false;
-};
+// Makes a folder of the output, or checks the one that is there. Returns whether this made it.
+bool make_folder(io::MadeFolders& folders, const std::string& path, bool replace) {
+  if (folders.make(path)) return true;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(path)))
+    base::misuse_of(path, "output-kind", "this is not a folder");
+  const auto is_left_over = [](const auto& entry) { return io::is_temporary(entry.path().filename().string()); };
+  const std::filesystem::directory_iterator entries(path);
+  if (!replace && !std::all_of(begin(entries), end(entries), is_left_over))
+    base::misuse_of(path, "output-exists", "the folder is there already and holds something",
+                    base::option_hint("overwrite"));
+  return false;
+}
 
 std::string dims_text(Shape shape) {
   std::string out;
@@ -128,8 +111,9 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   set_tokenizer(manifest, *source.model.tokenizer());
   manifest.set("review_sha256", reviewed.sha256).set("candidate_sha256", source.sha256);
 
-  OutputFolder folder(options.folder, options.replace);
-  const io::Staging staging(options.folder, "source", folder.made());
+  io::MadeFolders folders;
+  const bool made = make_folder(folders, options.folder, options.replace);
+  const io::Staging staging(options.folder, "source", made);
   const std::string stage = staging.path() + "/";
   std::vector<io::Journal::Change> changes(2);  // the manifest last: without it the folder is no source
   {
@@ -147,10 +131,11 @@ Outcome extract_source(const std::string& candidate, const ExtractOptions& optio
   };
   add(0, kSourceManifest, out.record);
   add(1, kReviewCopy, reviewed.bytes);
-  OutputFolder tensors(options.folder + "/" + std::string(kTensorFolder), true);
-  io::publish_together(options.folder, changes);
-  folder.keep();
-  tensors.keep();
+  make_folder(folders, options.folder + "/" + std::string(kTensorFolder), true);
+  io::Publication publication(options.folder);
+  for (io::Journal::Change& each : changes) publication.add(std::move(each));
+  publication.publish();
+  folders.keep();
   return out;
 }
 

@@ -15,15 +15,11 @@
 #include "base/fail.h"
 #include "convert/hashing.h"
 #include "convert/output_folder.h"
-#include "convert/publish.h"
 #include "convert/rep.h"
 #include "convert/write.h"
 #include "core/progress.h"
 #include "core/work.h"
-#include "io/atomic_file.h"
-#include "io/folder_lock.h"
-#include "io/journal.h"
-#include "io/temporary.h"
+#include "io/publication.h"
 #include "registry/registry.h"
 
 namespace weighbridge {
@@ -207,9 +203,9 @@ class Companion {
     file_.emplace(path_, io::AtomicFileOptions{replace, bytes.size(), io::split_path(path_).folder});
     file_->write_whole(std::as_bytes(std::span(bytes)));
   }
-  std::vector<convert::Beside> beside() {
-    if (!file_ && !stale_) return {};
-    return {{path_, file_ ? &*file_ : nullptr}};
+  void add_to(io::Publication& to) {
+    if (file_) to.add(*file_);
+    if (stale_) to.remove(path_);
   }
 
  private:
@@ -274,15 +270,14 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   io::AtomicFile& last = folder ? folder->last() : *single;
   // From here on, runs with the same output take turns. If two runs append to one file, the second finds it changed.
   const auto go_on = [&] { return core::goes_on(context, 2 * bytes, 2 * bytes); };
-  const auto beside = folder ? folder->beside() : companion.beside();
-  std::optional<io::FolderLock> turn;
-  if (replace || !beside.empty()) turn.emplace(io::split_path(last.path()).folder, go_on);
+  io::Publication publication(last, go_on);
+  folder ? folder->add_others(publication) : companion.add_to(publication);
   for (const Model& model : rep->models)
     for (const auto& source : model.sources()) source->check_unchanged();
   progress.finish_pass();
-  if (folder) folder->sync();
-  convert::publish_together(last, beside);
-  if (folder) folder->keep();
+  if (folder) folder->made().sync();
+  publication.publish();
+  if (folder) folder->made().keep();
   return {casts.take()};
 }
 

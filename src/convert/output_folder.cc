@@ -3,7 +3,6 @@
 #include "convert/output_folder.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -87,23 +86,13 @@ OutputFolder::OutputFolder(const core::OutFolder& layout, const std::string& pat
   io::Recovered left;
   if (exists) left = io::recover(path_);
   if (exists && !replace_) require_empty(path_);
-  if (!exists) make_folder(path_);
-  try {
-    find_removed();
-    remove_left_over();
-    for (const std::string& each : paths()) {
-      require_inside(each);
-      left.require_free(path_, each.substr(file("").size()));
-    }
-  } catch (...) {
-    remove_made();
-    throw;
+  if (!exists) made_.make(path_);
+  find_removed();
+  remove_left_over();
+  for (const std::string& each : paths()) {
+    require_inside(each);
+    left.require_free(path_, each.substr(file("").size()));
   }
-}
-
-void OutputFolder::remove_made() noexcept {
-  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
-    io::os::remove_folder(io::os::kHere, folder->c_str());
 }
 
 // Through a symbolic link we would write outside the folder, to a file that others read: download caches contain such
@@ -113,14 +102,6 @@ void OutputFolder::require_inside(const std::string& path) const {
   for (fs::path at = path; at != path_ && at.has_relative_path(); at = at.parent_path())
     if (fs::is_symlink(fs::symlink_status(at, unknown)))
       base::misuse_of(path, "output-kind", "cannot be written: '" + at.string() + "' is a symbolic link");
-}
-
-OutputFolder::~OutputFolder() {
-  const io::NamesChange removing;
-  small_.clear();  // their temporaries must be removed before the folders
-  payloads_.clear();
-  on_abandon_.clear();
-  if (!kept_) remove_made();
 }
 
 std::string OutputFolder::file(const std::string& name) const { return io::join_path(path_, name); }
@@ -163,15 +144,6 @@ std::vector<std::string> OutputFolder::paths() const {
   return out;
 }
 
-void OutputFolder::make_folder(const std::string& path) {
-  const io::NamesChange creating;
-  if (io::os::make_folder(io::os::kHere, path.c_str(), 0777) == 0) {
-    made_.push_back(path);
-    on_abandon_.emplace_back([path] { io::os::remove_folder(io::os::kHere, path.c_str()); });
-  } else if (errno != EEXIST)
-    base::io_error_of(path, "create", "the folder cannot be created", errno);
-}
-
 void OutputFolder::write() {
   for (const core::OutFile& each : layout_.payloads)
     payloads_.push_back(std::make_unique<io::AtomicFile>(
@@ -179,7 +151,7 @@ void OutputFolder::write() {
   for (const core::OutFolder::Small& each : layout_.small) {
     if (!each.written()) continue;
     const std::size_t slash = each.name.find('/');
-    if (slash != std::string::npos) make_folder(file(each.name.substr(0, slash)));
+    if (slash != std::string::npos) made_.make(file(each.name.substr(0, slash)));
     auto out = std::make_unique<io::AtomicFile>(
         file(each.name), io::AtomicFileOptions{replace_, each.size(), path_, slash == std::string::npos});
     if (each.copy_of)
@@ -212,18 +184,12 @@ io::AtomicFile& OutputFolder::last() const {
   return *std::ranges::find(small_, layout_.last, &decltype(small_)::value_type::first)->second;
 }
 
-std::vector<Beside> OutputFolder::beside() const {
-  std::vector<Beside> out;
-  for (const std::string& each : removed_) out.push_back({file(each), nullptr});
+void OutputFolder::add_others(io::Publication& to) const {
+  for (const std::string& each : removed_) to.remove(file(each));
   for (std::size_t i = 0; i < payloads_.size(); ++i)
-    if (layout_.payloads[i].name != layout_.last) out.push_back({file(layout_.payloads[i].name), payloads_[i].get()});
+    if (layout_.payloads[i].name != layout_.last) to.add(*payloads_[i]);
   for (const auto& [name, written] : small_)
-    if (name != layout_.last) out.push_back({file(name), written.get()});
-  return out;
-}
-
-void OutputFolder::sync() const {
-  for (const std::string& folder : made_) io::sync_folder(io::split_path(folder).folder);
+    if (name != layout_.last) to.add(*written);
 }
 
 }  // namespace weighbridge::convert

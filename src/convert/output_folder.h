@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // An output that is a folder. Creates it where needed, writes each file beside its final name, and checks all files
-// together before any of them gets its final name. write.h writes the payload files, publish.h renames.
+// together before any of them gets its final name. write.h writes the payload files, io/publication.h renames.
 #pragma once
-#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "convert/publish.h"
 #include "core/format.h"
-#include "io/abandon.h"
 #include "io/atomic_file.h"
+#include "io/publication.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::convert {
@@ -24,7 +22,6 @@ class OutputFolder {
   OutputFolder(const core::OutFolder&, const std::string& path, bool replace);
   // Throws what the constructor would throw about the path as it is now. Changes nothing.
   static void check_path(const std::string& path, bool replace);
-  ~OutputFolder();  // removes the folders it created unless keep() was called
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
@@ -36,31 +33,25 @@ class OutputFolder {
   io::AtomicFile& payload(std::size_t i) { return *payloads_[i]; }
   // Opens the folder as it will be once published, in this format, from the files written so far. Throws io/read-back.
   void check(std::string_view format, const Context&) const;
-  // The file that is published last, and all the others, for publish_together().
+  // The file that is published last, and all the others, to be published and removed with it.
   io::AtomicFile& last() const;
-  std::vector<Beside> beside() const;
-  // Syncs the new folders to disk. Throws io/publish.
-  void sync() const;
-  // Keeps the folder. Call it once the last file has its final name.
-  void keep() noexcept { kept_ = true; }
+  void add_others(io::Publication&) const;
+  // The folders that this created, which go again unless they are kept once the last file has its final name.
+  io::MadeFolders& made() noexcept { return made_; }
 
  private:
   std::string file(const std::string& name) const;
   void find_removed();
   void remove_left_over() const;
-  void make_folder(const std::string& path);
-  void remove_made() noexcept;
   void require_inside(const std::string& path) const;
 
   const core::OutFolder& layout_;
   std::string path_;
   bool replace_;
-  std::vector<std::string> made_;  // the folders it created, outermost first
-  std::list<io::OnAbandon> on_abandon_;
+  io::MadeFolders made_;              // before the files in them, which are removed first
   std::vector<std::string> removed_;  // names of files to remove
   std::vector<std::unique_ptr<io::AtomicFile>> payloads_;
   std::vector<std::pair<std::string, std::unique_ptr<io::AtomicFile>>> small_;
-  bool kept_ = false;
 };
 
 }  // namespace weighbridge::convert

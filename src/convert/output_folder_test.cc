@@ -32,6 +32,13 @@ void write_main(io::AtomicFile& file) {
   file.sync(3);
 }
 
+void publish(OutputFolder& folder) {
+  io::Publication publication(folder.last());
+  folder.add_others(publication);
+  publication.publish();
+  folder.made().keep();
+}
+
 TEST(OutputFolder, IsThereOnlyOnceItIsPublished) {
   const test::TemporaryFolder root;
   const core::OutFolder what = layout();
@@ -49,8 +56,7 @@ TEST(OutputFolder, IsThereOnlyOnceItIsPublished) {
   OutputFolder folder(what, root / "out", false);
   folder.write();
   write_main(folder.payload(0));
-  publish_together(folder.last(), folder.beside());
-  folder.keep();
+  publish(folder);
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/below/small"), "more");
   EXPECT_EQ(test::read_file(root / "out/main"), "all");
@@ -65,8 +71,7 @@ TEST(OutputFolder, WhatAKilledRunLeftIsNothing) {
   OutputFolder folder(what, root / "out", false);
   folder.write();
   write_main(folder.payload(0));
-  publish_together(folder.last(), folder.beside());
-  folder.keep();
+  publish(folder);
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "out")) files += !entry.is_directory();
   EXPECT_EQ(files, 3U);
@@ -98,8 +103,7 @@ TEST(OutputFolder, AFolderThatHoldsSomethingNeedsTheWord) {
   OutputFolder folder(what, root / "out", true);
   folder.write();
   write_main(folder.payload(0));
-  publish_together(folder.last(), folder.beside());
-  folder.keep();
+  publish(folder);
   EXPECT_EQ(test::read_file(root / "out/small"), "text");
   EXPECT_EQ(test::read_file(root / "out/mine"), "old");
   EXPECT_FALSE(std::filesystem::exists(root / "out/stale"));
@@ -216,45 +220,11 @@ TEST(OutputFolder, SeveralFilesOfPayloadComeBeforeTheLast) {
   folder.write();
   for (const std::size_t i : {0U, 1U}) write_main(folder.payload(i));
   EXPECT_EQ(folder.last().path(), root / "out/index");
-  std::vector<std::string> order;
-  for (const Beside& each : folder.beside())
-    order.push_back((each.file ? "" : "-") +
-                    std::filesystem::path(each.file ? each.file->path() : each.path).filename().string());
-  EXPECT_EQ(order,
-            (std::vector<std::string>{"-stale", "-model-00001-of-00009.safetensors", "one", "two", "small", "small"}));
-  publish_together(folder.last(), folder.beside());
-  folder.keep();
+  publish(folder);
   EXPECT_EQ(test::read_file(root / "out/two"), "all");
   EXPECT_EQ(test::read_file(root / "out/index"), "names both");
   EXPECT_FALSE(std::filesystem::exists(root / "out/model-00001-of-00009.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(root / "out/mine"));
-}
-
-TEST(PublishTogether, AFolderInPlaceOfTheMainFileIsFoundBeforeAnythingMoves) {
-  const test::TemporaryFolder root;
-  test::write_file(root / "old", "old");
-  io::AtomicFile main(root / "main", {.replace = true, .expected_size = 0});
-  io::AtomicFile replaced(root / "old", {.replace = true, .expected_size = 0});
-  for (io::AtomicFile* file : {&main, &replaced}) write_main(*file);
-  std::filesystem::create_directory(root / "main");
-  const Beside beside[] = {{root / "old", &replaced}};
-  EXPECT_EQ(test::thrown([&] { publish_together(main, beside); }).rule, "misuse/output-kind");
-  EXPECT_EQ(test::read_file(root / "old"), "old");
-  EXPECT_TRUE(std::filesystem::is_directory(root / "main"));
-}
-
-TEST(PublishTogether, AFailureLeavesAllAsTheyWere) {
-  const test::TemporaryFolder root;
-  for (const char* name : {"stale", "old"}) test::write_file(root / name, name);
-  io::AtomicFile replaced(root / "old", {.replace = true, .expected_size = 0}), fresh(root / "fresh");
-  for (io::AtomicFile* file : {&replaced, &fresh}) write_main(*file);
-  const Beside beside[] = {{root / "stale"}, {root / "old", &replaced}, {root / "fresh", &fresh}};
-  io::AtomicFile late(root / "late");
-  EXPECT_THROW(publish_together(late, beside), std::logic_error);  // never synced
-  EXPECT_EQ(test::read_file(root / "stale"), "stale");
-  EXPECT_EQ(test::read_file(root / "old"), "old");
-  EXPECT_FALSE(std::filesystem::exists(root / "fresh"));
-  EXPECT_FALSE(std::filesystem::exists(root / "late"));
 }
 
 }  // namespace

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "core/asking_source.h"
 #include "core/progress.h"
-#include "io/atomic_file.h"
-#include "io/folder_lock.h"
+#include "io/publication.h"
 #include "weighbridge/doctor.h"
 
 namespace weighbridge {
@@ -36,10 +35,10 @@ void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, con
   const Verdict verdict = verify(written, progress.inner(), {.format = std::string(diagnosis.verdict.format)});
   if (!verdict.report.valid())
     base::misuse("not-sound", "the copy would still be invalid: " + verdict.report.first_error()->message);
-  const io::FolderLock turn(io::split_path(out.path()).folder);
+  io::Publication publication(out);
   source->check_unchanged();
   progress.finish_pass();
-  out.publish();
+  publication.publish();
 }
 
 }  // namespace weighbridge

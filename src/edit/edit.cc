@@ -22,9 +22,9 @@
 #include "edit/values.h"
 #include "io/atomic_file.h"
 #include "io/file_source.h"
-#include "io/folder_lock.h"
 #include "io/forwarding_source.h"
 #include "io/journal.h"
+#include "io/publication.h"
 #include "registry/load.h"
 #include "registry/registry.h"
 #include "weighbridge/open.h"
@@ -457,10 +457,10 @@ void copy_to(const std::string& path, bool replace, Editor& editor, int from,
   if (!all_shared)
     for (const auto& [begin, to, length] : ranges) out.read_back(*written, to, *source, begin, length, go_on);
   editor.require_reads(written);
-  const io::FolderLock turn(io::split_path(out.path()).folder);
+  io::Publication publication(out);
   source->check_unchanged();
   progress.finish_pass();
-  out.publish();
+  publication.publish();
 }
 
 // What is known about a file that was opened to be changed.

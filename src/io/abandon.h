@@ -25,7 +25,7 @@ class OnAbandon {
 void abandon_all() noexcept;
 
 // Keeps abandon_all() out while a group of files is created, renamed or removed. It is one lock for the whole process,
-// so never wait for another process while holding it: lock the folder first (folder_lock.h).
+// so never wait for another process while holding it: publication.h has the order of locks.
 class NamesChange {
  public:
   NamesChange();

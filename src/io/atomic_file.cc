@@ -13,6 +13,7 @@
 #include "io/attributes.h"
 #include "io/file_source.h"
 #include "io/journal.h"
+#include "io/publication.h"
 
 namespace weighbridge::io {
 namespace {
@@ -52,7 +53,7 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   if (!swept) {
     const Recovered left = recover(target_.folder);
     left.require_free(target_.folder, target_.name);
-    if (left.did) existing = look();
+    existing = look();  // another run may have had the old file aside for a moment
   }
   if (existing && !options_.replace) refuse_existing();
   folder_ = options_.beneath.empty() ? open_folder(target_.folder) : open_folder_beneath(options_.beneath, target);
@@ -177,9 +178,10 @@ void AtomicFile::refuse_read_back() const {
   base::io_error_of(asked_, "read-back", "the file does not read back as it was written; nothing was published");
 }
 
-void AtomicFile::publish() {
-  if (published_ || !synced_.load(std::memory_order_relaxed))
-    throw std::logic_error("publish() needs a sync() before it");
+void AtomicFile::publish() { Publication(*this).publish(); }
+
+void AtomicFile::take_name() {
+  if (!synced_.load(std::memory_order_relaxed)) throw std::logic_error("publish() needs a sync() before it");
   if (kept_mode_ && os::set_mode(temporary_.fd.get(), *kept_mode_) != 0)
     base::io_error_of(asked_, "publish", "the mode cannot be set", errno);
   const NamesChange publishing;
@@ -192,7 +194,7 @@ void AtomicFile::publish() {
     if (errno == EEXIST) refuse_existing();
     base::io_error_of(asked_, "publish", "cannot be published", errno);
   }
-  published_ = true;
+  synced_.store(false, std::memory_order_relaxed);
   if (sync_folder(folder_.get()) != 0)
     base::io_error_of(asked_, "publish", "its folder cannot be written to the disk", errno);
 }

@@ -68,11 +68,10 @@ class AtomicFile {
                  std::uint64_t length, const std::function<void(std::uint64_t)>& did = {}) const;
   // Throws Error io/read-back, for callers that compare themselves.
   [[noreturn]] void refuse_read_back() const;
-  // Renames the synced file to the target and syncs the folder. Error misuse/output-exists if a file has appeared
-  // meanwhile and `replace` is off; io/publish. Throws std::logic_error if something was written after the last sync().
+  // Publishes the synced file alone (publication.h): renames it to the target and syncs the folder. Error
+  // misuse/output-exists if a file has appeared meanwhile and `replace` is off; io/lock; io/publish. Throws
+  // std::logic_error if something was written after the last sync().
   void publish();
-  // Whether the target is the new file, even if syncing the folder failed.
-  bool published() const noexcept { return published_; }
   bool replaces() const noexcept { return options_.replace; }
   // The temporary's descriptor, for system calls that copy between files. Write before sync().
   int descriptor() const noexcept { return temporary_.fd.get(); }
@@ -82,6 +81,8 @@ class AtomicFile {
   std::string temporary_path() const { return join_path(target_.folder, temporary_.name); }
 
  private:
+  friend class Publication;
+  void take_name();  // publishes, in the turn that the caller has
   void reserve(std::uint64_t size);
   void discard() noexcept;
   [[noreturn]] void refuse_existing() const;
@@ -95,8 +96,7 @@ class AtomicFile {
   std::optional<OnAbandon> on_abandon_;
   std::mutex hint_mutex_;
   std::uint64_t hint_begin_ = 0, hint_end_ = 0;  // final, but not yet hinted to the system
-  std::atomic<bool> synced_{false};
-  bool published_ = false;
+  std::atomic<bool> synced_{false};              // and not published
 };
 
 }  // namespace weighbridge::io

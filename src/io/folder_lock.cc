@@ -70,10 +70,6 @@ class Holders {
     }
     list_.push_back({.folder = folder, .thread = this_thread()});
   }
-  void add(const Id& folder, Fd locked) {
-    const std::lock_guard lock(mutex_);
-    list_.push_back({.folder = folder, .thread = this_thread(), .file = std::move(locked)});
-  }
   // The file's lock, which is let go when the folder is left for the last time.
   void keep(const Id& folder, Fd locked) {
     const std::lock_guard lock(mutex_);
@@ -140,6 +136,7 @@ void lock_for_processes(const Fd& file, const std::string& folder, const std::fu
 
 FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& go_on,
                        std::chrono::milliseconds patience) {
+  if (is_temporary(split_path(folder).name)) return;
   Fd file = open_folder(folder);
   id_ = id_of(file.get());
   if (Holders::all().enter_again(id_)) return;
@@ -153,8 +150,6 @@ FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& g
   }
   Holders::all().keep(id_, std::move(file));
 }
-
-FolderLock::FolderLock(Fd locked) : id_(id_of(locked.get())) { Holders::all().add(id_, std::move(locked)); }
 
 FolderLock::~FolderLock() { Holders::all().leave(id_); }
 

@@ -13,10 +13,10 @@ namespace weighbridge::io {
 
 // A lock on the folder itself. It leaves no file behind and ends with its process. flock() keeps other processes out,
 // and a list in this process keeps other threads out: with flock(), they would be reported as "another process". The
-// lock is recursive, because publishing several files calls the code that publishes one.
+// lock is recursive, because publishing several files calls the code that publishes one. A temporary folder is known to
+// its own run alone, which has its lock already (temporary.h): there, this does nothing.
 //
-// Lock order: this lock, then NamesChange (abandon.h). So no run holds the process-wide lock while it waits for another
-// process.
+// The order of locks is in publication.h.
 class FolderLock {
  public:
   // Publishing is short: another process that holds the lock for so long probably hangs.
@@ -28,8 +28,6 @@ class FolderLock {
   // changes names.
   explicit FolderLock(const std::string& folder, const std::function<bool()>& go_on = {},
                       std::chrono::milliseconds patience = kPatience);
-  // Takes over the lock that this folder descriptor already holds.
-  explicit FolderLock(Fd locked);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -11,7 +11,7 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "io/abandon.h"
-#include "io/atomic_file.h"
+#include "io/publication.h"
 
 namespace weighbridge {
 namespace {
@@ -103,8 +103,9 @@ void OutputFile::publish() {
   rep_->flush();
   rep_->file.sync(rep_->offset);
   rep_->read_back();
+  io::Publication publication(rep_->file);
   for (const auto& input : rep_->inputs) input->check_unchanged();
-  rep_->file.publish();
+  publication.publish();
 }
 
 void abandon_outputs() noexcept { io::abandon_all(); }

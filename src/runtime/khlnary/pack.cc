@@ -16,11 +16,7 @@
 #include "core/view.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
-#include "io/abandon.h"
-#include "io/atomic_file.h"
-#include "io/folder_lock.h"
-#include "io/journal.h"
-#include "io/staging.h"
+#include "io/publication.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"
@@ -56,15 +52,13 @@ class Packer {
     require_free();
     collect_shapes();
     const bool made = make_folder();
-    try {
+    {
       const io::Staging staging(folder_, name_ + ".knu", made);
       stage_ = staging.path();
       write_all();
       publish_all(staging.name());
-    } catch (...) {
-      if (made) io::os::remove_folder(io::os::kHere, folder_.c_str());
-      throw;
     }
+    folders_.keep();
     packed_.module = module_path();
     packed_.sidecar = sidecar_path();
     packed_.tensors = count();
@@ -262,14 +256,13 @@ class Packer {
   // Sets all old files aside first: until the new module exists, no old one may load new files.
   void publish_all(const std::string& stage) {
     const auto go_on = [&] { return core::goes_on(context_, 0, total_); };
-    const io::FolderLock turn(folder_, go_on);  // without turns, two runs would mix their files
-    std::vector<io::Journal::Change> changes;
+    io::Publication publication(folder_, go_on);
     for (const std::string& path : paths()) {
       const std::string name = path.substr(beside("").size());
       const bool written = std::filesystem::exists(std::filesystem::path(stage_) / name);
-      changes.push_back({name, written ? stage + "/" + name : "", options_.replace});
+      publication.add({name, written ? stage + "/" + name : "", options_.replace});
     }
-    io::publish_together(folder_, changes);  // the module last
+    publication.publish();  // the module last
   }
 
   // All files to write, and with `replace` those that an earlier packing of more tensors may have left; the module
@@ -299,21 +292,15 @@ class Packer {
     }
   }
 
-  // Returns true if it created the folder, which goes again if the process abandons its outputs.
+  // Returns whether it made the folder.
   bool make_folder() {
-    std::error_code error, unknown;
-    const io::NamesChange creating;
-    const bool made = std::filesystem::create_directory(folder_, error);
-    if (made)
-      on_abandon_.emplace([path = folder_] { io::os::remove_folder(io::os::kHere, path.c_str()); });  // only if empty
-    if (error == std::errc::file_exists) {
-      const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
-      base::misuse_of(
-          folder_, "output-kind",
-          std::string("cannot be written into: it is ") + (leads_nowhere ? "a broken symbolic link" : "not a folder"));
-    }
-    if (error) base::io_error_of(folder_, "create", "the folder cannot be created", error.value());
-    return made;
+    if (folders_.make(folder_)) return true;
+    std::error_code unknown;
+    if (std::filesystem::is_directory(folder_, unknown)) return false;
+    const bool leads_nowhere = !std::filesystem::exists(folder_, unknown) && !unknown;
+    base::misuse_of(
+        folder_, "output-kind",
+        std::string("cannot be written into: it is ") + (leads_nowhere ? "a broken symbolic link" : "not a folder"));
   }
 
   void write_text(const std::string& name, const std::string& bytes) {
@@ -333,7 +320,7 @@ class Packer {
   stb::Sidecar sidecar_{};
   Packed packed_{};
   std::string stage_{};  // the temporary folder
-  std::optional<io::OnAbandon> on_abandon_{};
+  io::MadeFolders folders_{};
   std::uint64_t done_ = 0, total_ = 0;
 };
 
