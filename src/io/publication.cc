@@ -58,7 +58,7 @@ void Publication::publish(Way way) {
     const int error = errno;
     const std::string path = join_path(folder_, changes_[i].name);
     if (error != EEXIST) base::io_error_of(path, "publish", "cannot be published", error);
-    if (!changes_[i].replace) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("replace"));
+    if (!changes_[i].replace) base::misuse_of(path, "output-exists", "the file exists", base::option_hint("overwrite"));
     base::misuse_of(path, "output-exists",
                     "this appeared while the run was publishing, and is left alone: run it again");
   }
