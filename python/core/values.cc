@@ -114,8 +114,9 @@ Value to_value(nb::handle object) {
 std::vector<std::string> option_texts(OptionOf kind, const std::string& name, nb::handle value) {
   if (value.is_none()) return {};
   const OptionInfo* const option = find_option(kind, name);
-  const OptionType type = option == nullptr ? OptionType::text : option->type;
-  if (option != nullptr && option->repeats && (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value))) {
+  if (option == nullptr) return {std::string()};  // set() says that there is none
+  const OptionType type = option->type;
+  if (option->repeats && (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value))) {
     std::vector<std::string> out;
     for (const nb::handle each : value)
       for (std::string& text : option_texts(kind, name, each)) out.push_back(std::move(text));
