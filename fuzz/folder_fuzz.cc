@@ -4,7 +4,7 @@
 // for each container must be possible.
 #include "folder_input.h"
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/huggingface/format.h"
 #include "harness.h"
 #include "registry/load.h"

@@ -142,13 +142,13 @@ constexpr Introduction kIntroductions[] = {
     {"zt",
      "The format of the `ztensor` packages 1.x: raw or compressed tensors, dense, sparse or quantized, then a CBOR "
      "manifest.",
-     "src/formats/ztensor1"},
+     "src/formats/ztensor/v1"},
     {"zt2",
      "The format of the `ztensor` packages 2.x (Draft 4): blobs at multiples of 4096 bytes, layouts by profile, then a "
      "CBOR manifest with digests. Its files are named `.zt` too.",
-     "src/formats/ztensor2"},
+     "src/formats/ztensor/v2"},
     {"zt0", "The first generation of zTensor, of the `ztensor` packages 0.1.x. It has the same extension, `.zt`.",
-     "src/formats/ztensor0"},
+     "src/formats/ztensor/v0"},
     {"stb",
      "\"SVG-Tensor Binary Format\", the raw tensor file of the KHLNARY runtime. It stores no names: a JSON file beside "
      "it "

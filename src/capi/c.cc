@@ -23,8 +23,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/elements.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/dtype.h"
 #include "weighbridge/formats.h"
@@ -239,13 +239,14 @@ constexpr Limit kLimits[] = {{"memory", &Limits::memory},   {"header", &Limits::
                              {"decoded", &Limits::decoded}, {"work", &Limits::work},     {"output", &Limits::output}};
 
 void set_option(wb_options& all, const std::string& name, std::string_view text) {
+  if ((name == "format" || name == "to") && find_format(text) == nullptr)
+    base::misuse("format", "unknown format " + core::quoted(text));
   if (find_option(OptionOf::open, name) != nullptr) {
     all.open.set(name, text);
     all.opens = name;
     return;
   }
   if (name == "to") {
-    if (find_format(text) == nullptr) base::misuse("format", "unknown format " + core::quoted(text));
     all.to = text;
   } else if (find_option(OptionOf::view, name) != nullptr) {
     all.view.add(name, text);

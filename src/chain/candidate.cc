@@ -11,7 +11,7 @@
 #include "chain/outcome.h"
 #include "chain/source_folder.h"
 #include "chain/source_schemas.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/slm/header.h"
 #include "formats/slm/hyper.h"
 #include "io/read_text.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "chain/outcome.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "weighbridge/generate.h"
 
 namespace weighbridge::chain {

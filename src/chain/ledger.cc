@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "chain/admission.h"
 #include "chain/outcome.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
 #include "io/fd.h"
 #include "io/folder_lock.h"
 #include "io/temporary.h"

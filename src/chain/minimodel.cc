@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "chain/outcome.h"
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::chain {
 using namespace internal;

@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "base/utf8.h"
 #include "codecs/checksum.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "io/atomic_file.h"
 #include "io/read_text.h"
 #include "weighbridge/source.h"

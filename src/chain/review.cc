@@ -8,8 +8,8 @@
 #include "chain/outcome.h"
 #include "chain/source_folder.h"
 #include "chain/source_schemas.h"
-#include "core/plan_text.h"
-#include "core/words.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
 #include "formats/slm/names.h"
 #include "weighbridge/chain.h"
 

@@ -3,14 +3,14 @@
 #pragma once
 #include <string_view>
 
-#include "core/rules.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::chain::internal {
 
 namespace rules {
 
 #define WB_RULES "chain/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 
 }  // namespace rules
 

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "chain/outcome.h"
 #include "chain/promotion.h"
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::chain {
 using namespace internal;

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "chain/outcome.h"
 #include "chain/source_schemas.h"
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::chain {
 using namespace internal;

@@ -18,8 +18,8 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
-#include "core/view.h"
-#include "core/words.h"
+#include "core/model/view.h"
+#include "core/model/words.h"
 #include "formats/slm_adapter/format.h"
 #include "wire/json_reader.h"
 

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
-#include "core/draft.h"
+#include "core/model/draft.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 #include "io/read_text.h"

@@ -10,8 +10,9 @@
 #include <span>
 #include <utility>
 
-#include "core/coded.h"
-#include "core/plan_text.h"
+#include "core/model/coded.h"
+#include "core/model/plan_text.h"
+#include "core/writing/layout.h"
 
 namespace weighbridge::convert {
 namespace {

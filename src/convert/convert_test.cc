@@ -15,7 +15,7 @@
 #include <string>
 
 #include "codecs/checksum.h"
-#include "core/compare.h"
+#include "core/payload/compare.h"
 #include "io/forwarding_source.h"
 #include "support/convert_testing.h"
 #include "support/failing_source.h"

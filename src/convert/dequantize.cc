@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/draft.h"
-#include "core/elements.h"
-#include "core/plan_text.h"
-#include "core/view.h"
-#include "core/words.h"
+#include "core/model/draft.h"
+#include "core/model/plan_text.h"
+#include "core/model/view.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
 
 namespace weighbridge::convert {
 

@@ -7,16 +7,17 @@
 #include <string_view>
 #include <vector>
 
-#include "core/format.h"
-#include "core/view.h"
+#include "core/model/view.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::convert {
 
-// What plans say of tensors that are codes of a scheme (core/coded.h): they are copied as they are, with what completes
-// them, or not at all.
+// What plans say of tensors that are codes of a scheme (core/model/coded.h): they are copied as they are, with what
+// completes them, or not at all.
 
 // Whether the options, or the target (which takes every tensor for numbers), need the values of tensors.
 bool needs_values(const Options&, std::string_view target) noexcept;

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "core/draft.h"
-#include "core/encoder_settings.h"
-#include "core/plan_text.h"
-#include "core/words.h"
+#include "core/model/draft.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/reading/encoder_settings.h"
 #include "formats/huggingface/setting_judge.h"
 #include "weighbridge/open.h"
 

@@ -17,8 +17,9 @@
 #include "convert/output_folder.h"
 #include "convert/rep.h"
 #include "convert/write.h"
-#include "core/progress.h"
-#include "core/work.h"
+#include "core/model/progress.h"
+#include "core/payload/work.h"
+#include "core/writing/layout.h"
 #include "io/publication.h"
 #include "registry/registry.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a conversion records while it writes: the effects of casts, and XXH3-128 of each segment of the logical bytes,
-// which read-back compares. core/part_digest.h has the digests that are written to files.
+// which read-back compares. core/payload/part_digest.h has the digests that are written to files.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/elements.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {

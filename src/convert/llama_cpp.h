@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/draft.h"
+#include "core/model/draft.h"
 
 namespace weighbridge::convert {
 

@@ -12,14 +12,14 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
-#include "core/coded.h"
-#include "core/draft.h"
-#include "core/encoder_settings.h"
-#include "core/plan_text.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/coded.h"
+#include "core/model/draft.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/reading/encoder_settings.h"
 #include "formats/slm/hyper.h"
 #include "formats/slm/names.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -132,8 +132,8 @@ class Naming {
     if (tokenizer && rows / 2 > std::max<std::uint64_t>(kFewRows, tokenizer->tokens.size() + tokenizer->merges.size()))
       refuse("its word embeddings have more than twice as many rows as its tokenizer has tokens");
     // WordPiece settings keep their keys: llama.cpp ignores them, but our runtime applies them.
-    if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(core::kTokenizerRules);
-    used_.emplace(core::kTokenizerUnheld);
+    if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(tokenizers::kTokenizerRules);
+    used_.emplace(tokenizers::kTokenizerUnheld);
     if (!tokenizer) {
       set("tokenizer.ggml.model", std::string("none"));
       return;
@@ -303,8 +303,8 @@ class Naming {
     for (const std::string_view known :
          {"embedding_dim", "hidden_size", "vocab_size", "hf.type_vocab_size", "hf.pad_token_id"})
       used_.emplace(known);
-    if (const Value* const lower = model_.attribute(core::kLowerCase); lower && lower->as_bool() == true)
-      used_.emplace(core::kLowerCase);  // as llama.cpp does
+    if (const Value* const lower = model_.attribute(tokenizers::kLowerCase); lower && lower->as_bool() == true)
+      used_.emplace(tokenizers::kLowerCase);  // as llama.cpp does
     if (types && types->shape().size() == 2) set("tokenizer.ggml.token_type_count", types->shape()[0]);
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) bert_tensor(tensor, prefix);

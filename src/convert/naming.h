@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/view.h"
+#include "core/model/view.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of a conversion by name and text. plan.cc decides which targets support which options.
-#include "core/options.h"
+#include "core/writing/options.h"
 
 namespace weighbridge {
 namespace {
 
 constexpr core::Bound<Options> kBound[] = {
 #define WB_CONVERT_OPTION(MEMBER, ...) WB_BOUND(Options, MEMBER)
-#include "core/option_rows.def"
+#include "core/writing/option_rows.def"
 };
 
 }  // namespace

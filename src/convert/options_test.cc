@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"

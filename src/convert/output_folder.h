@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/format.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "io/atomic_file.h"
 #include "io/publication.h"
 #include "weighbridge/context.h"

@@ -10,15 +10,15 @@
 
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
-#include "core/coded.h"
-#include "core/draft.h"
-#include "core/plan_text.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/coded.h"
+#include "core/model/draft.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
 #include "formats/slm/hyper.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 #include "tokenizers/described.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -232,7 +232,7 @@ class Respelled {
       if (const Value* const value = model_.attribute(key);
           value && value->to_text() != first && value->to_text() != second && value->to_text() != "null")
         refuse("key", "'" + std::string(key.substr(3)) + "' is " + shown(*value));
-    if (const Value* const unheld = model_.attribute(core::kTokenizerUnheld))
+    if (const Value* const unheld = model_.attribute(tokenizers::kTokenizerUnheld))
       refuse("tokenizer", "its tokenizer does what this one does not: " + unheld->to_text());
   }
 

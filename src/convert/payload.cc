@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/dense.h"
-#include "core/draft.h"
-#include "core/elements.h"
-#include "core/payload.h"
+#include "core/model/draft.h"
+#include "core/payload/dense.h"
+#include "core/payload/elements.h"
+#include "core/payload/payload.h"
+#include "core/writing/layout.h"
 
 namespace weighbridge::convert {
 

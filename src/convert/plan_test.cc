@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "convert/rep.h"
-#include "core/draft.h"
+#include "core/model/draft.h"
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

@@ -7,9 +7,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/buffers.h"
-#include "core/payload.h"
-#include "core/words.h"
+#include "core/model/buffers.h"
+#include "core/model/words.h"
+#include "core/payload/payload.h"
+#include "core/writing/layout.h"
 #include "weighbridge/open.h"
 
 namespace weighbridge::convert {

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/elements.h"
-#include "core/format.h"
+#include "core/payload/elements.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "weighbridge/convert.h"
 
 namespace weighbridge::convert {

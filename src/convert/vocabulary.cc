@@ -19,10 +19,10 @@
 
 #include "base/endian.h"
 #include "base/utf8.h"
-#include "core/byte_spelling.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/byte_spelling.h"
+#include "core/model/words.h"
 #include "tokenizers/splitter.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -47,9 +47,10 @@ class Making {
   }
 
   Vocabulary run() {
-    if (const Value* const unheld = model_.attribute(core::kTokenizerUnheld)) differ("left out: " + unheld->to_text());
-    if (const Value* const rules = model_.attribute(core::kTokenizerRules)) {
-      if (auto parsed = core::parse_tokenizer_rules(rules->to_text()))
+    if (const Value* const unheld = model_.attribute(tokenizers::kTokenizerUnheld))
+      differ("left out: " + unheld->to_text());
+    if (const Value* const rules = model_.attribute(tokenizers::kTokenizerRules)) {
+      if (auto parsed = tokenizers::parse_tokenizer_rules(rules->to_text()))
         rules_ = *std::move(parsed);
       else
         differ("left out: " + core::excerpt(rules->to_text()));
@@ -130,12 +131,14 @@ class Making {
       const Value* const value = model_.attribute(key);
       return value == nullptr ? std::nullopt : value->as_bool();
     };
-    if (flag(core::kLowerCase) == false) differ("with every text in lower case: llama.cpp has no cased WordPiece");
-    if (const auto strips = flag(core::kStripAccents); strips && *strips != flag(core::kLowerCase).value_or(true))
+    if (flag(tokenizers::kLowerCase) == false)
+      differ("with every text in lower case: llama.cpp has no cased WordPiece");
+    if (const auto strips = flag(tokenizers::kStripAccents);
+        strips && *strips != flag(tokenizers::kLowerCase).value_or(true))
       differ("with accents as its lower case has them: llama.cpp does not follow strip_accents");
-    if (flag(core::kSpaceChinese) == false)
+    if (flag(tokenizers::kSpaceChinese) == false)
       differ("with each Chinese character a word: llama.cpp does not follow tokenize_chinese_chars");
-    if (const std::string beyond = core::beyond_wordpieces(rules_); !beyond.empty())
+    if (const std::string beyond = tokenizers::beyond_wordpieces(rules_); !beyond.empty())
       differ("with a BERT's rules in llama.cpp, where this tokenizer has its own: " + beyond);
   }
 
@@ -344,7 +347,7 @@ class Making {
   const Tokenizer& from_;
   const std::uint64_t size_;
   Vocabulary out_;
-  core::TokenizerRules rules_;
+  tokenizers::TokenizerRules rules_;
   std::vector<std::string_view> bytes_;  // by id
   std::set<std::uint32_t> special_;
 };

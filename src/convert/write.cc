@@ -13,9 +13,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/buffers.h"
-#include "core/part_digest.h"
-#include "core/payload.h"
+#include "core/model/buffers.h"
+#include "core/payload/part_digest.h"
+#include "core/payload/payload.h"
+#include "core/writing/layout.h"
 
 namespace weighbridge::convert {
 namespace {

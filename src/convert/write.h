@@ -10,8 +10,9 @@
 #include "codecs/cast.h"
 #include "convert/hashing.h"
 #include "convert/rep.h"
-#include "core/format.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "io/atomic_file.h"
 #include "weighbridge/context.h"
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "core/writing/layout.h"
 #include "support/convert_testing.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"

@@ -13,9 +13,9 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/coded.h"
-#include "core/progress.h"
-#include "core/work.h"
+#include "core/model/coded.h"
+#include "core/model/progress.h"
+#include "core/payload/work.h"
 #include "diff/steps.h"
 
 namespace weighbridge {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/draft.h"
+#include "core/model/draft.h"
 #include "support/last_call.h"
 #include "support/thrown.h"
 

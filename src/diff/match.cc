@@ -13,8 +13,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "convert/naming.h"
-#include "core/coded.h"
-#include "core/words.h"
+#include "core/model/coded.h"
+#include "core/model/words.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::comparison {

@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::comparison {
 namespace {

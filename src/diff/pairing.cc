@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "core/buffers.h"
-#include "core/content.h"
+#include "core/model/buffers.h"
+#include "core/payload/content.h"
 
 namespace weighbridge::comparison {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/progress.h"
-#include "core/work.h"
+#include "core/model/progress.h"
+#include "core/payload/work.h"
 #include "diff/values.h"
 #include "weighbridge/diff.h"
 

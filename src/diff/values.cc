@@ -19,10 +19,10 @@
 
 #include "base/checked.h"
 #include "codecs/cast.h"
-#include "core/content.h"
-#include "core/draft.h"
-#include "core/payload.h"
-#include "core/progress.h"
+#include "core/model/draft.h"
+#include "core/model/progress.h"
+#include "core/payload/content.h"
+#include "core/payload/payload.h"
 
 namespace weighbridge::comparison {
 namespace {

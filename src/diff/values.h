@@ -10,8 +10,8 @@
 
 #include "codecs/checksum.h"
 #include "codecs/pairs.h"
-#include "core/elements.h"
-#include "core/work.h"
+#include "core/payload/elements.h"
+#include "core/payload/work.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 

@@ -12,8 +12,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
-#include "core/asking_source.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/payload/asking_source.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/hash.h"
 

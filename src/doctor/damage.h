@@ -32,7 +32,7 @@ class Continued final : public io::InterposedSource {
   std::uint64_t size() const noexcept override { return size_; }
   std::uint64_t written_end() const noexcept override { return size_; }
   void will_need(std::uint64_t, std::uint64_t) const noexcept override {}
-  std::string_view path() const noexcept override { return {}; }  // which has other bytes
+  std::string_view path() const noexcept override { return {}; }           // which has other bytes
   std::shared_ptr<const Place> place() const override { return nullptr; }  // what is beside it may be damaged too
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto take = [&](std::uint64_t end) {  // of `out`, what lies before `end`

@@ -7,9 +7,9 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/draft.h"
-#include "core/findings.h"
-#include "core/view.h"
+#include "core/model/draft.h"
+#include "core/model/view.h"
+#include "core/reading/findings.h"
 #include "doctor/damage.h"
 #include "io/read_text.h"
 #include "registry/detect.h"

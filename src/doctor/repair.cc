@@ -3,8 +3,8 @@
 #include <span>
 
 #include "base/fail.h"
-#include "core/asking_source.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/payload/asking_source.h"
 #include "io/publication.h"
 #include "weighbridge/doctor.h"
 

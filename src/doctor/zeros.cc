@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/progress.h"
+#include "core/model/progress.h"
 
 namespace weighbridge::doctor {
 namespace {

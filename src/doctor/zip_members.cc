@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/endian.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
 #include "io/read_text.h"
 
 namespace weighbridge::doctor {

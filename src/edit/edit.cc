@@ -12,11 +12,12 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/claims.h"
-#include "core/coded.h"
-#include "core/format.h"
-#include "core/plan_text.h"
-#include "core/progress.h"
+#include "core/model/coded.h"
+#include "core/model/plan_text.h"
+#include "core/model/progress.h"
+#include "core/reading/format.h"
+#include "core/writing/claims.h"
+#include "core/writing/layout.h"
 #include "edit/copy.h"
 #include "edit/patched_file.h"
 #include "edit/values.h"
@@ -44,7 +45,7 @@ class WithHeader final : public io::InterposedSource {
       : InterposedSource(std::move(file)), offset_(where.offset), room_(where.room), header_(header) {}
   std::uint64_t size() const noexcept override { return of().size() - room_ + header_.size(); }
   std::uint64_t written_end() const noexcept override { return size(); }
-  std::string_view path() const noexcept override { return {}; }  // which has other bytes
+  std::string_view path() const noexcept override { return {}; }           // which has other bytes
   void will_need(std::uint64_t, std::uint64_t) const noexcept override {}  // the offsets are others
   std::shared_ptr<const Place> place() const override { return nullptr; }  // only this file is read
   void read_at(std::uint64_t at, std::span<std::byte> out) const override {

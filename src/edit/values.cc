@@ -14,8 +14,8 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/json_file.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/json_file.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge {

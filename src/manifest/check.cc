@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "core/json_file.h"
+#include "core/reading/json_file.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
 #include "weighbridge/open.h"

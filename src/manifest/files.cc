@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
-#include "core/buffers.h"
+#include "core/model/buffers.h"
 #include "io/fd.h"
 
 namespace weighbridge::signing {

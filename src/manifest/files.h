@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/leaves.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/payload/leaves.h"
 #include "weighbridge/context.h"
 #include "weighbridge/manifest.h"
 #include "weighbridge/place.h"

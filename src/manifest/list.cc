@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/leaves.h"
+#include "core/payload/leaves.h"
 #include "io/temporary.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"

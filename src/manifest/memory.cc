@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "codecs/checksum.h"
-#include "core/json_file.h"
+#include "core/reading/json_file.h"
 #include "io/atomic_file.h"
 #include "manifest/files.h"
 #include "weighbridge/json_writer.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/part_digest.h"
-#include "core/payload.h"
-#include "core/rules.h"
+#include "core/payload/part_digest.h"
+#include "core/payload/payload.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::registry {
 namespace {

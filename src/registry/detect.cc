@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
 #include "registry/registry.h"
 
 namespace weighbridge::registry {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/format.h"
+#include "core/reading/format.h"
 #include "weighbridge/error.h"
 #include "weighbridge/place.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "core/findings.h"
-#include "core/rules.h"
+#include "core/reading/findings.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::registry {
 namespace {

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "core/compare.h"
+#include "core/payload/compare.h"
+#include "core/writing/layout.h"
 #include "registry/load.h"
 #include "registry/registry.h"
 #include "support/sample_models.h"

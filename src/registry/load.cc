@@ -10,7 +10,8 @@
 
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
-#include "core/asking_source.h"
+#include "core/payload/asking_source.h"
+#include "core/writing/layout.h"
 #include "io/fd.h"
 #include "io/journal.h"
 #include "registry/detect.h"

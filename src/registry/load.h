@@ -4,8 +4,9 @@
 #pragma once
 #include <memory>
 
-#include "core/findings.h"
-#include "core/format.h"
+#include "core/reading/findings.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "registry/load.h"
 
 namespace weighbridge {
@@ -15,7 +15,7 @@ namespace {
 
 constexpr core::Bound<OpenOptions> kBound[] = {
 #define WB_OPEN_OPTION(MEMBER, ...) WB_BOUND(OpenOptions, MEMBER)
-#include "core/option_rows.def"
+#include "core/writing/option_rows.def"
 };
 
 }  // namespace

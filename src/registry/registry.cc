@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/rules.h"
+#include "core/reading/rules.h"
 #include "formats/embd/format.h"
 #include "formats/gguf/format.h"
 #include "formats/hdf5/format.h"
@@ -19,9 +19,9 @@
 #include "formats/slm/format.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/stb/format.h"
-#include "formats/ztensor0/format.h"
-#include "formats/ztensor1/format.h"
-#include "formats/ztensor2/format.h"
+#include "formats/ztensor/v0/format.h"
+#include "formats/ztensor/v1/format.h"
+#include "formats/ztensor/v2/format.h"
 #include "weighbridge/formats.h"
 
 namespace weighbridge::registry {

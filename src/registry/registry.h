@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::registry {
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/fail.h"
-#include "core/rules.h"
+#include "core/reading/rules.h"
 #include "io/forwarding_source.h"
 #include "registry/detect.h"
 #include "support/temporary_folder.h"

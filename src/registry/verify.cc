@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "core/claims.h"
+#include "core/writing/claims.h"
 #include "formats/pytorch/format.h"
 #include "registry/load.h"
 

@@ -6,11 +6,11 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/coded.h"
-#include "core/dense.h"
-#include "core/progress.h"
-#include "core/words.h"
-#include "core/work.h"
+#include "core/model/coded.h"
+#include "core/model/progress.h"
+#include "core/model/words.h"
+#include "core/payload/dense.h"
+#include "core/payload/work.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/output.h"
 

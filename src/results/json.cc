@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/values.h"
+#include "core/model/values.h"
 #include "results/json_parts.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/scheme.h"

@@ -18,12 +18,12 @@
 #include "base/fail.h"
 #include "codecs/cast.h"
 #include "codecs/stats.h"
-#include "core/coded.h"
-#include "core/content.h"
-#include "core/dense.h"
-#include "core/extents.h"
-#include "core/progress.h"
-#include "core/work.h"
+#include "core/model/coded.h"
+#include "core/model/progress.h"
+#include "core/payload/content.h"
+#include "core/payload/dense.h"
+#include "core/payload/extents.h"
+#include "core/payload/work.h"
 
 namespace weighbridge {
 namespace {

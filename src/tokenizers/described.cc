@@ -16,10 +16,10 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/byte_spelling.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/byte_spelling.h"
+#include "core/model/words.h"
 #include "tokenizers/splitter.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::tokenizers {
 namespace {
@@ -274,17 +274,17 @@ class Reading {
 };
 
 std::string no_rules(std::string_view text) {
-  return "the attribute " + core::quoted(core::kTokenizerRules) + " of the model is " +
+  return "the attribute " + core::quoted(tokenizers::kTokenizerRules) + " of the model is " +
          core::quoted(core::excerpt(text)) + ", which are no rules";
 }
 
 // The options of a model that has its own tokenizer.
 BytePairOptions with_rules(const Model& model, BytePairOptions options) {
-  if (const Value* const unheld = model.attribute(core::kTokenizerUnheld))
+  if (const Value* const unheld = model.attribute(tokenizers::kTokenizerUnheld))
     base::unsupported("tokenizer/unheld", "the model's tokenizer does what this one does not: " + unheld->to_text());
-  const Value* const text = model.attribute(core::kTokenizerRules);
+  const Value* const text = model.attribute(tokenizers::kTokenizerRules);
   if (text == nullptr) return options;
-  const auto rules = core::parse_tokenizer_rules(text->to_text());
+  const auto rules = tokenizers::parse_tokenizer_rules(text->to_text());
   if (!rules) base::malformed("tokenizer/rules", no_rules(text->to_text()));
   if (!rules->words.empty()) {
     const Splitter::Spelled* const words = Splitter::find(rules->words);
@@ -316,15 +316,15 @@ WordPieceOptions word_piece_options(const Model& model, bool own, std::span<cons
     const Value* const value = model.attribute(key);
     return value == nullptr ? std::nullopt : value->as_bool();
   };
-  out.lower_case = flag(core::kLowerCase).value_or(true);
-  out.strip_accents = flag(core::kStripAccents);
-  out.space_chinese = flag(core::kSpaceChinese).value_or(true);
-  const Value* const text = model.attribute(core::kTokenizerRules);
+  out.lower_case = flag(tokenizers::kLowerCase).value_or(true);
+  out.strip_accents = flag(tokenizers::kStripAccents);
+  out.space_chinese = flag(tokenizers::kSpaceChinese).value_or(true);
+  const Value* const text = model.attribute(tokenizers::kTokenizerRules);
   if (text == nullptr) return out;
-  auto rules = core::parse_tokenizer_rules(text->to_text());
+  auto rules = tokenizers::parse_tokenizer_rules(text->to_text());
   if (!rules) base::malformed("tokenizer/rules", no_rules(text->to_text()));
   if (!own) rules->frame.reset(), rules->added.reset();
-  out.rules = core::text_of(*rules);
+  out.rules = tokenizers::text_of(*rules);
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary of a model and what else its tokenizer does: its own, with the rules beside it
-// (core/tokenizer_rules.h), or what metadata of llama.cpp describe (tokenizer.ggml.*). Also owns the default limit on
-// the ids of a text.
+// (tokenizers/tokenizer_rules.h), or what metadata of llama.cpp describe (tokenizer.ggml.*). Also owns the default
+// limit on the ids of a text.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ Described describe(const Model&, const BytePairOptions& = {});
 
 // The options of WordPiece for a model: its attributes do_lower_case, strip_accents, tokenize_chinese_chars and
 // tokenizer_rules. `own`: for its own vocabulary; rules that name ids are left out for another one. Does not look for
-// settings that were refused when the model was read (core/encoder_settings.h).
+// settings that were refused when the model was read (core/reading/encoder_settings.h).
 WordPieceOptions word_piece_options(const Model&, bool own, std::span<const std::string> ignore_settings);
 
 // The default limit on the ids of a text, for a model with position embeddings (weighbridge/embed.h).

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/unicode_steps_generated.h"
 #include "tokenizers/unicode_tables_generated.h"
@@ -16,7 +16,7 @@
 namespace weighbridge::tokenizers {
 namespace {
 
-using core::SplitStep, core::TextStep;
+using tokenizers::SplitStep, tokenizers::TextStep;
 
 bool in_runs(std::span<const CharacterRun> runs, char32_t c) noexcept {
   const auto after = std::ranges::upper_bound(runs, c, {}, &CharacterRun::first);
@@ -259,7 +259,7 @@ template <class Range, class Is> void split(Range of, SplitStep::Behavior behavi
 Stepwise::Stepwise(std::span<const Vocabulary::Entry> entries, const std::vector<AddedText>& added, Settings settings)
     : settings_(std::move(settings)), vocabulary_(entries, settings_.prefix) {
   std::vector<AddedText> raw, normalized;
-  std::unordered_map<std::string, core::AddedToken> texts;
+  std::unordered_map<std::string, tokenizers::AddedToken> texts;
   for (const AddedText& each : added) {
     if (!each.token.normalized) {
       raw.push_back(each);
@@ -319,7 +319,7 @@ void Stepwise::divide(const Line& line, const Finder& finder, const Text& text, 
       ++i;
       continue;
     }
-    const core::AddedToken& is = finder.tokens[found.id].token;
+    const tokenizers::AddedToken& is = finder.tokens[found.id].token;
     std::size_t begin = i;
     std::size_t end =
         static_cast<std::size_t>(std::ranges::lower_bound(starts, starts[i] + found.length) - starts.begin());

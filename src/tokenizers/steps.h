@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text_steps.h"
-#include "core/tokenizer_rules.h"
+#include "tokenizers/text_steps.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "tokenizers/vocabulary.h"
 #include "weighbridge/tokenize.h"
 
@@ -26,15 +26,15 @@ inline constexpr std::size_t kLongestAdded = 256;
 inline constexpr std::uint64_t kMostGrowth = 16, kMostMore = 4096;
 
 struct AddedText {
-  core::AddedToken token;
+  tokenizers::AddedToken token;
   std::string text;
 };
 
 class Stepwise {
  public:
   struct Settings {
-    std::vector<core::TextStep> normalizer{};
-    std::vector<core::SplitStep> pre_tokenizer{};
+    std::vector<tokenizers::TextStep> normalizer{};
+    std::vector<tokenizers::SplitStep> pre_tokenizer{};
     std::string prefix{};
     std::uint32_t word_limit = 0, unknown = 0;
   };

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/encoder_settings.h"
+#include "core/reading/encoder_settings.h"
 #include "tokenizers/described.h"
 #include "weighbridge/tokenize.h"
 

@@ -11,12 +11,12 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/encoder_settings.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/encoder_settings.h"
 #include "io/read_text.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/steps.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "tokenizers/wordpiece.h"
 
 namespace weighbridge {
@@ -82,17 +82,17 @@ std::vector<std::optional<std::uint32_t>> roles(const Specials& named,
 
 namespace {
 
-core::TokenizerRules rules_of(const WordPieceOptions& options) {
+tokenizers::TokenizerRules rules_of(const WordPieceOptions& options) {
   if (options.rules.empty()) return {};
-  auto rules = core::parse_tokenizer_rules(options.rules);
+  auto rules = tokenizers::parse_tokenizer_rules(options.rules);
   if (!rules)
     base::malformed("tokenizer/rules", "the rules of the tokenizer are " + core::quoted(core::excerpt(options.rules)) +
                                            ", which are no rules");
   return *std::move(rules);
 }
 
-void refuse(const std::vector<core::RefusedSetting>& refused, const WordPieceOptions& options) {
-  for (const core::RefusedSetting& each : refused) {
+void refuse(const std::vector<tokenizers::RefusedSetting>& refused, const WordPieceOptions& options) {
+  for (const tokenizers::RefusedSetting& each : refused) {
     if (core::passes(options.ignore_settings, {"tokenizer.json", each.key, each.value})) continue;
     Finding finding;
     finding.rule = "tokenizer/setting";
@@ -108,12 +108,12 @@ void refuse(const std::vector<core::RefusedSetting>& refused, const WordPieceOpt
 
 struct WordPiece::Rep {
   Rep(const Tokenizer& from, const WordPieceOptions& wanted) : Rep(from, wanted, rules_of(wanted)) {}
-  Rep(const Tokenizer& from, const WordPieceOptions& wanted, const core::TokenizerRules& said)
+  Rep(const Tokenizer& from, const WordPieceOptions& wanted, const tokenizers::TokenizerRules& said)
       : options(wanted),
         texts(from.tokens),
         entries(by_id(texts, from.ids)),
         special(roles(from.special, entries, said.frame.has_value())),
-        frame(said.frame.value_or(core::TextFrame{})) {
+        frame(said.frame.value_or(tokenizers::TextFrame{})) {
     if (!said.frame) frame = {{*special[kBegin]}, {*special[kEnd]}};
     for (const std::vector<std::uint32_t>* const ids : {&frame.before, &frame.after})
       for (const std::uint32_t id : *ids)
@@ -134,13 +134,13 @@ struct WordPiece::Rep {
   }
 
   // The tokens that texts are searched for: those of the rules, else the special ones.
-  std::vector<tokenizers::AddedText> added_of(const core::TokenizerRules& said) const {
-    std::vector<core::AddedToken> tokens;
+  std::vector<tokenizers::AddedText> added_of(const tokenizers::TokenizerRules& said) const {
+    std::vector<tokenizers::AddedToken> tokens;
     if (said.added) tokens = *said.added;
     for (std::size_t i = 0; i < special.size() && !said.added; ++i)
       if (special[i]) tokens.push_back({.id = *special[i]});
     std::vector<tokenizers::AddedText> out;
-    for (const core::AddedToken& each : tokens) {
+    for (const tokenizers::AddedToken& each : tokens) {
       const auto text = token(each.id);
       if (!text && said.added)
         base::malformed("tokenizer/added", "the added token " + std::to_string(each.id) + " is not in the vocabulary");
@@ -166,9 +166,9 @@ struct WordPiece::Rep {
   }
 
   // Whether the pass over a text without memory does all of it.
-  static bool is_berts(const core::TokenizerRules& said, const std::vector<tokenizers::AddedText>& added) {
+  static bool is_berts(const tokenizers::TokenizerRules& said, const std::vector<tokenizers::AddedText>& added) {
     const auto plain = [](const tokenizers::AddedText& each) {
-      const core::AddedToken& is = each.token;
+      const tokenizers::AddedToken& is = each.token;
       return !is.normalized && !is.single_word && !is.lstrip && !is.rstrip;
     };
     return said.normalizer.empty() && said.pre_tokenizer.empty() &&
@@ -176,7 +176,7 @@ struct WordPiece::Rep {
            said.word_limit.value_or(1) - 1 < tokenizers::kMaxWordLimit && std::ranges::all_of(added, plain);
   }
 
-  tokenizers::Stepwise::Settings settings_of(const core::TokenizerRules& said) const {
+  tokenizers::Stepwise::Settings settings_of(const tokenizers::TokenizerRules& said) const {
     tokenizers::Stepwise::Settings out;
     out.prefix = said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix));
     out.word_limit = said.word_limit.value_or(options.word_limit);
@@ -185,18 +185,18 @@ struct WordPiece::Rep {
       base::unsupported("tokenizer/word-limit", "the longest word has " + std::to_string(out.word_limit) +
                                                     " characters, and it can have at most " +
                                                     std::to_string(tokenizers::kMostCharacters));
-    std::vector<core::RefusedSetting> refused;
+    std::vector<tokenizers::RefusedSetting> refused;
     if (!said.normalizer.empty())
-      out.normalizer = core::read_normalizer(said.normalizer, refused);
+      out.normalizer = tokenizers::read_normalizer(said.normalizer, refused);
     else
-      out.normalizer = {{.kind = core::TextStep::Kind::bert,
+      out.normalizer = {{.kind = tokenizers::TextStep::Kind::bert,
                          .space_chinese = options.space_chinese,
                          .lower = options.lower_case,
                          .accents = options.strip_accents}};
     if (!said.pre_tokenizer.empty())
-      out.pre_tokenizer = core::read_pre_tokenizer(said.pre_tokenizer, refused);
+      out.pre_tokenizer = tokenizers::read_pre_tokenizer(said.pre_tokenizer, refused);
     else
-      out.pre_tokenizer = {{.kind = core::SplitStep::Kind::bert}};
+      out.pre_tokenizer = {{.kind = tokenizers::SplitStep::Kind::bert}};
     refuse(refused, options);
     return out;
   }
@@ -246,7 +246,7 @@ struct WordPiece::Rep {
   const Texts texts;
   const std::vector<tokenizers::Vocabulary::Entry> entries;  // sorted by id; views into texts
   const std::vector<std::optional<std::uint32_t>> special;   // one per entry of kRoles
-  core::TextFrame frame;
+  tokenizers::TextFrame frame;
   std::optional<tokenizers::Rules> rules{};  // one of the two
   std::optional<tokenizers::Stepwise> steps{};
 };

@@ -129,7 +129,7 @@ def test_a_shard_by_itself_is_one_file_with_a_note(model, tmp_path):
 def test_a_name_of_one_of_one_does_not_outweigh_an_index_that_lists_more():
     """The command dropped the warning that the library gives."""
     path = ROOT / "corpus/safetensors/shard-missing-00001-of-00001.safetensors"
-    verdict = validated(weighbridge("verify", "--json", path).stdout, "verify")
+    verdict = validated(weighbridge("verify", "--json", path).stdout, "verify")["files"][0]
     assert [finding["rule"] for finding in verdict["findings"]] == ["safetensors/shard-alone"]
 
 

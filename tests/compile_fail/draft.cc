@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The representation of a model is private to core: a reader can only use the draft's functions.
-#include "core/draft.h"
+#include "core/model/draft.h"
 
 namespace core = weighbridge::core;
 using weighbridge::DType;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/format.h"
+#include "core/reading/format.h"
 #include "support/corpus_case.h"
 #include "weighbridge/source.h"
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
-#include "core/content.h"
-#include "core/rules.h"
+#include "core/payload/content.h"
+#include "core/reading/rules.h"
 #include "corpus/all_cases.h"
 #include "support/agreement.h"
 #include "support/failing_source.h"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "core/payload.h"
+#include "core/payload/payload.h"
 #include "corpus/all_cases.h"
 #include "weighbridge/open.h"
 #include "weighbridge/verify.h"

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "core/writing/layout.h"
 #include "registry/registry.h"
 #include "support/test_data.h"
 #include "support/thrown.h"

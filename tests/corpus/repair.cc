@@ -11,16 +11,16 @@
 #include "base/endian.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
 #include "formats/embd/layout.h"
 #include "formats/hdf5/file.h"
 #include "formats/llama2c/layout.h"
 #include "formats/slm/layout.h"
 #include "formats/slm_adapter/layout.h"
 #include "formats/stb/layout.h"
-#include "formats/ztensor0/layout.h"
-#include "formats/ztensor1/layout.h"
-#include "formats/ztensor2/layout.h"
+#include "formats/ztensor/v0/layout.h"
+#include "formats/ztensor/v1/layout.h"
+#include "formats/ztensor/v2/layout.h"
 
 namespace weighbridge::test {
 namespace {

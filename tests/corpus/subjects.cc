@@ -11,7 +11,7 @@
 #include "corpus/all_cases.h"
 #include "corpus/repair.h"
 #include "formats/huggingface/format.h"
-#include "formats/ztensor1/format.h"
+#include "formats/ztensor/v1/format.h"
 #include "registry/load.h"
 #include "runtime/khlnary/cases.h"
 #include "runtime/khlnary/rules.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "codecs/checksum.h"
-#include "core/pickle_globals.h"
+#include "core/archive/pickle_globals.h"
 #include "formats/pytorch/globals.h"
 #include "weighbridge/json.h"
 #include "weighbridge/json_writer.h"

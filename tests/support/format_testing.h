@@ -12,8 +12,9 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
-#include "core/format.h"
-#include "core/payload.h"
+#include "core/payload/payload.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "support/corpus_case.h"
 
 namespace weighbridge::test {

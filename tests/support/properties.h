@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compare.h"
+#include "core/payload/compare.h"
 #include "support/convert_testing.h"
 #include "support/items.h"
 #include "support/sanitized.h"

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
+#include "core/writing/layout.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/draft.h"
-#include "core/findings.h"
+#include "core/model/draft.h"
+#include "core/reading/findings.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 #include "weighbridge/model.h"

@@ -5,9 +5,9 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/buffers.h"
-#include "core/draft.h"
-#include "core/progress.h"
+#include "core/model/buffers.h"
+#include "core/model/draft.h"
+#include "core/model/progress.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "formats/embd/layout.h"
 
 namespace weighbridge::embd {

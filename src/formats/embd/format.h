@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include "core/format.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/reading/format.h"
 #include "weighbridge/context.h"
 
 namespace weighbridge::embd {
 
 namespace rules {
 #define WB_RULES "formats/embd/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

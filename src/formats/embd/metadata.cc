@@ -13,7 +13,7 @@
 #include "base/endian.h"
 #include "base/timestamp.h"
 #include "base/utf8.h"
-#include "core/rules.h"
+#include "core/reading/rules.h"
 #include "formats/embd/format.h"
 
 namespace weighbridge::embd {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "codecs/checksum.h"
-#include "core/findings.h"
-#include "core/plan_items.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/findings.h"
+#include "core/writing/plan_items.h"
 #include "formats/embd/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/value.h"

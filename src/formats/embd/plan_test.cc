@@ -3,6 +3,7 @@
 // format.
 #include <gtest/gtest.h>
 
+#include "core/writing/layout.h"
 #include "formats/embd/format.h"
 #include "formats/embd/vocabulary.h"
 #include "support/embd_case_file.h"

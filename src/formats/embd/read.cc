@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
-#include "core/rules.h"
+#include "core/reading/rules.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
+#include "core/writing/layout.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
 #include "formats/embd/metadata.h"

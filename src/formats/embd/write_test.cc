@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/writing/layout.h"
 #include "formats/embd/format.h"
 #include "support/embd_case_file.h"
 #include "support/format_testing.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "formats/gguf/layout.h"
 
 namespace weighbridge::gguf {

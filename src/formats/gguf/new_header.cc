@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "core/writing/layout.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
 #include "formats/gguf/write_metadata.h"

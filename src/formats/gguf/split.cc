@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/json_file.h"
-#include "core/shards.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/json_file.h"
+#include "core/reading/shards.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
 

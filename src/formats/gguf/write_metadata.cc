@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/endian.h"
-#include "core/plan_text.h"
+#include "core/model/plan_text.h"
 #include "formats/gguf/layout.h"
 
 namespace weighbridge::gguf {

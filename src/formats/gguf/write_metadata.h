@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/plan_items.h"
+#include "core/writing/plan_items.h"
 #include "weighbridge/value.h"
 
 namespace weighbridge::gguf {

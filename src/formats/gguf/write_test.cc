@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/writing/layout.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
 #include "support/format_testing.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "core/values.h"
-#include "core/words.h"
+#include "core/model/values.h"
+#include "core/model/words.h"
 #include "formats/hdf5/heap.h"
 #include "formats/hdf5/types.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/hdf5/heap.h"
 
 namespace weighbridge::hdf5 {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "codecs/checksum.h"
-#include "core/content.h"
-#include "core/payload.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/payload/content.h"
+#include "core/payload/payload.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/walk.h"
 

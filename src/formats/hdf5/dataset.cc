@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::hdf5 {
 namespace {

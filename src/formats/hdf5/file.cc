@@ -6,8 +6,8 @@
 #include <bit>
 #include <utility>
 
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::hdf5 {
 namespace {

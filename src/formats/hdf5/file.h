@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/rules.h"
 #include "weighbridge/context.h"

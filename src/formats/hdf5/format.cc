@@ -3,7 +3,7 @@
 // extension.
 #include "formats/hdf5/format.h"
 
-#include "core/zip.h"
+#include "core/archive/zip.h"
 #include "formats/hdf5/file.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/rules.h"

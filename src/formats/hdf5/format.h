@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptors of hdf5 and keras for the registry, and the functions that they point to.
 #pragma once
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::hdf5 {
 

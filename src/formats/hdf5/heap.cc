@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::hdf5 {
 

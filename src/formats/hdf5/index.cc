@@ -3,8 +3,8 @@
 // or the list of its files (reading H8).
 #include <string>
 
-#include "core/json_file.h"
-#include "core/shards.h"
+#include "core/reading/json_file.h"
+#include "core/reading/shards.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/rules.h"

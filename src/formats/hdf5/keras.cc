@@ -3,10 +3,10 @@
 // attributes.
 #include <string>
 
-#include "core/plan_text.h"
-#include "core/rules.h"
-#include "core/words.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/walk.h"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "core/plan_text.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/hdf5/dataset.h"
 #include "formats/hdf5/file.h"
 #include "formats/hdf5/format.h"

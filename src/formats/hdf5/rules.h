@@ -2,7 +2,7 @@
 // The rules of hdf5 and keras as constants, from rules.def. A rule about the HDF5 file exists in both namespaces, and
 // Rules refers to those of one.
 #pragma once
-#include "core/rules.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::hdf5 {
 

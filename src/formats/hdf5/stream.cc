@@ -9,8 +9,8 @@
 
 #include "base/fail.h"
 #include "codecs/codec.h"
-#include "core/asking_source.h"
-#include "core/findings.h"
+#include "core/payload/asking_source.h"
+#include "core/reading/findings.h"
 #include "formats/hdf5/chunks.h"
 
 namespace weighbridge::hdf5 {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/hdf5/object_header.h"
 
 namespace weighbridge::hdf5 {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "core/draft.h"
-#include "core/findings.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
+#include "core/model/draft.h"
+#include "core/reading/findings.h"
 #include "formats/hdf5/rules.h"
 #include "weighbridge/context.h"
 

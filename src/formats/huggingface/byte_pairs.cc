@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "core/byte_spelling.h"
-#include "core/words.h"
+#include "core/model/byte_spelling.h"
+#include "core/model/words.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/pipeline.h"
 #include "formats/huggingface/vocabulary.h"
@@ -437,7 +437,7 @@ class Maker {
   std::vector<std::uint32_t> by_text_;
   std::vector<Merge> merges_;
   std::vector<std::pair<std::string, std::uint32_t>> special_;
-  core::TokenizerRules rules_;
+  tokenizers::TokenizerRules rules_;
   bool holds_space_ = false, spelled_twice_ = false;
 };
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/tokenizer_rules.h"
 #include "formats/huggingface/json_file.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::huggingface {
@@ -21,8 +21,8 @@ struct Declared {
 
 struct BytePairs {
   Tokenizer tokenizer;
-  core::TokenizerRules rules;  // what the tokenizer does besides its merges
-  std::string unheld;          // clauses about what neither can express, joined by "; "; or empty
+  tokenizers::TokenizerRules rules;  // what the tokenizer does besides its merges
+  std::string unheld;                // clauses about what neither can express, joined by "; "; or empty
 };
 
 // `model` is the "model" of `file`, whose type is BPE; `config` is tokenizer_config.json. nullopt if the tokenizer is

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/format.h"
 
 namespace weighbridge::huggingface {

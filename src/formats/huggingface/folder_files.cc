@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/plan_text.h"
-#include "core/words.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
 #include "formats/huggingface/quiet.h"
 #include "io/temporary.h"
 #include "weighbridge/error.h"

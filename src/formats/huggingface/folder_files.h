@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/draft.h"
-#include "core/format.h"
+#include "core/model/draft.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "formats/huggingface/json_file.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"

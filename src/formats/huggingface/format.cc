@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/options.h"
-#include "core/shards.h"
+#include "core/reading/shards.h"
+#include "core/writing/options.h"
 #include "formats/huggingface/layout.h"
 
 namespace weighbridge::huggingface {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptor of Hugging Face folders for the registry, the functions that it points to, and its rules.
 #pragma once
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::huggingface {
 
 namespace rules {
 #define WB_RULES "formats/huggingface/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 // The descriptor. `weights` is the format of the folder's files of weights: a folder can hold what they can hold.

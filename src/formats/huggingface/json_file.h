@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/json_file.h"
+#include "core/reading/json_file.h"
 #include "formats/huggingface/layout.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::huggingface {
 namespace {

@@ -9,15 +9,15 @@
 #include <system_error>
 #include <utility>
 
-#include "core/shards.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/shards.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -167,12 +167,12 @@ class Loader {
     if ((config_.bert || config_.word_table) && files_.lower_case)
       set(kLowerCase, *files_.lower_case ? "true" : "false");
     if (config_.bert || config_.word_table) {
-      if (files_.strip_accents) set(core::kStripAccents, *files_.strip_accents ? "true" : "false");
-      if (files_.space_chinese) set(core::kSpaceChinese, *files_.space_chinese ? "true" : "false");
+      if (files_.strip_accents) set(tokenizers::kStripAccents, *files_.strip_accents ? "true" : "false");
+      if (files_.space_chinese) set(tokenizers::kSpaceChinese, *files_.space_chinese ? "true" : "false");
     }
     for (auto& [key, value] : config_.others) draft_.set_attribute(std::move(key), std::move(value));
-    if (!files_.rules.empty()) set(core::kTokenizerRules, files_.rules);
-    if (!files_.unheld.empty()) set(core::kTokenizerUnheld, files_.unheld);
+    if (!files_.rules.empty()) set(tokenizers::kTokenizerRules, files_.rules);
+    if (!files_.unheld.empty()) set(tokenizers::kTokenizerUnheld, files_.unheld);
     if (strip_) set(kPrefixKey, std::string(kPrefix));
     add_metadata(std::move(metadata));
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/config.h"
 
 namespace weighbridge::huggingface {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the settings in an encoder's folder against the table embedding_settings.def, and collects those that this
-// library does not implement or does not know. Runtimes refuse them (core/encoder_settings.h).
+// library does not implement or does not know. Runtimes refuse them (core/reading/encoder_settings.h).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/encoder_settings.h"
+#include "core/reading/encoder_settings.h"
 #include "formats/huggingface/json_file.h"
 #include "weighbridge/model.h"
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/format.h"
 

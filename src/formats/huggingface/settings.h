@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/encoder_settings.h"
+#include "core/reading/encoder_settings.h"
 #include "formats/huggingface/json_file.h"
 #include "formats/huggingface/setting_judge.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/checked.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/quiet.h"
 #include "io/fd.h"

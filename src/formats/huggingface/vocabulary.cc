@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/byte_pairs.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/word_rules.h"
@@ -57,7 +57,7 @@ class TokenizerReader {
       out.strip_accents = words_.strip_accents;
       if (words_.space_chinese == false) out.space_chinese = false;
       if (!json) judge_added_file(*out.tokenizer, out.judged);
-      out.rules = core::text_of(words_.rules);
+      out.rules = tokenizers::text_of(words_.rules);
     } else {
       if (bert_ && !other_kind_ && !reported_) findings_.report(rules::kVocabMissing, {});
       // Without a vocabulary too, as a folder made of a container without one.
@@ -111,7 +111,7 @@ class TokenizerReader {
     auto pairs = read_byte_pairs(reading_, file, *model, read_object(reading_, kTokenizerConfig), declared);
     if (!pairs) return out;
     out.tokenizer = std::move(pairs->tokenizer);
-    out.rules = core::text_of(pairs->rules);
+    out.rules = tokenizers::text_of(pairs->rules);
     out.unheld = std::move(pairs->unheld);
     return out;
   }

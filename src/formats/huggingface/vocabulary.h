@@ -31,8 +31,9 @@ using SpecialTexts = std::array<std::string, kSpecialTokens.size()>;  // empty: 
 struct TokenizerFiles {
   std::optional<Tokenizer> tokenizer;
   std::optional<bool> lower_case, strip_accents, space_chinese;
-  bool config_held = false;   // these represent all of tokenizer_config.json
-  std::string rules, unheld;  // core::TokenizerRules as text; for a Llama, clauses about what the rules cannot express
+  bool config_held = false;  // these represent all of tokenizer_config.json
+  std::string rules,
+      unheld;  // tokenizers::TokenizerRules as text; for a Llama, clauses about what the rules cannot express
   std::optional<std::uint64_t> model_max_length{};  // of tokenizer_config.json: tokens of a text
   SettingJudge judged{};                            // settings of the tokenizer that the program does not follow
 };

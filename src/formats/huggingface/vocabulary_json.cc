@@ -2,7 +2,7 @@
 // Reads lists of tokens.
 #include "formats/huggingface/vocabulary.h"
 
-#include "core/rules.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::huggingface {
 namespace {

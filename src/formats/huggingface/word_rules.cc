@@ -8,14 +8,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/layout.h"
 
 namespace weighbridge::huggingface {
 namespace {
 
-using core::TextStep, wire::JsonKind, wire::JsonReader;
+using tokenizers::TextStep, wire::JsonKind, wire::JsonReader;
 
 constexpr std::uint32_t kUsualLimit = 100, kMostLimit = 1000;
 constexpr std::size_t kLongestAdded = 256;               // bytes
@@ -30,7 +30,7 @@ std::string quoted_json(std::string_view text) {
 
 // The text of a token: a string, or an object with its `content`.
 std::optional<std::string> token_text(Reading& reading, const TextFile& file, std::string_view raw) {
-  if (auto text = core::json_string(raw)) return text;
+  if (auto text = tokenizers::json_string(raw)) return text;
   const auto object = object_in(reading, file, raw);
   return object ? object->text("content") : std::nullopt;
 }
@@ -87,16 +87,16 @@ class WordRulesReader {
     if (!out_.unknown) out_.unknown = std::string(kUsualUnknown);
   }
 
-  void take(const std::vector<core::RefusedSetting>& refused) {
-    for (const core::RefusedSetting& each : refused) refuse(each.key, each.value, each.why);
+  void take(const std::vector<tokenizers::RefusedSetting>& refused) {
+    for (const tokenizers::RefusedSetting& each : refused) refuse(each.key, each.value, each.why);
   }
 
   // An absent step means BERT's step; null means no step.
   void read_steps() {
-    std::vector<core::RefusedSetting> refused;
+    std::vector<tokenizers::RefusedSetting> refused;
     if (const Member* const normalizer = file_.find("normalizer")) {
       out_.has_normalizer = true;
-      const auto steps = core::read_normalizer(normalizer->raw, refused);
+      const auto steps = tokenizers::read_normalizer(normalizer->raw, refused);
       out_.plain = refused.empty() && steps.size() == 1 && steps[0].kind == TextStep::Kind::bert && steps[0].clean;
       if (!out_.plain) out_.rules.normalizer = compact(normalizer->raw);
       for (const TextStep& step : steps) {
@@ -111,12 +111,12 @@ class WordRulesReader {
     }
     if (const Member* const pre = file_.find("pre_tokenizer")) {
       const std::size_t before = refused.size();
-      const auto steps = core::read_pre_tokenizer(pre->raw, refused);
-      if (refused.size() != before || steps.size() != 1 || steps[0].kind != core::SplitStep::Kind::bert)
+      const auto steps = tokenizers::read_pre_tokenizer(pre->raw, refused);
+      if (refused.size() != before || steps.size() != 1 || steps[0].kind != tokenizers::SplitStep::Kind::bert)
         out_.rules.pre_tokenizer = compact(pre->raw);
     }
     if (const Member* const post = file_.find("post_processor"))
-      if (!table_length_) out_.rules.frame = core::read_post_processor(post->raw, refused);
+      if (!table_length_) out_.rules.frame = tokenizers::read_post_processor(post->raw, refused);
     take(refused);
   }
 
@@ -339,14 +339,14 @@ class Settler {
   void settle_frame() {
     if (!out_.rules.frame) return;
     const auto cls = role("cls"), sep = role("sep");
-    if (cls && sep && *out_.rules.frame == core::TextFrame{{*cls}, {*sep}}) out_.rules.frame.reset();
+    if (cls && sep && *out_.rules.frame == tokenizers::TextFrame{{*cls}, {*sep}}) out_.rules.frame.reset();
   }
 
   // Special tokens are found in texts too, as in transformers; tables of word vectors use only the list.
   void settle_added() {
     std::set<std::uint32_t> specials;
     for (const auto& [name, id] : tokenizer_.special) specials.insert(id);
-    std::vector<core::AddedToken> tokens;
+    std::vector<tokenizers::AddedToken> tokens;
     std::set<std::uint32_t> seen;
     for (const AddedEntry& each : out_.added) {
       const auto id = static_cast<std::uint32_t>(each.id);
@@ -361,8 +361,8 @@ class Settler {
     if (bert_ || !has_json_)
       for (const std::uint32_t id : specials)
         if (seen.insert(id).second) tokens.push_back({.id = id});
-    const bool usual = seen == specials && std::ranges::all_of(tokens, [](const core::AddedToken& each) {
-                         return each == core::AddedToken{.id = each.id};
+    const bool usual = seen == specials && std::ranges::all_of(tokens, [](const tokenizers::AddedToken& each) {
+                         return each == tokenizers::AddedToken{.id = each.id};
                        });
     if (!usual) out_.rules.added = std::move(tokens);
   }
@@ -377,7 +377,7 @@ class Settler {
       sink.report(rules::kTokenizerConflict, {}, "as tokenizer.json says", "a BertTokenizer's own in transformers 5",
                   core::quoted(key));
     };
-    const core::TokenizerRules& rules = out_.rules;
+    const tokenizers::TokenizerRules& rules = out_.rules;
     name("normalizer", !rules.normalizer.empty());
     name("pre_tokenizer", !rules.pre_tokenizer.empty());
     name("model.continuing_subword_prefix", rules.prefix.has_value());

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/tokenizer_rules.h"
 #include "formats/huggingface/setting_judge.h"
 #include "formats/huggingface/vocabulary.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::huggingface {
 
@@ -31,7 +31,7 @@ struct WordRules {
   // Whether the normalizer is BERT's, of which the three flags above are all that can differ.
   bool plain = true, has_normalizer = false;
   std::optional<std::string> unknown{};  // the text of the unknown token
-  core::TokenizerRules rules{};
+  tokenizers::TokenizerRules rules{};
   std::vector<AddedEntry> added{};  // special ones first, each with a valid id
 };
 

@@ -13,16 +13,17 @@
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "core/plan_items.h"
-#include "core/tokenizer_rules.h"
-#include "core/values.h"
-#include "core/view.h"
+#include "core/model/values.h"
+#include "core/model/view.h"
+#include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -114,9 +115,9 @@ class Planner {
       settings_.normalize = text == "true";
     } else if (key == kLowerCase && flag) {
       lower_case_ = text == "true";
-    } else if (key == core::kStripAccents && flag) {
+    } else if (key == tokenizers::kStripAccents && flag) {
       strip_accents_ = text == "true";
-    } else if (key == core::kSpaceChinese && flag) {
+    } else if (key == tokenizers::kSpaceChinese && flag) {
       space_chinese_ = text == "true";
     } else if (key == core::kIncludePrompt && flag) {
       settings_.include_prompt = text == "true";
@@ -217,8 +218,8 @@ class Planner {
                         (!found.tokenizer || ordered(*found.tokenizer) == *tokenizer) &&
                         (!bert_ || (found.lower_case == lower_case_ && found.strip_accents == strip_accents_ &&
                                     found.space_chinese.value_or(true) == space_chinese_.value_or(true))) &&
-                        found.rules == text_of(core::kTokenizerRules).value_or("") &&
-                        found.unheld == text_of(core::kTokenizerUnheld).value_or("");
+                        found.rules == text_of(tokenizers::kTokenizerRules).value_or("") &&
+                        found.unheld == text_of(tokenizers::kTokenizerUnheld).value_or("");
       if (tokenizer_kept_) expected_tokenizer_ = found.tokenizer;
     }
     const auto same = [&](std::string_view key, const std::string& found) {
@@ -234,7 +235,7 @@ class Planner {
       });
     if (tokenizer_kept_)
       std::erase_if(metadata_, [](const Value::Entry& entry) {
-        return entry.first == core::kTokenizerRules || entry.first == core::kTokenizerUnheld;
+        return entry.first == tokenizers::kTokenizerRules || entry.first == tokenizers::kTokenizerUnheld;
       });
     taken_ = take_over(model_, tokenizer_kept_, settings_kept_);
     for (Item& loss : taken_.losses) out_.losses.push_back(std::move(loss));
@@ -276,8 +277,8 @@ class Planner {
     }
     if (again != *tokenizer)
       ledger_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
-    if (const auto rules = core::parse_tokenizer_rules(text_of(core::kTokenizerRules).value_or("{}")))
-      if (const std::string beyond = core::beyond_wordpieces(*rules); !beyond.empty())
+    if (const auto rules = tokenizers::parse_tokenizer_rules(text_of(tokenizers::kTokenizerRules).value_or("{}")))
+      if (const std::string beyond = tokenizers::beyond_wordpieces(*rules); !beyond.empty())
         ledger_.lose(LossKind::tokenizer, "tokenizer", "left out of vocab.txt and tokenizer_config.json: " + beyond,
                      "kept in the metadata of the weights, which only weighbridge reads");
     vocabulary_ = std::move(lines);
@@ -380,8 +381,8 @@ class Planner {
     if (lower_case_) {
       out.key(kLowerCase).boolean(*lower_case_);
     }
-    if (strip_accents_) out.flag(core::kStripAccents, *strip_accents_);
-    if (space_chinese_) out.flag(core::kSpaceChinese, *space_chinese_);
+    if (strip_accents_) out.flag(tokenizers::kStripAccents, *strip_accents_);
+    if (space_chinese_) out.flag(tokenizers::kSpaceChinese, *space_chinese_);
     if (vocabulary_) {
       for (std::size_t i = 0; i < special_.size(); ++i) {
         out.key(kSpecialTokens[i].key);

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/endian.h"
-#include "core/content.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
+#include "core/payload/content.h"
 #include "formats/llama2c/format.h"
 
 namespace weighbridge::llama2c {

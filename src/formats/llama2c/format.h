@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/findings.h"
-#include "core/format.h"
+#include "core/reading/findings.h"
+#include "core/reading/format.h"
 #include "formats/llama2c/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
@@ -19,7 +19,7 @@ namespace weighbridge::llama2c {
 
 namespace rules {
 #define WB_RULES "formats/llama2c/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/endian.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/llama2c/format.h"
 #include "weighbridge/place.h"
 

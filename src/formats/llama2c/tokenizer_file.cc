@@ -10,8 +10,8 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "weighbridge/value.h"
 
 namespace weighbridge::llama2c {

@@ -3,8 +3,8 @@
 // checking an archive share.
 #pragma once
 #include <string_view>
-#include "core/format.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
+#include "core/reading/format.h"
 #include "formats/numpy/rules.h"
 
 namespace weighbridge::numpy {

@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
-#include "core/words.h"
+#include "core/model/words.h"
 
 namespace weighbridge::numpy {
 namespace {
@@ -319,8 +319,8 @@ std::string write_header(std::string_view type, Shape shape) {
   std::string dictionary = "{'descr': '" + std::string(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i) dictionary += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   dictionary += shape.size() == 1 ? ",), }" : "), }";
-  // As NumPy does: room for the first dimension to grow in place; and 64 spaces if the header would end at a multiple of
-  // 64 without any.
+  // As NumPy does: room for the first dimension to grow in place; and 64 spaces if the header would end at a multiple
+  // of 64 without any.
   if (!shape.empty()) dictionary.append(kLongestDim - std::to_string(shape[0]).size(), ' ');
   dictionary.append(kAlignment - (kPreamble1 + dictionary.size() + 1) % kAlignment, ' ');
   dictionary += '\n';

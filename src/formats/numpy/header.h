@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/numpy/layout.h"
 #include "formats/numpy/rules.h"
 #include "weighbridge/model.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "codecs/codec.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"

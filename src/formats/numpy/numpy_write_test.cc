@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/writing/layout.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "support/format_testing.h"

@@ -3,7 +3,7 @@
 //
 //   .npy: "\x93NUMPY" | u8 major | u8 minor | u16 or u32 length of the header | header | elements
 //   header: a Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, then spaces (header.h)
-//   .npz: a zip archive (core/zip.h) whose members NAME.npy are such arrays
+//   .npz: a zip archive (core/archive/zip.h) whose members NAME.npy are such arrays
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/payload.h"
-#include "core/plan_text.h"
-#include "core/rules.h"
-#include "core/words.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/payload/payload.h"
+#include "core/reading/rules.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"

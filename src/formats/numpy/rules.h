@@ -2,7 +2,7 @@
 // The rules of npy and npz as constants, from rules.def. A rule about an array exists in both namespaces, and
 // ArrayRules refers to those of one.
 #pragma once
-#include "core/rules.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::numpy {
 

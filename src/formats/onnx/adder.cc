@@ -7,10 +7,10 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "core/content.h"
-#include "core/part_digest.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/content.h"
+#include "core/payload/part_digest.h"
+#include "core/reading/rules.h"
 #include "formats/onnx/format.h"
 
 namespace weighbridge::onnx {

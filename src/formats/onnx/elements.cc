@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/onnx/format.h"
 
 namespace weighbridge::onnx {

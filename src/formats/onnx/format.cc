@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "formats/onnx/layout.h"
 #include "wire/protobuf_reader.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptor of ONNX for the registry, the functions that it points to, and its rules.
 #pragma once
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::onnx {
 
 namespace rules {
 #define WB_RULES "formats/onnx/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/onnx/format.h"
 #include "io/read_text.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/draft.h"
-#include "core/findings.h"
+#include "core/model/draft.h"
+#include "core/reading/findings.h"
 #include "formats/onnx/layout.h"
 #include "formats/onnx/values.h"
 #include "formats/onnx/window.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/draft.h"
+#include "core/model/draft.h"
 #include "formats/onnx/format.h"
 #include "formats/onnx/layout.h"
 #include "support/format_testing.h"

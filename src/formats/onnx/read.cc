@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/utf8.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/onnx/adder.h"
 #include "formats/onnx/format.h"
 #include "formats/onnx/walk.h"

@@ -9,9 +9,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/asking_source.h"
-#include "core/plan_items.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/asking_source.h"
+#include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
 #include "formats/onnx/format.h"
 #include "formats/onnx/walk.h"
 

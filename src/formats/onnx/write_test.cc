@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/writing/layout.h"
 #include "formats/onnx/format.h"
 #include "support/format_testing.h"
 #include "support/thrown.h"

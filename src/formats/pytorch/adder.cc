@@ -9,11 +9,12 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
-#include "core/elements.h"
-#include "core/pickle_globals.h"
-#include "core/plan_text.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/archive/pickle_globals.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
+#include "core/reading/rules.h"
+#include "core/writing/layout.h"
 #include "formats/pytorch/format.h"
 
 namespace weighbridge::pytorch {

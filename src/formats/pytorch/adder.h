@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/draft.h"
-#include "core/findings.h"
-#include "core/payload.h"
+#include "core/model/draft.h"
+#include "core/payload/payload.h"
+#include "core/reading/findings.h"
+#include "core/writing/layout.h"
 #include "formats/pytorch/rebuild.h"
 #include "formats/pytorch/values.h"
 #include "weighbridge/context.h"

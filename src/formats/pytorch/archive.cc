@@ -9,9 +9,9 @@
 #include <numeric>
 #include <vector>
 
-#include "core/pickle_globals.h"
-#include "core/pickle_scan.h"
-#include "core/words.h"
+#include "core/archive/pickle_globals.h"
+#include "core/archive/pickle_scan.h"
+#include "core/model/words.h"
 
 namespace weighbridge::pytorch {
 namespace {

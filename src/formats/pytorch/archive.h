@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/findings.h"
-#include "core/zip.h"
+#include "core/archive/zip.h"
+#include "core/reading/findings.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
 

@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "base/endian.h"
-#include "core/pickle_scan.h"
-#include "core/zip.h"
+#include "core/archive/pickle_scan.h"
+#include "core/archive/zip.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/layout.h"
 

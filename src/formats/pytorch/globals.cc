@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <iterator>
 
-#include "core/pickle_globals.h"
-#include "core/words.h"
+#include "core/archive/pickle_globals.h"
+#include "core/model/words.h"
 #include "formats/pytorch/layout.h"
 
 namespace weighbridge::pytorch {
@@ -54,7 +54,7 @@ constexpr ContentRow kContents[] = {
     {"torch.jit._pickle", "build_boollist build_doublelist build_intlist", Holds::one},
 };
 
-// Further harmless names of PyTorch. core/pickle_globals.h has those of Python and of other packages.
+// Further harmless names of PyTorch. core/archive/pickle_globals.h has those of Python and of other packages.
 struct Name {
   std::string_view module, names;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classes and functions that are harmless in a checkpoint, and where their objects have their content. Only
-// compares names; nothing is imported. core/pickle_globals.h has the harmful ones.
+// compares names; nothing is imported. core/archive/pickle_globals.h has the harmful ones.
 #pragma once
 #include <cstdint>
 #include <string_view>

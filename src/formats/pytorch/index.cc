@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json_file.h"
-#include "core/shards.h"
+#include "core/reading/json_file.h"
+#include "core/reading/shards.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/pickle_scan.h"
+#include "core/archive/pickle_scan.h"
 #include "weighbridge/dtype.h"
 
 namespace weighbridge::pytorch {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/extents.h"
-#include "core/pickle_globals.h"
-#include "core/pickle_scan.h"
+#include "core/archive/pickle_globals.h"
+#include "core/archive/pickle_scan.h"
+#include "core/payload/extents.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/globals.h"
 #include "formats/pytorch/layout.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/writing/layout.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/layout.h"
 #include "support/format_testing.h"

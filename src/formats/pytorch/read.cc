@@ -2,7 +2,7 @@
 // A checkpoint to Model: the archive of PyTorch 1.6 and later, the pickles in a row of the versions before, and a
 // pickle alone.
 //
-//   1.6 and later: a zip archive (core/zip.h), FOLDER/data.pkl and a member FOLDER/data/KEY for each storage
+//   1.6 and later: a zip archive (core/archive/zip.h), FOLDER/data.pkl and a member FOLDER/data/KEY for each storage
 //   before: five pickles (magic number, protocol, system, object, keys) | for each storage u64 elements, bytes
 //   a pickle: a sequence of opcodes (wire/pickle_opcodes.h)
 #include <algorithm>
@@ -13,10 +13,11 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
-#include "core/pickle_scan.h"
-#include "core/plan_text.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/archive/pickle_scan.h"
+#include "core/model/plan_text.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
+#include "core/writing/layout.h"
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"

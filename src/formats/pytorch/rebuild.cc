@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/pytorch/format.h"
 
 namespace weighbridge::pytorch {

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/pytorch/globals.h"
 
 namespace weighbridge::pytorch {

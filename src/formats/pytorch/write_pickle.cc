@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "core/plan_text.h"
-#include "core/values.h"
+#include "core/model/plan_text.h"
+#include "core/model/values.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::pytorch {

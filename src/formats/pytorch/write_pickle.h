@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/plan_items.h"
+#include "core/writing/plan_items.h"
 #include "formats/pytorch/layout.h"
 #include "weighbridge/model.h"
 #include "weighbridge/value.h"

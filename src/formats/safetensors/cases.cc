@@ -53,7 +53,7 @@ void add_valid(Corpus& c) {
   c.valid("empty-metadata", file(R"({"__metadata__":{}})"));
   c.valid("one", file("{" + kOne + "}", kFour));
   c.valid("metadata", file(R"({"__metadata__":{"format":"pt","z":"","a":"\u00e9 \"x\"\n"},)" + kOne + "}", kFour));
-  // Metadata that state something untrue about the tensors (core/claims.h).
+  // Metadata that state something untrue about the tensors (core/writing/claims.h).
   c.add(
       "claim-data-hash", "claim/data-hash",
       file(

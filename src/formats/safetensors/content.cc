@@ -2,7 +2,7 @@
 // The one content rule of safetensors, a warning: bytes of BOOL tensors must be 0 or 1 (reading T6).
 #include <vector>
 
-#include "core/content.h"
+#include "core/payload/content.h"
 #include "formats/safetensors/format.h"
 
 namespace weighbridge::safetensors {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/endian.h"
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "formats/safetensors/layout.h"
 
 namespace weighbridge::safetensors {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "core/json_file.h"
-#include "core/shards.h"
+#include "core/reading/json_file.h"
+#include "core/reading/shards.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "core/writing/layout.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 

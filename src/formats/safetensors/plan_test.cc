@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/checked.h"
+#include "core/writing/layout.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 #include "support/items.h"

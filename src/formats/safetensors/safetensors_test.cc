@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/endian.h"
+#include "core/writing/layout.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
 #include "support/corpus_case.h"

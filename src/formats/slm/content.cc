@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "codecs/indexed_checksum.h"
-#include "core/draft.h"
-#include "core/findings.h"
+#include "core/model/draft.h"
+#include "core/reading/findings.h"
 #include "formats/slm/scan.h"
 #include "weighbridge/context.h"
 #include "weighbridge/source.h"

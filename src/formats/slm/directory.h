@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "codecs/indexed_checksum.h"
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/options.h"
+#include "core/writing/options.h"
 #include "formats/slm/layout.h"
 
 namespace weighbridge::slm_format {

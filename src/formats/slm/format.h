@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptor of SLM for the registry, the functions that it points to, and its rules.
 #pragma once
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::slm_format {
 
 namespace rules {
 #define WB_RULES "formats/slm/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/slm/layout.h"
 #include "weighbridge/model.h"
 #include "weighbridge/value.h"

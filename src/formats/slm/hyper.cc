@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/plan_text.h"
+#include "core/model/plan_text.h"
+#include "core/writing/layout.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
 

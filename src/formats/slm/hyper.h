@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/format.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "formats/slm/layout.h"
 #include "weighbridge/model.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/writing/layout.h"
 #include "formats/slm/hyper.h"
 #include "support/items.h"
 #include "support/slm_testing.h"

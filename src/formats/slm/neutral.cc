@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "core/plan_text.h"
-#include "core/tokenizer_rules.h"
+#include "core/model/plan_text.h"
+#include "core/writing/layout.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::slm_format {
@@ -142,7 +143,8 @@ Rotation parse_rotation(std::string_view json) {
 void judge_others(const Model& model, const std::vector<std::string>& used, core::WriteLayout& out) {
   Judge judge(model, out);
   for (const auto& [key, value] : model.attributes())
-    if (key != core::kTokenizerRules && key != core::kTokenizerUnheld && std::ranges::find(used, key) == used.end())
+    if (key != tokenizers::kTokenizerRules && key != tokenizers::kTokenizerUnheld &&
+        std::ranges::find(used, key) == used.end())
       judge.judge(key, value);
 }
 

@@ -11,7 +11,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/quantize.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/slm/format.h"
 
 namespace weighbridge::slm_format {

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "codecs/blocks.h"
-#include "core/elements.h"
-#include "core/format.h"
+#include "core/payload/elements.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
 #include "formats/slm/scan.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"

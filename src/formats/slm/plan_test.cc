@@ -8,7 +8,8 @@
 
 #include "base/endian.h"
 #include "codecs/quantize.h"
-#include "core/draft.h"
+#include "core/model/draft.h"
+#include "core/writing/layout.h"
 #include "support/items.h"
 #include "support/slm_testing.h"
 #include "support/thrown.h"

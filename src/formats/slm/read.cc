@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "core/extents.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/extents.h"
+#include "core/reading/rules.h"
+#include "core/writing/layout.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/slm/format.h"
 
 namespace weighbridge::slm_format {

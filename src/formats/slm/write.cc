@@ -11,11 +11,11 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/quantize.h"
-#include "core/elements.h"
-#include "core/payload.h"
-#include "core/plan_items.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
+#include "core/payload/payload.h"
+#include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
@@ -24,6 +24,7 @@
 #include "formats/slm/layout.h"
 #include "formats/slm/names.h"
 #include "formats/slm/payload.h"
+#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::slm_format {
 namespace {
@@ -94,13 +95,13 @@ class Planner {
 
   // Lists what the source's tokenizer does besides vocabulary and merges.
   std::string rules_beyond_merges() const {
-    const Value* const rules = model_.attribute(core::kTokenizerRules);
+    const Value* const rules = model_.attribute(tokenizers::kTokenizerRules);
     if (rules == nullptr) return {};
-    const auto parsed = core::parse_tokenizer_rules(rules->to_text());
-    return parsed ? core::beyond_merges(*parsed) : rules->to_text();
+    const auto parsed = tokenizers::parse_tokenizer_rules(rules->to_text());
+    return parsed ? tokenizers::beyond_merges(*parsed) : rules->to_text();
   }
   std::string unheld() const {
-    const Value* const unheld = model_.attribute(core::kTokenizerUnheld);
+    const Value* const unheld = model_.attribute(tokenizers::kTokenizerUnheld);
     return unheld == nullptr ? std::string{} : unheld->to_text();
   }
 

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "codecs/quantize.h"
-#include "core/compare.h"
+#include "core/payload/compare.h"
+#include "core/writing/layout.h"
 #include "support/items.h"
 #include "support/slm_testing.h"
 #include "support/thrown.h"

@@ -11,9 +11,9 @@
 #include "base/endian.h"
 #include "base/record.h"
 #include "codecs/indexed_checksum.h"
-#include "core/content.h"
-#include "core/draft.h"
-#include "core/progress.h"
+#include "core/model/draft.h"
+#include "core/model/progress.h"
+#include "core/payload/content.h"
 #include "formats/slm_adapter/format.h"
 
 namespace weighbridge::slm_adapter {

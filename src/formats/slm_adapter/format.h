@@ -3,14 +3,14 @@
 // them to a model.
 #pragma once
 #include <string>
-#include "core/format.h"
+#include "core/reading/format.h"
 #include "formats/slm_adapter/layout.h"
 
 namespace weighbridge::slm_adapter {
 
 namespace rules {
 #define WB_RULES "formats/slm_adapter/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

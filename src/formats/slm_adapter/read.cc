@@ -14,8 +14,8 @@
 #include "base/record.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
-#include "core/extents.h"
-#include "core/rules.h"
+#include "core/payload/extents.h"
+#include "core/reading/rules.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/slm_adapter/layout.h"
 

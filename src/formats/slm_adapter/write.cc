@@ -13,6 +13,7 @@
 #include "base/record.h"
 #include "codecs/checksum.h"
 #include "codecs/indexed_checksum.h"
+#include "core/writing/layout.h"
 #include "formats/slm_adapter/format.h"
 
 namespace weighbridge::slm_adapter {

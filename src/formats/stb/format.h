@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptor of STB for the registry, the functions that it points to, and its rules.
 #pragma once
-#include "core/format.h"
+#include "core/reading/format.h"
 
 namespace weighbridge::stb {
 
 namespace rules {
 #define WB_RULES "formats/stb/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 }  // namespace rules
 
 extern const core::Format kFormat;

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/extents.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/payload/extents.h"
+#include "core/reading/rules.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"

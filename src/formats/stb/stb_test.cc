@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 
+#include "core/writing/layout.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"

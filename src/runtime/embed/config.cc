@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "runtime/embed/modules.h"
 #include "tokenizers/described.h"
 

@@ -11,15 +11,15 @@
 #include "base/fail.h"
 #include "convert/derived.h"
 #include "convert/naming.h"
-#include "core/draft.h"
-#include "core/encoder_settings.h"
-#include "core/options.h"
-#include "core/tokenizer_rules.h"
-#include "core/words.h"
+#include "core/model/draft.h"
+#include "core/model/words.h"
+#include "core/reading/encoder_settings.h"
+#include "core/writing/options.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/setting_judge.h"
 #include "runtime/embed/family.h"
 #include "tokenizers/described.h"
+#include "tokenizers/tokenizer_rules.h"
 #include "weighbridge/convert.h"
 
 namespace weighbridge {
@@ -32,7 +32,7 @@ constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::
 
 constexpr core::Bound<EmbedOptions> kBound[] = {
 #define WB_EMBED_OPTION(MEMBER, ...) WB_BOUND(EmbedOptions, MEMBER)
-#include "core/option_rows.def"
+#include "core/writing/option_rows.def"
 };
 
 template <class Enum, std::size_t N> std::optional<Enum> of_name(const Enum (&all)[N], std::string_view text) noexcept {
@@ -126,7 +126,7 @@ std::optional<WordPiece> make_tokenizer(const Model& model, const EmbedOptions& 
   const Tokenizer* vocabulary = options.vocabulary != nullptr ? options.vocabulary : own.get();
   if (vocabulary == nullptr) return std::nullopt;
   WordPieceOptions with = tokenizers::word_piece_options(model, options.vocabulary == nullptr, options.ignore_settings);
-  if (options.lower_case && with.lower_case != *options.lower_case && core::has_own_normalizer(with.rules))
+  if (options.lower_case && with.lower_case != *options.lower_case && tokenizers::has_own_normalizer(with.rules))
     base::unsupported("tokenizer/lower-case", "the model's normalizer is not a BERT's, and cannot change the case");
   with.lower_case = rules.lower_case;
   WordPiece out(rules.frames ? *vocabulary : with_frame(*vocabulary), with);

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codecs/checksum.h"
-#include "core/encoder_settings.h"
+#include "core/reading/encoder_settings.h"
 #include "runtime/embed/modules.h"
 #include "runtime/kernels/half.h"
 #include "weighbridge/hash.h"

@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/floats.h"
-#include "core/words.h"
+#include "core/model/floats.h"
+#include "core/model/words.h"
 #include "runtime/kernels/kernels.h"
 
 namespace weighbridge::embed {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/encoder_settings.h"
+#include "core/reading/encoder_settings.h"
 #include "runtime/embed/family.h"
 #include "runtime/kernels/block.h"
 #include "weighbridge/model.h"

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "codecs/kernels.h"
-#include "core/floats.h"
+#include "core/model/floats.h"
 #include "runtime/kernels/half.h"
 
 namespace weighbridge::bert {

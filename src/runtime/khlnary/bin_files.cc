@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "runtime/khlnary/rules.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "runtime/khlnary/module.h"
 #include "weighbridge/khlnary.h"
 

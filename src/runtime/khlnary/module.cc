@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "core/rules.h"
-#include "core/words.h"
+#include "core/model/words.h"
+#include "core/reading/rules.h"
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/place.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/findings.h"
+#include "core/reading/findings.h"
 #include "formats/stb/sidecar.h"
 #include "weighbridge/khlnary.h"
 

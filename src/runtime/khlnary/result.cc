@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/endian.h"
-#include "core/values.h"
+#include "core/model/values.h"
 #include "runtime/khlnary/module.h"
 #include "weighbridge/khlnary.h"
 #include "wire/json_writer.h"

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <utility>
 
-#include "core/findings.h"
-#include "core/rules.h"
+#include "core/reading/findings.h"
+#include "core/reading/rules.h"
 
 namespace weighbridge::khlnary::internal::rules {
 
 #define WB_RULES "runtime/khlnary/rules.def"
-#include "core/rules.inc"
+#include "core/reading/rules.inc"
 
 }  // namespace weighbridge::khlnary::internal::rules
 

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/progress.h"
+#include "core/model/progress.h"
 #include "runtime/khlnary/bin_files.h"
 #include "runtime/khlnary/module.h"
 #include "runtime/khlnary/rules.h"

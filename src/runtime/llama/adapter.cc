@@ -12,9 +12,9 @@
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
 #include "convert/adapter.h"
-#include "core/draft.h"
-#include "core/findings.h"
-#include "core/words.h"
+#include "core/model/draft.h"
+#include "core/model/words.h"
+#include "core/reading/findings.h"
 #include "formats/slm_adapter/format.h"
 #include "weighbridge/slm.h"
 

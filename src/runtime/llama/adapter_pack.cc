@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "convert/adapter.h"
 #include "convert/rep.h"
-#include "core/words.h"
+#include "core/model/words.h"
 #include "formats/slm_adapter/format.h"
 #include "weighbridge/slm.h"
 

@@ -9,8 +9,8 @@
 #include "base/fail.h"
 #include "convert/llama_cpp.h"
 #include "convert/naming.h"
-#include "core/floats.h"
-#include "core/words.h"
+#include "core/model/floats.h"
+#include "core/model/words.h"
 #include "runtime/llama/weights.h"
 
 namespace weighbridge::llama {

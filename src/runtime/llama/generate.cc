@@ -12,10 +12,10 @@
 
 #include "base/fail.h"
 #include "convert/naming.h"
-#include "core/draft.h"
-#include "core/options.h"
-#include "core/progress.h"
-#include "core/words.h"
+#include "core/model/draft.h"
+#include "core/model/progress.h"
+#include "core/model/words.h"
+#include "core/writing/options.h"
 #include "runtime/llama/network.h"
 #include "runtime/llama/numbers.h"
 #include "runtime/llama/sampler.h"
@@ -29,11 +29,11 @@ namespace {
 constexpr std::size_t kOneThread = std::size_t{2} << 20;
 constexpr core::Bound<GeneratorOptions> kGeneratorBound[] = {
 #define WB_GENERATOR_OPTION(MEMBER, ...) WB_BOUND(GeneratorOptions, MEMBER)
-#include "core/option_rows.def"
+#include "core/writing/option_rows.def"
 };
 constexpr core::Bound<GenerateOptions> kGenerateBound[] = {
 #define WB_GENERATE_OPTION(MEMBER, ...) WB_BOUND(GenerateOptions, MEMBER)
-#include "core/option_rows.def"
+#include "core/writing/option_rows.def"
 };
 
 BytePair make_tokenizer(const Model& model, const llama::Config& config, const BytePairOptions& options) {

@@ -16,10 +16,11 @@
 #include "base/endian.h"
 #include "codecs/cast.h"
 #include "convert/naming.h"
-#include "core/elements.h"
-#include "core/floats.h"
-#include "core/payload.h"
-#include "core/words.h"
+#include "core/model/floats.h"
+#include "core/model/words.h"
+#include "core/payload/elements.h"
+#include "core/payload/payload.h"
+#include "core/writing/layout.h"
 
 namespace weighbridge::llama {
 namespace {

@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/elements.h"
+#include "core/payload/elements.h"
+#include "core/writing/layout.h"
 #include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/llama/config.h"

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views: a second index over the same payload.
+#include "core/model/view.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/model/pattern.h"
+#include "core/model/state.h"
+#include "core/model/words.h"
+#include "weighbridge/text.h"
+
+namespace weighbridge {
+namespace {
+
+void check_text(std::string_view what, std::string_view text) {
+  if (!base::is_utf8(text))
+    base::misuse("name", "the " + std::string(what) + " " + core::quoted(text) + " is not UTF-8");
+}
+
+// Throws for a pair of names; says its line if it is from a file.
+[[noreturn]] void refuse_renaming(const Renaming& renaming, std::string_view what, std::string message) {
+  if (renaming.line > 0) message = "line " + std::to_string(renaming.line) + ": " + message;
+  base::misuse_of(renaming.file, what, std::move(message));
+}
+
+class Maker {
+ public:
+  Maker(const Model& model, const ViewOptions& options)
+      : options_(options),
+        model_(model),
+        state_(*core::Access::state(model)),
+        patterns_(options.patterns.begin(), options.patterns.end()),
+        matched_(options.patterns.size()) {}
+
+  Model run() {
+    select();
+    read_renames();
+    draft_.begin_view(model_);
+    for (const std::uint32_t i : chosen_) {
+      const auto renamed = renames_.find(i);
+      draft_.adopt(renamed != renames_.end() ? renamed->second : by_patterns(i), model_[i]);
+    }
+    if (const auto unused = std::ranges::find(matched_, false); unused != matched_.end() && !chosen_.empty())
+      base::misuse("nothing-matches",
+                   "no tensor's name matches the pattern " +
+                       core::quoted(options_.patterns[static_cast<std::size_t>(unused - matched_.begin())]));
+    if (const auto same = draft_.index_names(); !same.empty()) refuse_same(same[0].first, same[0].second);
+    edit_attributes();
+    if (options_.tokenizer) draft_.set_tokenizer(options_.tokenizer);
+    return draft_.finish();
+  }
+
+ private:
+  // Keeps what `only` takes and `without` leaves. Each glob must match a tensor.
+  void select() {
+    std::vector<bool> taking(options_.only.size()), leaving(options_.without.size());
+    const auto note = [](const std::vector<std::string>& globs, std::vector<bool>& used, std::string_view name) {
+      bool any = false;
+      for (std::size_t k = 0; k < globs.size(); ++k)
+        if (matches_glob(globs[k], name)) any = used[k] = true;
+      return any;
+    };
+    for (std::uint32_t i = 0; i < state_.tensors.size(); ++i) {
+      const std::string_view name = state_.tensor_name(i);
+      const bool taken = note(options_.only, taking, name) || options_.only.empty();
+      const bool left = note(options_.without, leaving, name);
+      if (taken && !left) chosen_.push_back(i);
+    }
+    if (state_.tensors.empty()) return;
+    require_matches(options_.only, taking);
+    require_matches(options_.without, leaving);
+    if (chosen_.empty())
+      base::misuse("nothing-left", "no tensor is left: every tensor" +
+                                       std::string(options_.only.empty() ? "" : " that is selected") +
+                                       " is also left out");
+  }
+
+  void require_matches(const std::vector<std::string>& globs, const std::vector<bool>& used) const {
+    const auto unused = std::ranges::find(used, false);
+    if (unused == used.end()) return;
+    const std::string& glob = globs[static_cast<std::size_t>(unused - used.begin())];
+    base::misuse("nothing-matches", "no tensor matches " + core::quoted(glob) + better_glob(glob));
+  }
+
+  // A word without wildcards is often part of a name.
+  std::string better_glob(const std::string& glob) const {
+    const auto name_of = [&](std::uint32_t i) { return state_.tensor_name(i); };
+    const std::string inside = "*" + glob + "*";
+    if (!glob.empty() && glob.find_first_of("*?[") == glob.npos)
+      for (std::uint32_t i = 0; i < state_.tensors.size(); ++i)
+        if (matches_glob(inside, name_of(i))) return ", " + core::quoted(inside) + " does";
+    return core::near_text(glob, count(), name_of);
+  }
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(state_.tensors.size()); }
+
+  void read_renames() {
+    for (const Renaming& each : options_.rename) {
+      const auto& [from, to, file, line] = each;
+      if (!base::is_utf8(to)) refuse_renaming(each, "name", "the name " + core::quoted(to) + " is not UTF-8");
+      if (to.empty()) refuse_renaming(each, "name", "the new name of " + core::quoted(from) + " is empty");
+      const auto tensor = model_.find(from);
+      if (!tensor)
+        refuse_renaming(each, "no-such-tensor",
+                        "there is no tensor " + core::quoted(from) + " to rename" +
+                            core::near_text(from, count(), [&](std::uint32_t i) { return state_.tensor_name(i); }) +
+                            (line > 0 && from.starts_with('#') ? "; a comment is # and a space" : ""));
+      if (!renames_.emplace(tensor->index(), to).second)
+        refuse_renaming(each, "rename", "the tensor " + core::quoted(from) + " is renamed twice");
+    }
+  }
+
+  // The tensor's name after the patterns, valid until the next call.
+  std::string_view by_patterns(std::uint32_t i) {
+    std::string_view name = state_.tensor_name(i);
+    for (std::size_t k = 0; k < patterns_.size(); ++k) {
+      auto changed = patterns_[k].apply(name);
+      if (!changed) continue;
+      matched_[k] = true;
+      name = changed_ = *std::move(changed);
+      if (name.empty())
+        base::misuse("name", "the pattern " + core::quoted(options_.patterns[k]) + " leaves nothing of the name " +
+                                 core::quoted(state_.tensor_name(i)));
+    }
+    return name;
+  }
+
+  [[noreturn]] void refuse_same(std::uint32_t a, std::uint32_t b) const {
+    base::misuse("duplicate-name", "the tensors " + core::quoted(state_.tensor_name(chosen_[a])) + " and " +
+                                       core::quoted(state_.tensor_name(chosen_[b])) + " would both be called " +
+                                       core::quoted(draft_.name(b)));
+  }
+
+  void edit_attributes() {
+    std::unordered_map<std::string_view, Value> set;
+    std::vector<std::string_view> in_order;
+    std::unordered_set<std::string_view> unset;
+    const auto once = [](bool first, std::string_view key) {
+      if (!first)
+        base::misuse("duplicate-attribute", "the attribute " + core::quoted(key) + " is set or unset more than once");
+    };
+    for (const auto& [key, value] : options_.set) {
+      check_text("key", key);
+      check_text("value", value);
+      once(set.emplace(key, Value::text(value)).second, key);
+      in_order.push_back(key);
+    }
+    for (const auto& [key, value] : options_.values) {
+      check_text("key", key);
+      if (const auto text = value.as_text()) check_text("value", *text);
+      once(set.emplace(key, value).second, key);
+      in_order.push_back(key);
+    }
+    if (set.contains(core::named_after_place(model_))) draft_.set_named_after_place({});
+    for (const std::string& key : options_.unset) {
+      once(!set.contains(key) && unset.insert(key).second, key);
+      if (state_.attributes.find(key) == nullptr)
+        base::misuse(
+            "no-such-attribute",
+            "there is no attribute " + core::quoted(key) + " to unset" +
+                core::near_text(key, static_cast<std::uint32_t>(state_.attributes.all.size()),
+                                [&](std::uint32_t i) { return std::string_view(state_.attributes.all[i].first); }));
+    }
+    for (const auto& [key, value] : state_.attributes.all) {
+      if (unset.contains(key)) continue;
+      const auto changed = set.find(key);
+      draft_.set_attribute(key, changed != set.end() ? changed->second : value);
+      if (changed != set.end()) set.erase(changed);
+    }
+    for (const std::string_view key : in_order)  // in the order given
+      if (const auto added = set.find(key); added != set.end())
+        draft_.set_attribute(std::string(key), std::move(added->second));
+  }
+
+  const ViewOptions& options_;
+  const Model& model_;
+  const core::State& state_;
+  core::Draft draft_;
+  std::vector<std::uint32_t> chosen_;
+  std::unordered_map<std::uint32_t, std::string_view> renames_;
+  const std::vector<core::Pattern> patterns_;
+  std::vector<bool> matched_;  // by pattern
+  std::string changed_;        // the last name that a pattern changed
+};
+
+// Both sides of the first `divider`; the left one must not be empty.
+std::optional<std::pair<std::string, std::string>> divided(std::string_view text, char divider) {
+  const std::size_t at = text.find(divider);
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  return std::pair(std::string(text.substr(0, at)), std::string(text.substr(at + 1)));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\v\f";
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// A name can begin with #, as those of hashes do.
+bool is_comment(std::string_view line) { return line == "#" || line.starts_with("# ") || line.starts_with("#\t"); }
+
+}  // namespace
+
+bool ViewOptions::empty() const noexcept {
+  return only.empty() && without.empty() && rename.empty() && patterns.empty() && set.empty() && values.empty() &&
+         unset.empty() && !tokenizer;
+}
+
+void ViewOptions::add(std::string_view option, std::string_view text) {
+  const auto pair = [&](const char* form) {
+    auto made = divided(text, '=');
+    if (!made) base::misuse("option", std::string(option) + " takes " + form + ", not " + core::quoted(text));
+    return *std::move(made);
+  };
+  const auto add_renaming = [&] {
+    if (core::Pattern::is_one(text)) {  // a name may begin with "s/" too: s/x=y is no pattern
+      core::Pattern{text};
+      patterns.emplace_back(text);
+      return;
+    }
+    auto [from, to] = pair("FROM=TO or s/PATTERN/REPLACEMENT/");
+    if (to.empty())
+      base::misuse("option", "rename takes FROM=TO, and " + core::quoted(text) + " lacks the new name behind the =");
+    rename.push_back({std::move(from), std::move(to)});
+  };
+  if (option == "only")
+    only.emplace_back(text);
+  else if (option == "without")
+    without.emplace_back(text);
+  else if (option == "rename")
+    add_renaming();
+  else if (option == "set")
+    set.push_back(pair("KEY=VALUE"));
+  else if (option == "unset")
+    unset.emplace_back(text);
+  else
+    base::misuse("option", "there is no option " + core::quoted(option));
+}
+
+void ViewOptions::rename_from(const Source& source, const Limits& limits) {
+  const std::string text = core::whole_text(source, limits, "the file of names to change");
+  std::uint64_t number = 0;
+  std::string_view rest = text;
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; rest.starts_with(kMark)) rest.remove_prefix(kMark.size());
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++number;
+    if (line.empty() || is_comment(line)) continue;
+    auto pair = divided(line, line.find('\t') != line.npos ? '\t' : '=');
+    const std::string from(trimmed(pair ? pair->first : "")), to(trimmed(pair ? pair->second : ""));
+    if (from.empty() || to.empty())
+      base::misuse_of(source.name(), "rename-file",
+                      "line " + std::to_string(number) + " is not FROM=TO: " + core::quoted(core::excerpt(line)));
+    rename.push_back({from, to, std::string(source.name()), number});
+  }
+}
+
+Model view(const Model& model, const ViewOptions& options) {
+  if (options.empty()) return model;
+  // An empty Model has no state.
+  return Maker(core::Access::state(model) != nullptr ? model : Builder().build(), options).run();
+}
+
+Model core::view_without(const Model& model, std::span<const std::uint32_t> tensors) {
+  const State& from = *Access::state(model);
+  Draft draft;
+  draft.begin_view(model);
+  for (std::uint32_t i = 0; i < from.tensors.size(); ++i)
+    if (!std::ranges::binary_search(tensors, i)) draft.adopt(from.tensor_name(i), model[i]);
+  draft.index_names();
+  draft.set_attributes(from.attributes.all);
+  return draft.finish();
+}
+
+}  // namespace weighbridge

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of each kind of node, in their order.
+#include "core/payload/digest_nodes.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/payload/widen.h"
+
+namespace weighbridge::core {
+namespace {
+
+// A tensor's type in version 1: a display name, and parameters that depend on the layout.
+struct TypeFields {
+  std::string_view type;
+  std::span<const std::string_view> parameters;
+};
+TypeFields fields_of_version_1(const Tensor& tensor) noexcept {
+  static constexpr std::string_view kGroup[] = {"bits", "group_size", "packing"}, kBlock[] = {"block_size"};
+  switch (tensor.layout()) {
+    case Layout::quantized_group: return {name(Layout::quantized_group), kGroup};
+    case Layout::quantized_block: return {tensor.type_name(), kBlock};
+    case Layout::quantized_row: return {tensor.type_name(), {}};
+    default: return {name(tensor.dtype()), {}};
+  }
+}
+TypeFields fields_of(const Tensor& tensor, std::uint32_t version) noexcept {
+  if (version == 1) return fields_of_version_1(tensor);
+  if (const BlockTypeInfo* type = tensor.block_type()) return {type->id, type->parameters};
+  return {name(tensor.dtype()), {}};
+}
+
+}  // namespace
+
+Seen see(const Tensor& tensor, const Part& part, std::uint32_t version) {
+  const bool index = is_index(tensor.layout(), part.role());
+  return {tensor, part, index, index ? part.count() * 8 : part.size(), version};
+}
+
+Node begin_part(const Seen& seen) {
+  Node node('P', seen.version);
+  node.text(seen.part.role());
+  node.text(seen.index ? name(DType::u64) : name(seen.part.dtype()));
+  if (seen.tensor.layout() == Layout::dense) {
+    const Shape shape = seen.tensor.shape();
+    node.u64(shape.size());
+    for (const std::uint64_t d : shape) node.u64(d);
+  } else {
+    node.u64(1);
+    node.u64(seen.part.count());
+  }
+  node.u64(seen.size);
+  node.u64(seen.leaves());
+  return node;
+}
+
+codecs::Digest256 tensor_node(const Tensor& tensor,
+                              std::span<const std::pair<std::string_view, codecs::Digest256>> parts,
+                              std::uint32_t version) {
+  const auto [type, keys] = fields_of(tensor, version);
+  Node node('T', version);
+  node.text(name(tensor.layout()));
+  node.text(type);
+  const Shape shape = tensor.shape();
+  node.u64(shape.size());
+  for (const std::uint64_t d : shape) node.u64(d);
+  std::vector<std::pair<std::string_view, std::string>> parameters;
+  for (const std::string_view key : keys)
+    if (const Value* value = tensor.attribute(key)) parameters.emplace_back(key, value->to_text());
+  node.u64(parameters.size());
+  for (const auto& [key, value] : parameters) {
+    node.text(key);
+    node.text(value);
+  }
+  std::vector<std::uint32_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return parts[a].first < parts[b].first; });
+  node.u64(parts.size());
+  for (const std::uint32_t i : order) node.bytes(parts[i].second);
+  return node.finish();
+}
+
+}  // namespace weighbridge::core

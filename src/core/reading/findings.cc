@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings made from rules.
+#include "core/reading/findings.h"
+
+#include <algorithm>
+#include <utility>
+namespace weighbridge::core {
+
+std::string Said::text() const {
+  if (form_ == Form::text) return before_.empty() ? text_ : std::string(before_);
+  std::string out(before_);
+  out += form_ == Form::number ? std::to_string(number_) : std::to_string(static_cast<std::int64_t>(number_));
+  return out.append(after_);
+}
+
+Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said detail) {
+  Finding f;
+  f.rule = rule.id;
+  f.severity = rule.severity;
+  constexpr std::string_view kLimit = "limit/";
+  if (rule.id.starts_with(kLimit)) {
+    f.kind = Kind::limit;
+    f.hint = {Hint::What::limit, std::string(rule.id.substr(kLimit.size())), {}};
+  } else {
+    f.kind = rule.severity == Severity::unsupported ? Kind::unsupported : Kind::malformed;
+  }
+  f.offset = at.offset;
+  if (at.hint.what != Hint::What::none) f.hint = std::move(at.hint);
+  if (at.tensor) {
+    f.tensor = *at.tensor;
+    f.has_tensor = true;
+  }
+  f.message = rule.sentence;
+  f.expected = expected.text();
+  f.found = found.text();
+  if (!detail.empty()) f.message.append(": ").append(detail.text());
+  if (!f.expected.empty() && !f.found.empty())
+    f.message.append(" (expected ").append(f.expected).append(", found ").append(f.found).append(")");
+  else if (!f.expected.empty())
+    f.message.append(" (expected ").append(f.expected).append(")");
+  else if (!f.found.empty())
+    f.message.append(" (found ").append(f.found).append(")");
+  return f;
+}
+
+void Findings::report(const Rule& rule, At at, Said expected, Said found, Said detail) {
+  // The report keeps no more findings, so only count: a hostile header can have millions of errors.
+  if (report_.full() && (rule.severity != Severity::error || !report_.valid())) {
+    Finding counted;
+    counted.severity = rule.severity;
+    report_.add(std::move(counted));
+    return;
+  }
+  report(make(rule, at, std::move(expected), std::move(found), std::move(detail)));
+}
+
+void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
+  if (mode_ == Mode::all) return report(rule, std::move(at), {}, {}, detail);
+  Finding finding = make(rule, std::move(at), {}, {}, detail);
+  finding.severity = Severity::warning;
+  report(std::move(finding));
+}
+
+void Findings::report(Finding finding) {
+  if (finding.file.empty()) {
+    finding.file.name = file_;
+    if (of_ && files_ != nullptr) finding.file.source = files_->number_of(of_);
+  }
+  const bool error = finding.severity == Severity::error;
+  report_.add(std::move(finding));
+  if (error && mode_ == Mode::first_error) throw Stop{};
+}
+
+bool is_same(const Source& a, const Source& b) noexcept {
+  return &a == &b || (!a.path().empty() && a.path() == b.path());
+}
+
+SourceIndex::SourceIndex(std::span<const std::shared_ptr<const Source>> sources) {
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i]) continue;
+    by_object_.emplace(sources[i].get(), i);
+    if (!sources[i]->path().empty()) by_path_.emplace(sources[i]->path(), i);
+  }
+}
+
+std::optional<std::uint32_t> SourceIndex::find(const Source& source) const {
+  if (const auto object = by_object_.find(&source); object != by_object_.end()) return object->second;
+  const auto path = source.path().empty() ? by_path_.end() : by_path_.find(source.path());
+  return path == by_path_.end() ? std::nullopt : std::optional(path->second);
+}
+
+std::uint32_t NamedFiles::number_of(const std::shared_ptr<const Source>& file) {
+  const auto at = std::ranges::find(files_, file);
+  const auto number = static_cast<std::uint32_t>(at - files_.begin());
+  if (at == files_.end()) files_.push_back(file);
+  return number | kNumber;
+}
+
+void NamedFiles::place(Report& report, std::span<const std::shared_ptr<const Source>> sources) const {
+  const SourceIndex index(sources);
+  report.amend([&](Finding& finding) {
+    std::optional<std::uint32_t>& source = finding.file.source;
+    if (source && (*source & kNumber) != 0) source = index.find(*files_[*source & ~kNumber]);
+  });
+}
+
+}  // namespace weighbridge::core

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sink to which a walker reports. The same walker serves open, which stops at the first error, and verify, which
+// continues, so the two cannot disagree. Owns the text of findings made from rules.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/reading/spans.h"
+#include "weighbridge/error.h"
+#include "weighbridge/formats.h"
+#include "weighbridge/model.h"
+#include "weighbridge/source.h"
+
+namespace weighbridge::core {
+
+template <class T>
+concept Count = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
+
+// What was expected or found: a text, or a number with words around it. It becomes text only when a finding is kept:
+// a hostile file can have millions of errors that are only counted. Words and literals are static texts.
+class Said {
+ public:
+  Said() = default;
+  Said(const char* literal) : before_(literal) {}
+  Said(std::string text) : text_(std::move(text)) {}
+  Said(std::string_view text) : text_(text) {}
+  template <Count Number> Said(Number number, std::string_view after = {}) : Said(std::string_view(), number, after) {}
+  template <Count Number>
+  Said(std::string_view before, Number number, std::string_view after = {})
+      : before_(before), after_(after), number_(static_cast<std::uint64_t>(number)), form_(Form::number) {
+    if constexpr (std::signed_integral<Number>)
+      if (number < 0) form_ = Form::negative;
+  }
+
+  bool empty() const noexcept { return form_ == Form::text && before_.empty() && text_.empty(); }
+  std::string text() const;
+
+ private:
+  enum class Form : std::uint8_t { text, number, negative };
+  std::string text_{};
+  std::string_view before_{}, after_{};
+  std::uint64_t number_ = 0;
+  Form form_ = Form::text;
+};
+template <Count Number> Said at_most(Number n, std::string_view after = {}) { return {"at most ", n, after}; }
+template <Count Number> Said at_least(Number n, std::string_view after = {}) { return {"at least ", n, after}; }
+template <Count Number> Said multiple_of(Number n, std::string_view after = {}) { return {"a multiple of ", n, after}; }
+
+// Thrown by Findings in mode first_error after the error has been recorded. Only the registry catches it.
+struct Stop {};
+
+struct At {
+  std::optional<std::uint64_t> offset{};
+  std::optional<std::string_view> tensor{};
+  Hint hint{};  // rules "limit/..." set their own
+};
+
+// At a field of a record of base/record.h that begins there.
+template <class Record, class T>
+At at_field(T Record::*field, std::uint64_t begin = 0, std::optional<std::string_view> tensor = {}) {
+  return {.offset = begin + base::offset_of(field), .tensor = tensor};
+}
+
+// Whether they are one file: one object, or one path. Sources of the same name are not.
+bool is_same(const Source&, const Source&) noexcept;
+
+// Finds a file among several, which must outlive it, as is_same() does.
+class SourceIndex {
+ public:
+  explicit SourceIndex(std::span<const std::shared_ptr<const Source>>);
+  std::optional<std::uint32_t> find(const Source&) const;
+
+ private:
+  std::unordered_map<const Source*, std::uint32_t> by_object_;
+  std::unordered_map<std::string_view, std::uint32_t> by_path_;
+};
+
+// The files that findings are about. The model tells which of its sources they are only when all is read, so that until
+// place() a finding has the number of a file here.
+class NamedFiles {
+ public:
+  std::uint32_t number_of(const std::shared_ptr<const Source>&);
+  // Sets FileRef::source to the index among these sources, or to none.
+  void place(Report&, std::span<const std::shared_ptr<const Source>>) const;
+
+ private:
+  static constexpr std::uint32_t kNumber = std::uint32_t{1} << 31;  // not an index of a source
+  std::vector<std::shared_ptr<const Source>> files_;
+};
+
+class Findings {
+ public:
+  enum class Mode : std::uint8_t { first_error, all };
+  Findings(Report& report, Mode mode) : report_(report), mode_(mode) {}
+  // The same sink for a walk over another file than the one that was given. Its findings name that file, unless they
+  // already name one.
+  Findings in(std::shared_ptr<const Source> file) const {
+    Findings out = in(std::string(file->name()));
+    out.of_ = std::move(file);
+    return out;
+  }
+
+  // The same for a file that cannot be opened.
+  Findings in(std::string file) const {
+    Findings out = *this;
+    out.of_ = nullptr;
+    out.file_ = std::move(file);
+    return out;
+  }
+  // Remembers the files there, for NamedFiles::place().
+  void keep_files(NamedFiles* files) noexcept { files_ = files; }
+
+  // Records a finding of the rule's severity. Its message is the rule's sentence, followed by `detail`, `expected` and
+  // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
+  // throws Stop. The texts are exact, not escaped.
+  void report(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
+  // The same. Returns false, so that a step of a walker can end with it.
+  bool fail(const Rule& rule, At at, Said expected = {}, Said found = {}, Said detail = {}) {
+    report(rule, std::move(at), std::move(expected), std::move(found), std::move(detail));
+    return false;
+  }
+  // Records a finding made elsewhere (content passes sort theirs first).
+  void report(Finding);
+  // The same for a missing part of a model (Rule::Phase::whole): an error in verify, a warning in open, which can read
+  // the rest.
+  void report_absent(const Rule&, At, std::string_view detail);
+  static Finding make(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
+
+  // Errors so far. A walker compares it before and after a step to see whether an error of the file makes the rest
+  // meaningless.
+  std::uint64_t errors() const noexcept { return report_.errors(); }
+  Mode mode() const noexcept { return mode_; }
+
+  // What the walker reports about the bytes that it reads, for explain(). Kept only for the bytes that `spans` wants,
+  // and only of the given file.
+  void keep_spans(Spans* spans) noexcept { spans_ = spans; }
+  bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return spans_ != nullptr && file_.empty() && spans_->asks(begin, end);
+  }
+  // `value` is a text, or a function that makes it and is called only for wanted bytes.
+  template <class Value>
+  void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what, const Value& value) const {
+    if (!asks(begin, end)) return;
+    if constexpr (requires { std::string(value()); })
+      spans_->add(kind, begin, end, what, value());
+    else
+      spans_->add(kind, begin, end, what, std::string(value));
+  }
+  void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what) const {
+    if (asks(begin, end)) spans_->add(kind, begin, end, what, {});
+  }
+  // The fields of a record of base/record.h, as far as the bytes reach.
+  template <class Record> void fields(std::uint64_t at, std::string_view bytes) const {
+    if (asks(at, at + bytes.size())) spans_->add_fields(at, bytes, base::rows_of<Record>());
+  }
+  // The same, and a span for the bytes, which may be more than the record.
+  template <class Record>
+  void record(Span::Kind kind, std::uint64_t at, std::string_view bytes, std::string_view what) const {
+    span(kind, at, at + bytes.size(), what);
+    fields<Record>(at, bytes);
+  }
+  template <class Record>
+  void record(Span::Kind kind, std::uint64_t at, std::span<const std::byte> bytes, std::string_view what) const {
+    record<Record>(kind, at, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, what);
+  }
+  // A JSON text or a CBOR item, with everything nested in it.
+  void tree(Grammar grammar, Span::Kind kind, std::uint64_t at, std::string_view text, std::string_view what) const {
+    if (asks(at, at + text.size())) spans_->add_tree(grammar, kind, what, at, text);
+  }
+
+ private:
+  Report& report_;
+  Mode mode_;
+  Spans* spans_ = nullptr;
+  NamedFiles* files_ = nullptr;
+  std::string file_{};
+  std::shared_ptr<const Source> of_{};  // the file of that name, if it could be opened
+};
+
+}  // namespace weighbridge::core

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Items of a plan. Subjects are formatted only if there is an item, so most tensors need no allocation.
+#include "core/writing/plan_items.h"
+#include "core/writing/layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/utf8.h"
+#include "core/payload/extents.h"
+#include "core/payload/part_digest.h"
+#include "core/payload/payload.h"
+
+namespace weighbridge::core {
+
+DType target_dtype(const Tensor& tensor, const Options& options) {
+  if (const DType decided = write_as(tensor); decided != DType::unknown) return decided;
+  const DType dtype = tensor.dtype();
+  return options.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options.cast : dtype;
+}
+
+void drop_extra(Ledger ledger, const Model& model) {
+  for (const auto& [key, value] : model.extra())
+    ledger.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_extra(Ledger ledger, const Tensor& tensor) {
+  for (const auto& [key, value] : tensor.extra())
+    ledger.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
+  for (const auto& [key, value] : part.extra())
+    ledger.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
+}
+
+void drop_attributes(Ledger ledger, const Tensor& tensor) {
+  for (const auto& [key, value] : tensor.attributes()) {
+    if (is_packing_attribute(tensor, key)) continue;
+    ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+  }
+}
+
+bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view states_shape) {
+  if (const Finding* why = tensor.unsupported()) {
+    ledger.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), why->message);
+    return false;
+  }
+  if (!tensor.has_shape()) {
+    ledger.block(LossKind::shape, subject(tensor), "an unknown shape", std::string(states_shape));
+    return false;
+  }
+  return true;
+}
+
+void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_view no_digest) {
+  const Layout layout = tensor.layout();
+  if (layout != Layout::dense)
+    ledger.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                "dense " + std::string(name(dtype)));
+  for (const Part& part : tensor.parts()) {
+    drop_extra(ledger, tensor, part);
+    // The dense form of a quantized tensor is f32, for any dtype of its scales.
+    if (is_quantized(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
+      ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+    if (layout != Layout::dense) continue;
+    if (part != tensor.main()) {
+      ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+      continue;
+    }
+    if (is_coded(part.encoding()))
+      ledger.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()), "raw");
+    if (part.order() == Order::big)
+      ledger.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+    if (!part.strides().empty()) ledger.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+    if (!part.digest().empty())
+      ledger.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), std::string(no_digest));
+  }
+}
+
+void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
+  const DType from = tensor.dtype();
+  if (from == to) return;
+  const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
+  ledger.lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
+              std::string(name(to)));
+}
+
+void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint32_t>& tensors) {
+  std::vector<Range> stored;
+  stored.reserve(tensors.size());
+  for (const std::uint32_t i : tensors) {
+    const Tensor tensor = model[i];
+    if (tensor.part_count() == 0) continue;
+    if (const auto extent = tensor.main().extent())
+      stored.push_back({extent->source, extent->offset, extent->length, i});
+  }
+  std::uint32_t first = kNone;
+  Extents(std::move(stored)).walk([&](const Range& range, Meeting meeting, const Range* widest) {
+    if (meeting != Meeting::alias) first = range.item;
+    if (meeting == Meeting::alias) name_copy(ledger, model[range.item], model[first]);
+    if (meeting == Meeting::overlap) name_partial_copy(ledger, model[range.item], model[widest->item]);
+  });
+}
+
+void name_copy(Ledger ledger, const Tensor& tensor, const Tensor& of) {
+  ledger.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(of), "a copy of them");
+}
+
+void name_partial_copy(Ledger ledger, const Tensor& tensor, const Tensor& with) {
+  ledger.lose(LossKind::alias, subject(tensor), "some of the bytes of " + subject(with), "a copy of them");
+}
+
+std::uint32_t main_part(const Tensor& tensor) {
+  std::uint32_t part = 0;
+  while (tensor.part(part) != tensor.main()) ++part;
+  return part;
+}
+
+Payload dense_payload(const WriteLayout& out, const Tensor& tensor, DType dtype, std::uint64_t size) {
+  const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
+  Payload payload;
+  payload.form = as_it_is ? Payload::Form::logical : Payload::Form::dense;
+  payload.dtype = dtype;
+  payload.tensor = tensor;
+  if (as_it_is) payload.part = main_part(tensor);
+  payload.out_tensor = static_cast<std::uint32_t>(out.tensors.size());
+  payload.role = "data";
+  payload.logical_size = payload.stored_size = size;
+  return payload;
+}
+
+void encode_payload(Payload& payload, const Options& options) {
+  payload.encoding =
+      options.encoding.empty() || payload.logical_size == 0 ? Encoding::raw : encoding_named(options.encoding);
+  const codecs::Codec* const codec = codec_of(payload.encoding);
+  payload.stored_size = codec ? codec->bound(payload.logical_size + payload.front.size()) : 0;
+}
+
+std::string encoding_text(const Part& from, Encoding to) {
+  const std::string text(name(to));
+  return to == from.encoding() ? text + ", compressed anew" : text;
+}
+
+std::string type_text(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::integer:
+    case Value::Kind::real: return std::string(name(value.type()));
+    case Value::Kind::boolean: return "boolean";
+    case Value::Kind::bytes: return "bytes";
+    case Value::Kind::map: return "map";
+    case Value::Kind::list:
+    case Value::Kind::texts:
+    case Value::Kind::numbers: return "list";
+    default: return "null";
+  }
+}
+
+bool can_be_text(std::string_view key, const Value& value, std::string_view text) {
+  return value.kind() != Value::Kind::foreign && base::is_utf8(key) && base::is_utf8(text);
+}
+
+Foreseen foresee_payloads(const WriteLayout& out, std::uint64_t at) {
+  Foreseen foreseen;
+  foreseen.stored.resize(out.payloads.size());
+  for (std::size_t i = 0; i < out.payloads.size(); ++i) {
+    const Payload& p = out.payloads[i];
+    at = *base::align_up(at, p.alignment) + p.lead;
+    foreseen.stored[i] = {out.size_exact ? at : UINT64_MAX, out.size_exact ? p.stored_size : UINT64_MAX,
+                          placeholder(p.digest)};
+    at += p.stored_size;
+  }
+  foreseen.end = at;
+  return foreseen;
+}
+
+void fill_with(Payload& payload, const ElementsPtr& elements) {
+  payload.form = Payload::Form::made;
+  if (!divides(*elements, kPayloadRange)) {
+    payload.make = [elements](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
+      elements->stream(context, [&](std::span<const std::byte> piece) { return sink(piece), true; });
+    };
+    return;
+  }
+  payload.make_range = [elements](const Context& context, std::uint64_t offset, std::span<std::byte> out) {
+    const DType dtype = elements->dtype();
+    const std::uint64_t first = elements_in(offset, dtype), skip = offset - bytes_of(dtype, first);
+    const std::uint64_t width = std::max<std::uint64_t>(info(dtype).bits / 8, 1);
+    const std::uint64_t n = std::min(elements_in(skip + out.size() + width - 1, dtype), elements->count() - first);
+    if (bytes_of(dtype, n) == out.size()) return elements->read(first, n, out, context);
+    std::vector<std::byte> whole(bytes_of(dtype, n));  // the range begins or ends within an element
+    elements->read(first, n, whole, context);
+    std::memcpy(out.data(), whole.data() + skip, out.size());
+  };
+}
+
+std::vector<const WriteLayout*> files_of(const WriteLayout& layout) {
+  if (!layout.folder) return {&layout};
+  std::vector<const WriteLayout*> out;
+  for (const OutFile& file : layout.folder->payloads) out.push_back(&file.layout);
+  return out;
+}
+
+}  // namespace weighbridge::core

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan items that several writers share: what is dropped from a tensor, and what changes when a tensor becomes dense,
+// is cast or is copied. Each writer adds the items for its own container.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/model/plan_text.h"
+#include "core/payload/elements.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
+
+namespace weighbridge::core {
+
+// Adds to the blockers, losses and changes of a layout, which must outlive it.
+class Ledger {
+ public:
+  explicit Ledger(WriteLayout& out) : out_(out) {}
+  void block(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+  // Adds a blocker: the tensor cannot be stored because `what` (itself or a part) cannot be interpreted.
+  void block_uninterpreted(const Tensor& tensor, std::string what, std::string from, std::string why) {
+    out_.uninterpreted.push_back({tensor.index(), from, why});
+    block(LossKind::unsupported, std::move(what), std::move(from), std::move(why));
+  }
+  void lose(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.losses.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+  void change(LossKind kind, std::string subject, std::string from, std::string to) {
+    out_.changes.push_back({kind, std::move(subject), std::move(from), std::move(to)});
+  }
+
+ private:
+  WriteLayout& out_;
+};
+
+// The dtype in the output: floating-point tensors follow Options::cast.
+DType target_dtype(const Tensor&, const Options&);
+
+// Lists the unknown keys as losses, for containers that cannot hold them.
+void drop_extra(Ledger, const Model&);
+void drop_extra(Ledger, const Tensor&);
+void drop_extra(Ledger, const Tensor&, const Part&);
+// Attributes that only describe the packing of a quantized tensor are not listed: the loss of its layout covers them.
+void drop_attributes(Ledger, const Tensor&);
+
+// False, with a blocker, if the tensor's type or shape is unknown. `states_shape` is the reason for the blocker of an
+// unknown shape: the container states every shape.
+bool judge_known(Ledger, const Tensor&, std::string_view states_shape);
+// Lists what changes in a tensor that is written as one raw, row-major, little-endian part of `dtype`.
+void judge_dense(Ledger, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
+void judge_cast(Ledger, const Tensor&, DType to);
+
+// Lists the tensors among these that share some or all bytes with another; each is written separately.
+void name_copies(Ledger, const Model&, const std::vector<std::uint32_t>& tensors);
+// The loss for a tensor that gets its own copy of shared bytes: all bytes shared, or only some. Partial overlaps are
+// never written (reading G6 makes them a warning).
+void name_copy(Ledger, const Tensor&, const Tensor& of);
+void name_partial_copy(Ledger, const Tensor&, const Tensor& with);
+
+// The index of Tensor::main() among the tensor's parts.
+std::uint32_t main_part(const Tensor&);
+// The payload of a tensor that is written dense: `size` bytes of `dtype`, belonging to the next tensor of `out`.
+Payload dense_payload(const WriteLayout& out, const Tensor&, DType dtype, std::uint64_t size);
+
+// Applies Options::encoding to a payload with known logical_size, and sets its maximum stored size. An empty payload
+// stays raw.
+void encode_payload(Payload&, const Options&);
+// "raw"; "zstd, compressed anew" if the part was compressed that way already.
+std::string encoding_text(const Part& from, Encoding to);
+
+// The name of the type of an attribute that becomes text.
+std::string type_text(const Value&);
+// Whether a container of texts can hold the value under this key; `text` is its text.
+bool can_be_text(std::string_view key, const Value&, std::string_view text);
+
+// Where the layout's payloads will be stored, from `at` on; `end` is the offset after the last. If sizes are only upper
+// bounds, offsets are chosen so that their texts have the maximum length.
+struct Foreseen {
+  std::vector<Stored> stored;
+  std::uint64_t end = 0;
+};
+Foreseen foresee_payloads(const WriteLayout&, std::uint64_t at);
+
+// Makes the payload `made`: of the bytes of these elements, by make_range if they divide, else by make.
+void fill_with(Payload&, const ElementsPtr&);
+
+}  // namespace weighbridge::core

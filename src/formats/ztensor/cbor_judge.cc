@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/ztensor/cbor_judge.h"
+
+#include "base/checked.h"
+#include "core/reading/rules.h"
+
+namespace weighbridge::ztensor {
+
+void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
+                       Said found) {
+  findings_.report(rule, {.offset = at, .tensor = e.known_name()}, std::move(expected), std::move(found), detail);
+}
+
+bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
+                       Said found) {
+  e.broken = true;
+  report(rule, e, at, detail, std::move(expected), std::move(found));
+  return false;
+}
+
+void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail) {
+  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
+}
+
+bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, Said expected, Said found) {
+  return reject(rule, e, part.at, role_text(part), std::move(expected), std::move(found));
+}
+
+void CborJudge::doubt(const Rule& rule, const CborEntry& e, const CborPart& part, std::string_view what) {
+  doubt(rule, e, part.at, role_text(part) + ", " + std::string(what));
+}
+
+std::string CborJudge::role_text(const CborPart& part) const {
+  return std::string(noun_) + " \"" + std::string(part.role) + "\"";
+}
+
+void CborJudge::require(const Rule& rule, CborEntry& e, const CborPart* part, std::initializer_list<Field> fields) {
+  for (const auto& [seen, key] : fields)
+    if (!seen) reject(rule, e, part ? part->at : e.at, (part ? role_text(*part) + ", " : "") + std::string(key));
+}
+
+void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart* part, std::uint64_t offset,
+                             std::uint64_t length) {
+  const std::uint64_t at = part ? part->at : e.at;
+  if (offset < bounds.alignment || offset % bounds.alignment != 0) {
+    const std::string unit = std::to_string(bounds.alignment);
+    reject(bounds.misplaced, e, at, part ? role_text(*part) : "", "a multiple of " + unit + " from " + unit + " on",
+           offset);
+  } else if (!base::fits(offset, length, bounds.end)) {
+    reject(bounds.outside, e, at, part ? role_text(*part) : "", Said("an end of at most ", bounds.end),
+           std::to_string(offset) + " + " + std::to_string(length));
+  }
+}
+
+bool CborJudge::within_limit(CborEntry& e, const CborPart* part, std::uint64_t decoded) {
+  const std::uint64_t most = context_.limits.decoded;
+  return decoded <= most || reject(core::rules::kLimitDecoded, e, part ? part->at : e.at, part ? role_text(*part) : "",
+                                   core::at_most(most, " bytes"), decoded);
+}
+
+void CborJudge::check_digest(const Rule& malformed, const Rule& unknown, CborEntry& e, const CborPart& part,
+                             const DigestText& digest) {
+  if (!digest.problem.empty())
+    reject(malformed, e, part, std::string(digest.problem), std::string(part.digest));
+  else if (digest.kind == core::PartDigest::none)
+    report(unknown, e, part.at, role_text(part), {}, std::string(part.digest));
+}
+
+bool CborJudge::resolve_type(const Rule& unknown, const Rule& mismatch, std::span<const LogicalType> types,
+                             CborEntry& e, CborPart& part) {
+  part.logical = part.storage;
+  if (!part.has_type) return true;
+  const auto known = std::ranges::find(types, part.type, &LogicalType::type);
+  if (known != types.end() && known->storage != part.storage)
+    return reject(mismatch, e, part.at, role_text(part) + ", " + std::string(part.type),
+                  std::string(name(known->storage)), std::string(part.dtype));
+  part.logical = known != types.end() ? known->logical : DType::unknown;
+  if (part.logical == DType::unknown) doubt(unknown, e, part, part.type);
+  return true;
+}
+
+void CborJudge::state_doubt(TensorDraft tensor) {
+  if (!doubt_) return;
+  findings_.report(*doubt_);
+  tensor.unsupported(*std::move(doubt_));
+}
+
+void CborJudge::finish(PartDraft draft, const CborPart& part, std::vector<Value::Entry>& part_extras) {
+  if (part.has_digest) draft.digest(part.digest);
+  for (std::uint32_t i = 0; i < part.extra_count; ++i) {
+    auto& [key, value] = part_extras[part.first_extra + i];
+    draft.extra(std::move(key), std::move(value));
+  }
+}
+
+}  // namespace weighbridge::ztensor

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// zTensor 0.1 to Model: the one walker for open and verify. It reads the index in one pass, with keys in any order,
+// and hands each tensor's map to the Judge. Maps that break a rule are left out. If the index cannot be read to its
+// end, the model is empty.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/ztensor/cbor_walk.h"
+#include "formats/ztensor/v0/format.h"
+#include "formats/ztensor/v0/index.h"
+#include "formats/ztensor/v0/judge.h"
+#include "formats/ztensor/v0/layout.h"
+#include "wire/keys.h"
+
+namespace weighbridge::ztensor0 {
+namespace {
+
+constexpr std::size_t kShortestEntry = 46;  // of a valid tensor
+
+class Walk : private ztensor::CborWalk {
+ public:
+  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
+      : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
+
+  void run() {
+    draft_.set_format("zt0");
+    auto index = read_index(source_, context_, findings_);
+    if (!index) return;
+    draft_.set_version(kVersion);
+    const std::uint64_t begin = source_.size() - kFooterSize - index->text().size();
+    enter(std::move(*index), begin, kShortestEntry, "index");
+    Judge judge(source_, context_, findings_, draft_, begin);
+    judge_ = &judge;
+    if (attempt([this] { walk(); })) check_names(rules::kDuplicateName);
+  }
+
+ private:
+  void walk() {
+    if (!in_.enter_array()) {
+      need_sound();
+      findings_.report(rules::kIndexType, {.offset = at(0)});
+      throw Abandon{};
+    }
+    while (in_.next_element()) {
+      count_tensor();
+      read_entry();
+      judge_->judge(entry_);
+      // An entry can be one byte and break six rules, so stop when the report is full (reading G13).
+      if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
+      note_name(entry_.name, entry_.texts.empty());
+    }
+    need_sound();
+    finish();
+  }
+
+  std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
+
+  void read_entry() {
+    entry_.clear();
+    entry_.at = here();
+    if (!in_.enter_map()) {
+      need_sound();
+      broken(entry_, rules::kEntryType, entry_.at, {});
+      pass_items(1);
+      return;
+    }
+    keys_.clear();
+    while (in_.next_entry()) {
+      const std::size_t key_at = in_.offset();
+      std::string_view key;
+      if (known_text(key, kName, kOffset, kSize, kDtype, kLayout, kShape, kEncoding, kChecksum) || other_key(key))
+        read_field(key, key_at);
+    }
+    need_sound();
+    if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(*twice);
+  }
+
+  // Reads any other key. False if it is not text: then it is reported, and skipped with its value.
+  bool other_key(std::string_view& out) {
+    const std::size_t key_at = in_.offset();
+    wire::CborString key;
+    if (in_.read_text(key)) {
+      out = entry_text(key);
+      return true;
+    }
+    need_sound();
+    broken(entry_, rules::kEntryKey, at(key_at), {});
+    pass_items(2);
+    return false;
+  }
+
+  void read_field(std::string_view key, std::size_t key_at) {
+    if (key == kName)
+      text_field(entry_.name, entry_.has_name, key, key_at);
+    else if (key == kOffset)
+      number_field(entry_.offset, entry_.has_offset, key, key_at);
+    else if (key == kSize)
+      number_field(entry_.size, entry_.has_size, key, key_at);
+    else if (key == kDtype)
+      text_field(entry_.dtype, entry_.has_dtype, key, key_at);
+    else if (key == kShape)
+      shape_field(key_at);
+    else if (key == kEncoding)
+      text_field(entry_.encoding, entry_.has_encoding, key, key_at);
+    else if (key == kLayout)
+      layout_field(key_at);
+    else if (key == kChecksum)
+      text_field(entry_.checksum, entry_.has_checksum, key, key_at);
+    else if (key == kEndianness)
+      text_field(entry_.endianness, entry_.has_endianness, key, key_at);
+    else
+      keep_attribute(key, key_at);
+  }
+
+  // Marks a field as seen. If it occurred before, reports it, skips its value and returns false.
+  bool fresh(bool& seen, std::size_t key_at) {
+    if (!std::exchange(seen, true)) return true;
+    report_duplicate(key_at);
+    pass_items(1);
+    return false;
+  }
+  void report_duplicate(std::size_t key_at) { broken(entry_, rules::kDuplicateKey, at(key_at), {}); }
+
+  void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
+    wire::CborString text;
+    if (!fresh(seen, key_at)) return;
+    if (in_.read_text(text))
+      out = entry_text(text);
+    else
+      wrong_type(entry_, rules::kField, field, "text");
+  }
+
+  void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
+    if (fresh(seen, key_at) && !in_.read_u64(out))
+      wrong_type(entry_, rules::kField, field, "an unsigned integer below 2^64");
+  }
+
+  void shape_field(std::size_t key_at) {
+    if (fresh(entry_.has_shape, key_at)) read_shape(entry_, rules::kField, rules::kRank);
+  }
+
+  // Z1: with any value except the three known texts, it is a custom field.
+  void layout_field(std::size_t key_at) {
+    if (!fresh(entry_.has_layout, key_at) || known_text(entry_.layout, kDense, kSparseCoo, kSparseCsr)) return;
+    Value value = keep_value(kLayout.size());
+    const auto text = value.as_text();
+    if (text && is_layout(*text))  // a known text in chunks
+      entry_.layout = *text == kDense ? kDense : *text == kSparseCoo ? kSparseCoo : kSparseCsr;
+    else
+      entry_.attributes.emplace_back(std::string(kLayout), std::move(value));
+  }
+
+  void keep_attribute(std::string_view key, std::size_t key_at) {
+    keys_.push_back({key, key_at});
+    Value value = keep_value(key.size());
+    entry_.attributes.emplace_back(std::string(key), std::move(value));
+  }
+
+  // Reads the next value, and counts the memory of its entry.
+  Value keep_value(std::size_t key_size) {
+    std::optional<std::size_t> duplicate;
+    Value value =
+        CborWalk::keep_value(key_size, duplicate, "the index has too many custom fields", ztensor::Floats::shortest);
+    if (duplicate) report_duplicate(*duplicate);
+    return value;
+  }
+
+  const Source& source_;
+  Judge* judge_ = nullptr;
+  Entry entry_;
+  std::vector<wire::Key> keys_;
+};
+
+}  // namespace
+
+void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
+  Walk(source, context, findings, draft).run();
+}
+
+}  // namespace weighbridge::ztensor0

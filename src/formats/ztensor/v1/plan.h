@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one layout that plan and writer share, for a new file (write.cc) and for an append (append.cc).
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/payload/extents.h"
+#include "core/reading/format.h"
+#include "core/writing/layout.h"
+#include "formats/ztensor/v1/manifest.h"
+
+namespace weighbridge::ztensor1 {
+
+class Planner {
+ public:
+  // `version` is the version of the file, MAJOR.MINOR.PATCH.
+  Planner(const Model& model, const Options& options, std::string version);
+
+  core::WriteLayout& out() noexcept { return out_; }
+  Manifest& manifest() noexcept { return *manifest_; }
+
+  // Lays out the objects of the model from offset `begin` on. Lays out nothing if there is a blocker.
+  void place_objects(std::uint64_t begin);
+  // Fills the manifest's root. In an append, `target` is the file's old model, whose entries come first.
+  void place_root(const Model* target);
+  // Adds tail and size, which completes the layout.
+  core::WriteLayout finish();
+
+  void block(LossKind, std::string subject, std::string from, std::string to);
+  void lose(LossKind, std::string subject, std::string from, std::string to);
+
+ private:
+  struct PartPlan {
+    core::Payload payload;
+    OutComponent component;
+  };
+  void change(LossKind, std::string subject, std::string from, std::string to);
+  bool judge(const Tensor&);
+  bool judge_parts(const Tensor&, DType cast);
+  void judge_metadata(const Tensor&);
+  DType cast_of(const Tensor&) const;
+  bool stores(const Tensor&, const Part&) const;
+  bool may_compress(const Tensor&, const Part&) const;
+  void widen(core::Payload&, OutComponent&);
+  PartPlan plan_part(const Tensor&, std::uint32_t part, DType cast);
+  void name_changes(const Tensor&, const PartPlan&);
+  void place(const Tensor&);
+  bool place_part(const Tensor&, std::uint32_t part, DType cast);
+
+  const Model& model_;
+  const Options& options_;
+  std::shared_ptr<Manifest> manifest_;
+  core::WriteLayout out_;
+  bool from_zt_ = false;  // stored bytes may be copied verbatim
+  std::uint64_t at_ = 0;
+  core::Sharing sharing_;
+  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order
+  std::uint32_t ordinal_ = 0;
+};
+
+// The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.
+std::vector<std::pair<std::string_view, std::string_view>> old_objects(const Model&);
+
+}  // namespace weighbridge::ztensor1

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model to zTensor 1.x. Payloads are laid out in the given order, each at a multiple of 64. The manifest follows, with
+// keys in the order of reading Y6. From .zt to .zt, stored bytes are copied verbatim. Equal extents are stored once and
+// shared (G6).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/utf8.h"
+#include "core/model/view.h"
+#include "core/payload/elements.h"
+#include "core/payload/extents.h"
+#include "core/payload/part_digest.h"
+#include "core/payload/payload.h"
+#include "core/payload/widen.h"
+#include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
+#include "formats/ztensor/cbor_value.h"
+#include "formats/ztensor/v1/format.h"
+#include "formats/ztensor/v1/layout.h"
+#include "formats/ztensor/v1/plan.h"
+
+namespace weighbridge::ztensor1 {
+namespace {
+
+using core::digest_of, core::indexed, core::subject;
+using Form = core::Payload::Form;
+
+// The bound on sums of sizes, which leaves room for a manifest below 2^64.
+constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+
+bool has_layout(Layout layout) noexcept {
+  return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
+         is_quantized(layout) || layout == Layout::structural;
+}
+
+std::string version_of(const Model& model, const Options& options) {
+  if (options.version == "1.1" || options.version == "1.1.0") return "1.1.0";
+  if (options.version == "1.2" || options.version == "1.2.0") return "1.2.0";
+  return model.format() == "zt" && !options.canonical && !model.version().empty() ? std::string(model.version())
+                                                                                  : "1.1.0";
+}
+
+}  // namespace
+
+Planner::Planner(const Model& model, const Options& options, std::string version)
+    : model_(model),
+      options_(options),
+      manifest_(std::make_shared<Manifest>()),
+      from_zt_(!options.canonical && (model.format() == "zt" || model.format().empty())) {
+  manifest_->keys_of_1_2 = has_keys_of_1_2(version);
+  manifest_->version = std::move(version);
+  manifest_->keep = std::make_shared<const Model>(model);
+}
+
+void Planner::block(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+void Planner::lose(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+void Planner::change(LossKind kind, std::string what, std::string from, std::string to) {
+  out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
+}
+
+// Casts only dense tensors: a sparse or quantized one would become dense, which the caller did not request.
+DType Planner::cast_of(const Tensor& tensor) const {
+  const DType to = core::target_dtype(tensor, options_);
+  return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
+}
+
+// Whether the stored bytes can be copied to the file.
+bool Planner::stores(const Tensor& tensor, const Part& part) const {
+  if (!from_zt_ || !part.extent() || !part.strides().empty() || core::cut_of(part)) return false;
+  if (part.encoding() == Encoding::unknown) return true;
+  if (part.order() != Order::little && info(part.dtype()).swap_bytes > 1) return false;
+  // Bools of other containers may be any byte.
+  if (part.dtype() == DType::boolean && part.encoding() == Encoding::raw && model_.format().empty()) return false;
+  if (part.encoding() == Encoding::raw && part.extent()->length != part.size()) return false;
+  return options_.encoding.empty() || options_.encoding == name(part.encoding()) ||
+         (options_.encoding != name(Encoding::raw) && !may_compress(tensor, part));
+}
+
+// Version 1.1 does not state the decoded size of a frame, so it must follow from shape, dtype and format.
+bool Planner::may_compress(const Tensor& tensor, const Part& part) const {
+  if (manifest_->keys_of_1_2) return true;
+  constexpr std::string_view kSized[] = {kData, kValues, kIndices, kIndptr, kCoords, kPackedWeight, kScales, kZeros};
+  return !tensor.unsupported() && std::ranges::find(kSized, part.role()) != std::end(kSized);
+}
+
+// Whether the tensor can be written at all.
+bool Planner::judge(const Tensor& tensor) {
+  const std::size_t before = out_.blockers.size();
+  if (!tensor.has_shape()) block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
+  if (!base::is_utf8(tensor.name()))
+    block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+  const BlockTypeInfo* const blocks = tensor.block_type();
+  if (!has_layout(tensor.layout()) ||
+      (blocks && blocks->layout == Layout::quantized_block && blocks->id.starts_with("zt.")))
+    block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+          "no layout that zTensor 1.x is written with");
+  if (tensor.unsupported() && !from_zt_)
+    core::Ledger(out_).block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
+                                           tensor.unsupported()->message);
+  if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
+  judge_metadata(tensor);
+  return true;
+}
+
+bool Planner::judge_parts(const Tensor& tensor, DType cast) {
+  const std::size_t before = out_.blockers.size();
+  if (cast != DType::unknown) {
+    core::judge_cast(core::Ledger(out_), tensor, cast);
+    return true;
+  }
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const Part part = tensor.part(i);
+    const bool verbatim = stores(tensor, part);
+    if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
+      block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
+            "no dtype of zTensor 1.x: a cast can make one");
+    else if (part.encoding() == Encoding::unknown && !verbatim)
+      core::Ledger(out_).block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
+                                             "an encoding that this build cannot undo");
+  }
+  return out_.blockers.size() == before;
+}
+
+void Planner::judge_metadata(const Tensor& tensor) {
+  const auto attributes = tensor.attributes();
+  if (!attributes.empty()) {
+    encode_attributes(attributes, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
+      lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
+    });
+  }
+  for (const auto& [key, value] : tensor.extra()) {
+    if (key == kShape || key == kFormatKey || key == kComponents || key == kAttributes ||
+        (value.kind() == Value::Kind::foreign && value.grammar() != "cbor"))
+      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+  }
+}
+
+// The integer type of indices is not part of the content.
+void Planner::widen(core::Payload& p, OutComponent& c) {
+  change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
+  p.form = Form::made;
+  core::fill_with(p, core::widened(c.part));
+  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMost);
+  c.dtype = p.dtype = DType::u64;
+}
+
+Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, DType cast) {
+  PartPlan plan;
+  core::Payload& p = plan.payload;
+  OutComponent& c = plan.component;
+  c.part = tensor.part(index);
+  p.tensor = tensor;
+  p.part = index;
+  p.alignment = static_cast<std::uint32_t>(kAlignment);
+  p.role = c.role = c.part.role();
+  p.digest = digest_of(options_.digest);
+  c.dtype = p.dtype = cast != DType::unknown ? cast : c.part.dtype();
+  if (cast != DType::unknown) {
+    p.form = Form::dense;
+    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMost);
+  } else {
+    p.form = stores(tensor, c.part) ? Form::stored : Form::logical;
+    p.logical_size = c.part.size();
+    if (options_.canonical && core::is_index(tensor.layout(), c.part.role()) && c.dtype != DType::u64) widen(p, c);
+  }
+  if (p.form == Form::stored) {
+    p.encoding = c.part.encoding();
+    p.stored_size = c.part.extent()->length;
+    c.keep_extra = true;
+    // Models built in memory may hold parts of zTensor 0.1, whose digests may have a spelling that this format refuses.
+    c.keep_digest = options_.digest.empty() && core::parse_digest(c.part.digest()).problem.empty();
+  } else {
+    core::encode_payload(p, may_compress(tensor, c.part) ? options_ : Options{});
+    out_.size_exact &= p.encoding == Encoding::raw;
+  }
+  c.encoding = p.encoding;
+  c.size = p.logical_size;
+  return plan;
+}
+
+// Lists the changes of encoding, and the losses of a part that is re-encoded.
+void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
+  const Part& part = plan.component.part;
+  const core::Payload& p = plan.payload;
+  if (!part.digest().empty() && !plan.component.keep_digest) {
+    change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
+           p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+  }
+  if (p.form == Form::stored) return;
+  for (const auto& [key, value] : part.extra())
+    lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
+         "dropped: the bytes are stored anew");
+  if (core::is_coded(part.encoding()))
+    change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()),
+           core::encoding_text(part, p.encoding));
+  if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
+    change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
+  if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+  if (core::cut_of(part))
+    change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others", "in a component of its own");
+}
+
+// False if the file would exceed 2^64 bytes.
+bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) {
+  PartPlan plan = plan_part(tensor, index, cast);
+  name_changes(tensor, plan);
+  const std::uint32_t ordinal = ordinal_++;
+  const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
+  if (twin != UINT32_MAX) {
+    const core::Payload &a = out_.payloads[twin], &b = plan.payload;
+    const bool same = !options_.canonical && a.form == b.form && a.form != Form::dense && a.encoding == b.encoding &&
+                      a.dtype == b.dtype && a.logical_size == b.logical_size &&
+                      core::same_elements(a.tensor.part(a.part), plan.component.part);
+    if (same) {
+      plan.component.payload = payload_of_[ordinal] = twin;
+      manifest_->components.push_back(std::move(plan.component));
+      return true;
+    }
+    lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor), "a copy of them");
+  }
+  if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
+    lose(LossKind::alias, subject(tensor, plan.component.part),
+         "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
+  const auto start = base::align_up(at_, kAlignment);
+  const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
+  if (!end || *end > kMost) {
+    block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+    return false;
+  }
+  at_ = *end;
+  plan.payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
+  plan.component.payload = payload_of_[ordinal] = static_cast<std::uint32_t>(out_.payloads.size());
+  out_.payloads.push_back(std::move(plan.payload));
+  manifest_->components.push_back(std::move(plan.component));
+  return true;
+}
+
+void Planner::place(const Tensor& tensor) {
+  OutObject object;
+  object.name = tensor.name();
+  object.format = tensor.layout_name();
+  object.from = tensor;
+  object.first_component = static_cast<std::uint32_t>(manifest_->components.size());
+  object.component_count = tensor.part_count();
+  const DType cast = cast_of(tensor);
+  const std::size_t own = out_.payloads.size();
+  for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
+    const bool casts = cast != DType::unknown && tensor.part(i) == tensor.main();
+    if (!place_part(tensor, i, casts ? cast : DType::unknown)) return;
+  }
+  const auto first = manifest_->components.begin() + static_cast<std::ptrdiff_t>(object.first_component);
+  std::sort(first, manifest_->components.end(),
+            [](const OutComponent& a, const OutComponent& b) { return a.role < b.role; });
+  manifest_->objects.push_back(object);
+  out_.tensors.push_back(
+      {.name = object.name,
+       .from = tensor,
+       .layout = tensor.layout(),
+       .dtype = cast != DType::unknown ? cast : tensor.dtype(),
+       .shared_parts = tensor.part_count() - static_cast<std::uint32_t>(out_.payloads.size() - own)});
+}
+
+void Planner::place_objects(std::uint64_t begin) {
+  at_ = begin;
+  bool possible = out_.blockers.empty();
+  for (std::uint32_t i = 0; i < model_.size(); ++i) possible &= judge(model_[i]);
+  if (!possible) return;
+  sharing_ = core::sharing(model_);
+  payload_of_.assign(sharing_.first.size(), UINT32_MAX);
+  out_.tensors.reserve(model_.size());
+  out_.payloads.reserve(payload_of_.size());
+  manifest_->components.reserve(payload_of_.size());
+  manifest_->objects.reserve(model_.size());
+  for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i) place(model_[i]);
+  auto& objects = manifest_->objects;
+  const auto before = [](const OutObject& a, const OutObject& b) { return a.name < b.name; };
+  if (out_.blockers.empty() && !std::is_sorted(objects.begin(), objects.end(), before)) {
+    std::vector<OutObject> by_name;
+    by_name.reserve(objects.size());
+    for (const std::uint32_t i : core::by_name(model_)) by_name.push_back(objects[i]);
+    objects = std::move(by_name);
+  }
+}
+
+void Planner::place_root(const Model* target) {
+  std::vector<Value::Entry> entries;
+  auto tokenizer = model_.tokenizer();
+  if (target) {
+    const auto old = target->attributes();
+    entries.assign(old.begin(), old.end());
+    if (target->tokenizer()) {
+      if (tokenizer && *tokenizer != *target->tokenizer())
+        lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
+      tokenizer = target->tokenizer();
+    }
+  }
+  for (const auto& [key, value] : model_.attributes()) {
+    const Value* const there = target ? target->attribute(key) : nullptr;
+    if (!there)
+      entries.emplace_back(key, value);
+    else if (!(*there == value))
+      lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+           "dropped: the file has another value for it");
+  }
+  if (tokenizer) {
+    std::erase_if(entries, [&](const Value::Entry& e) {
+      if (e.first != kTokenizerKey) return false;
+      lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
+           "dropped: the key is this program's own");
+      return true;
+    });
+    entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizers::tokenizer_to_json(*tokenizer)));
+  }
+  manifest_->attributes = encode_attributes(
+      entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
+        lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
+      });
+  std::vector<const Value::Entry*> extra;
+  const Attributes older = target ? target->extra() : Attributes();
+  const auto is_own = [](const Value::Entry& e) {
+    return e.first == kVersion || e.first == kObjects || e.first == kAttributes;
+  };
+  for (const Value::Entry& e : older) {
+    if (is_own(e))
+      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+    else
+      extra.push_back(&e);
+  }
+  for (const Value::Entry& e : model_.extra()) {
+    const Value* const there = older.find(e.first);
+    const bool other_grammar = e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor";
+    if (is_own(e) || other_grammar || (there && !(*there == e.second)))
+      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+    else if (!there)
+      extra.push_back(&e);
+  }
+  std::sort(extra.begin(), extra.end(),
+            [](const Value::Entry* a, const Value::Entry* b) { return a->first < b->first; });
+  for (const Value::Entry* e : extra) {
+    wire::CborWriter item;
+    ztensor::write_value(item, e->second);
+    manifest_->extra.emplace_back(e->first, item.take());
+  }
+}
+
+core::WriteLayout Planner::finish() {
+  out_.keep = manifest_;
+  if (!out_.blockers.empty()) return std::move(out_);
+  // The size of the manifest; if sizes of payloads are only bounds, the largest that it can become.
+  const core::Foreseen foreseen = core::foresee_payloads(out_, out_.prefix_length + out_.head.size());
+  out_.size = foreseen.end + manifest_->tail(foreseen.stored).size();
+  out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
+  return std::move(out_);
+}
+
+core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
+  Planner planner(model, options, version_of(model, options));
+  planner.out().head = kMagic;
+  planner.place_root(nullptr);
+  planner.place_objects(kMagicSize);
+  return planner.finish();
+}
+
+}  // namespace weighbridge::ztensor1
