@@ -7,8 +7,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 import { add, choose, facts, findings, give, pageTest, rowNames, textOf, verdict } from "./support/page.mjs";
-import { filesBelow, floats, kBrowser, kData, kRoot, native, nativeJson, nativeVerdicts, noise, safetensors, scratch, withoutData,
-  withoutNative } from "./support/tools.mjs";
+import { filesBelow, floats, kBrowser, kData, kRoot, native, nativeInspection, nativeVerdicts, noise, safetensors, scratch,
+  withoutData, withoutNative } from "./support/tools.mjs";
 
 const kFirstSight = 1000;
 
@@ -52,7 +52,7 @@ pageTest("real files of every format, as the command sees them", { skip: without
       continue;
     }
     formats.add(expected.format);
-    const inspection = nativeJson(["inspect", path]);
+    const inspection = nativeInspection(path);
     assert.equal(await textOf(page, ".badge.format"), inspection.format);
     const shown = await facts(page, "wb-overview .columns .facts");
     assert.equal(shown.Tensors, String(inspection.tensors.length), path);
@@ -94,7 +94,7 @@ pageTest("a file can be dropped", {}, async (page) => {
 
 pageTest("the table searches, sorts and filters", { skip: withoutData }, async (page) => {
   const path = join(kData, "tiny_bert/model.safetensors");
-  const { tensors } = nativeJson(["inspect", path]);
+  const { tensors } = nativeInspection(path);
   const bytes = ({ parts }) => parts.reduce((sum, { length }) => sum + length, 0);
   await give(page, path);
   await choose(page, "tensors");
@@ -123,7 +123,7 @@ pageTest("the table searches, sorts and filters", { skip: withoutData }, async (
   if (!existsSync(dtypes)) return;
   await give(page, dtypes);
   await choose(page, "tensors");
-  const ofDtype = nativeJson(["inspect", dtypes]).tensors.filter(({ dtype }) => dtype === "f16").map(({ name }) => name);
+  const ofDtype = nativeInspection(dtypes).tensors.filter(({ dtype }) => dtype === "f16").map(({ name }) => name);
   await page.selectOption("wb-tensor-table select", "f16");
   assert.deepEqual(await rowNames(page), ofDtype);
 });

@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 
 import { add, choose, downloaded, facts, findings, give, pageTest, textOf, type, verdict } from "./support/page.mjs";
 import { makeChain } from "./support/chain.mjs";
-import { kData, native, nativeJson, scratch, withoutData, withoutNative } from "./support/tools.mjs";
+import { kData, native, nativeInspection, nativeJson, scratch, withoutData, withoutNative } from "./support/tools.mjs";
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const kPrompt = "Once upon a time";
@@ -59,7 +59,7 @@ pageTest("a checkpoint becomes the command's .slm, and tells the command's story
   writeFileSync(opened, bytes);
   await give(page, opened);
   assert.equal(await verdict(page), "valid");
-  const { checksums } = nativeJson(["inspect", opened]);
+  const { checksums } = nativeInspection(opened);
   assert.equal(Object.keys(checksums).length, 3);
   const overview = await textOf(page, "wb-overview");
   for (const value of Object.values(checksums)) assert.ok(overview.includes(value), value);

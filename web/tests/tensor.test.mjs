@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { choose, downloaded, facts, give, pageTest, textOf, type } from "./support/page.mjs";
-import { floats, kData, native, nativeJson, noise, safetensors, scratch, withoutData, withoutNative } from "./support/tools.mjs";
+import { floats, kData, native, nativeInspection, noise, safetensors, scratch, withoutData, withoutNative } from "./support/tools.mjs";
 
 const kOpen = ".tensor-side";
 
@@ -38,7 +38,7 @@ const hexOf = (page) => page.$$eval(`${kOpen} .part .hex-row .hex-bytes span`, (
 async function agree(page, path, name) {
   const label = `${path} ${name}`;
   await open(page, name);
-  const inspection = nativeJson(["inspect", path, "--stats"]);
+  const inspection = nativeInspection(path, "--stats");
   const tensor = inspection.tensors.find((each) => each.name === name);
   const { stats } = tensor;
   const tiles = await page.$$eval(`${kOpen} dl.tiles > div`, (blocks) =>
@@ -85,7 +85,7 @@ pageTest("figures, pixels, bytes and .npy are the command's", { skip: withoutDat
   for (const path of files) {
     await give(page, path);
     await choose(page, "tensors");
-    const { tensors } = nativeJson(["inspect", path]);
+    const { tensors } = nativeInspection(path);
     const some = tensors.filter(({ supported, layout }) => supported && (layout === "dense" || path === q8));
     for (const { name } of [some[0], some.at(-1)]) {
       await agree(page, path, name);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+#include "base/fail.h"
+
 namespace weighbridge::core {
 
 std::string bytes_text(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }

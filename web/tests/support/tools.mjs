@@ -56,11 +56,11 @@ export function native(args, { statuses = [0], cwd } = {}) {
 
 export const nativeJson = (args, options) => JSON.parse(native([...args, "--json"], options));
 
+/** What `inspect` says of a file. */
+export const nativeInspection = (path, ...flags) => nativeJson(["inspect", path, ...flags]).files[0];
+
 /** The command's results for files, in order, including broken ones. */
-export const nativeVerdicts = (paths) => {
-  const said = nativeJson(["verify", ...paths], { statuses: [0, 1, 3] });
-  return Array.isArray(said) ? said : [said];
-};
+export const nativeVerdicts = (paths) => nativeJson(["verify", ...paths], { statuses: [0, 1, 3] }).files;
 
 export function filesBelow(path) {
   return readdirSync(path, { withFileTypes: true }).flatMap((entry) =>
