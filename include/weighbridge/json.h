@@ -39,8 +39,9 @@
 namespace weighbridge {
 
 inline constexpr unsigned kJsonSchema = 3;  ///< the member "schema"
-/// What stands before and after the [file] objects of a list, which commas separate.
-inline constexpr std::string_view kJsonFilesBegin = R"({"schema":3,"files":[)", kJsonFilesEnd = "]}";
+/// What stands before the [file] objects of a list, which commas separate.
+inline constexpr std::string_view kJsonFilesBegin = R"({"schema":3,"files":[)";
+inline constexpr std::string_view kJsonFilesEnd = "]}";  ///< what stands after them
 
 /// The output of inspect for a file that opens. Everything referred to must outlive the call.
 struct Inspection {
