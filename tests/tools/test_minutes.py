@@ -59,7 +59,7 @@ def test_steps_belong_to_rooms(minutes):
 
 def test_the_most_expensive_files_come_first(minutes):
     table = minutes.files_table(minutes.steps_of(LOG)).splitlines()
-    assert table[2:4] == ["| src/core/model/view_test.cc | 3.0 |", "| src/core/model/view.cc | 2.0 |"]
+    assert table[2:4] == ["| src/core/view_test.cc | 3.0 |", "| src/core/view.cc | 2.0 |"]
 
 
 def event(name, detail, ts, dur):
