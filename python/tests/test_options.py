@@ -4,11 +4,12 @@ import inspect
 import re
 import typing
 
-import numpy as np
 import pytest
 
-import weighbridge as wb
-from weighbridge import _core
+np = pytest.importorskip("numpy", reason="numpy is missing")
+
+import weighbridge as wb  # noqa: E402
+from weighbridge import _core  # noqa: E402
 
 TABLE = [(of, name.replace("-", "_"), type, python, words) for of, name, type, python, words in _core.options()]
 
