@@ -122,8 +122,8 @@ void wb_model_free(wb_model*);                                   /**< frees it; 
 
 /** Fills `out` with the elements [first, first + count) of the tensor's dense form, row-major and little-endian, as
  * `dtype` (NULL: its own). `size` must equal the bytes of these elements; the range must begin and end on byte
- * boundaries, or end with the tensor. Of compressed and sparse tensors, and of elements smaller than a byte in another
- * dtype, each call decodes from the first element: read these in few large ranges. */
+ * boundaries, or end with the tensor. Of compressed and sparse tensors, each call decodes from the first element: read
+ * these in few large ranges. */
 wb_error* wb_read(const wb_model*, size_t tensor, const char* dtype, uint64_t first, uint64_t count, void* out,
                   size_t size, const wb_job*);
 /** What `weighbridge inspect --json` prints. */

@@ -20,7 +20,6 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "core/payload/payload.h"
-#include "core/writing/layout.h"
 #include "registry/load.h"
 #include "weighbridge/place.h"
 

@@ -14,7 +14,6 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "core/reading/rules.h"
-#include "core/writing/layout.h"
 #include "formats/pytorch/format.h"
 
 namespace weighbridge::pytorch {

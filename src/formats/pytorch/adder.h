@@ -11,7 +11,6 @@
 #include "core/model/draft.h"
 #include "core/payload/payload.h"
 #include "core/reading/findings.h"
-#include "core/writing/layout.h"
 #include "formats/pytorch/rebuild.h"
 #include "formats/pytorch/values.h"
 #include "weighbridge/context.h"

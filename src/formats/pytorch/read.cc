@@ -17,7 +17,6 @@
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
-#include "core/writing/layout.h"
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"

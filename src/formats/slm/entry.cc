@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks one directory entry.
-#include "core/writing/layout.h"
 #include "formats/slm/directory.h"
 
 #include <utility>

@@ -16,7 +16,6 @@
 #include "core/model/words.h"
 #include "core/payload/extents.h"
 #include "core/reading/rules.h"
-#include "core/writing/layout.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"

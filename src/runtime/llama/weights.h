@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/payload/elements.h"
-#include "core/writing/layout.h"
 #include "runtime/kernels/block.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/llama/config.h"
