@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "io/fd.h"
+#include "io/read_text.h"
 #include "weighbridge/json.h"
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"
@@ -74,9 +75,7 @@ void check_output(const Schema& schema, const Output& output) {
   if (!output.replace || !std::filesystem::is_regular_file(output.path, unknown)) return;  // publish() judges those
   constexpr std::uint64_t kBeginning = 2 * kMaxLine;
   const auto source = open_file(output.path);
-  std::string bytes(static_cast<std::size_t>(std::min(source->size(), kBeginning)), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(bytes)));
-  if (!begins_as(schema, bytes))
+  if (!begins_as(schema, io::head_of(*source, kBeginning)))
     base::misuse_of(output.path, "output-kind",
                     "the output is there and is no " + std::string(schema.name) +
                         ", which alone is replaced here: remove it or give another name");

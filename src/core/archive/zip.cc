@@ -13,6 +13,7 @@
 #include "core/model/words.h"
 #include "core/payload/payload.h"
 #include "core/reading/rules.h"
+#include "io/read_text.h"
 
 namespace weighbridge::core {
 namespace {
@@ -27,12 +28,6 @@ constexpr std::uint64_t kMostExpansion = 1032;
 
 template <class Number> Number at(std::string_view bytes, std::size_t place) {
   return base::load_le<Number>(bytes.data() + place);
-}
-
-std::string read(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  std::string out(base::to_size(length), '\0');
-  if (!out.empty()) source.read_at(offset, std::as_writable_bytes(std::span(out)));
-  return out;
 }
 
 std::string_view method_name(std::uint16_t method) noexcept {
@@ -66,7 +61,7 @@ class Walk {
     std::vector<std::string> out;
     const auto end = find_end();
     if (!end) return out;
-    const std::string text = read(source_, end->offset, std::min(end->size, kMost));
+    const std::string text = io::text_of(source_, end->offset, std::min(end->size, kMost));
     std::size_t place = 0;
     while (read_entry(text, place, end->offset)) out.emplace_back(zip_.members.back().name);
     return out;
@@ -88,7 +83,7 @@ class Walk {
 
   std::optional<End> find_end() {
     const std::uint64_t size = source_.size(), length = std::min(size, kEndSize + kLongestComment);
-    const std::string tail = read(source_, size - length, length);
+    const std::string tail = io::text_of(source_, size - length, length);
     constexpr std::string_view kMagic("PK\x05\x06", 4);
     const std::size_t found = length < kEndSize ? std::string::npos : tail.rfind(kMagic, tail.size() - kEndSize);
     if (found == std::string::npos) {
@@ -106,7 +101,8 @@ class Walk {
     End end{record.members, record.size, record.offset, at_file};
     bool several = record.disk != 0 || record.directory_disk != 0 || record.members_here != record.members;
     if (at_file >= kLocatorSize) {
-      const auto locator = base::load_record<Locator>(read(source_, at_file - kLocatorSize, kLocatorSize).data());
+      const auto locator =
+          base::load_record<Locator>(io::text_of(source_, at_file - kLocatorSize, kLocatorSize).data());
       if (locator.signature == kLocatorMagic && !read_end64(locator, record, end, several)) return std::nullopt;
     }
     if (several) {
@@ -125,7 +121,7 @@ class Walk {
   bool read_end64(const Locator& locator, const EndRecord& record, End& end, bool& several) {
     const std::uint64_t offset = locator.offset, locator_at = end.at - kLocatorSize;
     if (!base::fits(offset, kEnd64Size, locator_at)) return fail(rules_.directory, locator_at);
-    const auto wide = base::load_record<End64Record>(read(source_, offset, kEnd64Size).data());
+    const auto wide = base::load_record<End64Record>(io::text_of(source_, offset, kEnd64Size).data());
     findings_.span(Span::Kind::structure, offset, locator_at, "end of the directory, 64 bits");
     findings_.span(Span::Kind::structure, locator_at, end.at, "locator of the end, 64 bits");
     if (wide.signature != kEnd64Magic || wide.length < kEnd64Size - 12 || wide.length != locator_at - offset - 12)
@@ -152,7 +148,7 @@ class Walk {
       return fail(rules::kLimitTensors, end.offset, at_most(limits_.tensors), end.members);
     if (end.members > end.size / kEntrySize)
       return fail(rules_.directory, end.offset, Said(end.members, " members"), bytes_text(end.size));
-    const std::string_view text = zip_.directory = draft_.retain_header(read(source_, end.offset, end.size));
+    const std::string_view text = zip_.directory = draft_.retain_header(io::text_of(source_, end.offset, end.size));
     findings_.span(Span::Kind::structure, end.offset, end.at, "directory");
     zip_.members.reserve(base::to_size(end.members));
     std::size_t place = 0;
@@ -349,7 +345,7 @@ class Walk {
                         std::uint64_t& size) const {
     std::string whole;
     if (length > kLocalZip64) {
-      whole = read(source_, member.offset - length, length);
+      whole = io::text_of(source_, member.offset - length, length);
       first = whole;
     }
     std::string_view wide;
@@ -431,7 +427,7 @@ bool zip::find_zip64(std::string_view extra, std::string_view& wide, bool& found
 std::string zip_front(const Source& source, const ZipMember& member, std::size_t most, const Context& context,
                       std::string& fault) {
   if (member.encoding == Encoding::raw)
-    return read(source, member.offset, std::min<std::uint64_t>(most, member.stored));
+    return io::text_of(source, member.offset, std::min<std::uint64_t>(most, member.stored));
   std::string out;
   fault = read_zip_member(source, member, context, [&](std::span<const std::byte> piece) {
     const std::size_t n = std::min(piece.size(), most - out.size());

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "base/fail.h"
+#include "io/read_text.h"
 
 namespace weighbridge::core {
 
@@ -57,9 +57,7 @@ std::string whole_text(const Source& source, const Limits& limits, std::string_v
                      std::string(what) + " has " + std::to_string(source.size()) + " bytes, more than the limit of " +
                          std::to_string(limits.header),
                      source.size());
-  std::string text(base::to_size(source.size()), '\0');
-  if (!text.empty()) source.read_at(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  return io::text_of(source);
 }
 
 }  // namespace weighbridge::core

@@ -6,6 +6,7 @@
 
 #include "core/model/words.h"
 #include "formats/hdf5/object_header.h"
+#include "io/read_text.h"
 
 namespace weighbridge::hdf5 {
 namespace {
@@ -17,7 +18,7 @@ class SuperblockReader {
   Superblock run() {
     const std::uint64_t at = find();
     file_.base = at;
-    const std::string text = read_source(at, std::min<std::uint64_t>(kLongest, file_.end() - at));
+    const std::string text = io::text_of(file_.source(), at, std::min<std::uint64_t>(kLongest, file_.end() - at));
     Cursor in(file_, text, at, file_.rules.kSuperblock);
     in.skip(kSignature.size());
     Superblock out;
@@ -63,16 +64,10 @@ class SuperblockReader {
  private:
   static constexpr std::uint64_t kLongest = 128;
 
-  std::string read_source(std::uint64_t at, std::uint64_t length) const {
-    std::string out(base::to_size(length), '\0');
-    if (!out.empty()) file_.source().read_at(at, std::as_writable_bytes(std::span(out)));
-    return out;
-  }
-
   std::uint64_t find() const {
     const std::uint64_t size = file_.end() - file_.begin();
     for (std::uint64_t at = 0; base::fits(at, kSignature.size(), size); at = at == 0 ? kFirstUserblock : 2 * at)
-      if (read_source(file_.begin() + at, kSignature.size()) == kSignature) return file_.begin() + at;
+      if (io::text_of(file_.source(), file_.begin() + at, kSignature.size()) == kSignature) return file_.begin() + at;
     throw Broken{file_.rules.kSignatureRule, file_.begin()};
   }
 

@@ -20,6 +20,7 @@
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"
 #include "formats/numpy/rules.h"
+#include "io/read_text.h"
 
 namespace weighbridge::numpy {
 namespace {
@@ -211,11 +212,7 @@ std::string_view array_name(std::string_view member) noexcept {
 
 void read_npy(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
   draft.set_format("npy");
-  const std::string bytes = up_to_elements([&](std::size_t n) {
-    std::string out(base::to_size(std::min<std::uint64_t>(n, source.size())), '\0');
-    if (!out.empty()) source.read_at(0, std::as_writable_bytes(std::span(out)));
-    return out;
-  });
+  const std::string bytes = up_to_elements([&](std::size_t n) { return io::head_of(source, n); });
   if (bytes.size() > kVersionAt + 1 && bytes.starts_with(kMagic))
     draft.set_version(std::to_string(static_cast<unsigned char>(bytes[kVersionAt])) + "." +
                       std::to_string(static_cast<unsigned char>(bytes[kVersionAt + 1])));

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/checked.h"
 #include "core/model/words.h"
 #include "core/payload/extents.h"
 #include "core/reading/rules.h"
@@ -21,6 +20,7 @@
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
+#include "io/read_text.h"
 
 namespace weighbridge::slm_format {
 namespace {
@@ -52,19 +52,13 @@ class Walk {
   }
 
  private:
-  std::string text_at(std::uint64_t offset, std::uint64_t length) const {
-    std::string out(base::to_size(length), '\0');
-    if (length > 0) source_.read_at(offset, std::as_writable_bytes(std::span(out)));
-    return out;
-  }
-
   // False if the rest of the file cannot be read.
   bool read_header() {
-    const std::string magic = text_at(0, std::min<std::uint64_t>(kMagic.size(), size_));
+    const std::string magic = io::text_of(source_, 0, std::min<std::uint64_t>(kMagic.size(), size_));
     if (magic.size() == kMagic.size() && magic != kMagic) return findings_.fail(rules::kMagicRule, {.offset = 0});
     if (size_ < kHeaderSize)
       return findings_.fail(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
-    const std::string bytes = text_at(0, kHeaderSize);
+    const std::string bytes = io::text_of(source_, 0, kHeaderSize);
     header_ = base::load_record<Header>(bytes.data());
     findings_.record<Header>(Span::Kind::structure, 0, bytes, "header");
     if (header_.version != kVersion)
@@ -93,14 +87,14 @@ class Walk {
     const std::uint64_t more = header_.header_length - kHeaderSize;
     findings_.span(Span::Kind::structure, kHeaderSize, header_.header_length, "more of the header");
     if (more == 0 || more > context_.limits.header) return;
-    const std::string bytes = text_at(kHeaderSize, more);
+    const std::string bytes = io::text_of(source_, kHeaderSize, more);
     const auto verbatim = std::as_bytes(std::span(bytes));
     draft_.set_extra(std::string(kHeaderExtra),
                      Value::foreign(std::string(kGrammar), {verbatim.begin(), verbatim.end()}));
   }
 
   void read_tokenizer() {
-    const std::string section = text_at(header_.tokenizer_offset, header_.tokenizer_length);
+    const std::string section = io::text_of(source_, header_.tokenizer_offset, header_.tokenizer_length);
     findings_.span(Span::Kind::structure, header_.tokenizer_offset, header_.tokenizer_offset + section.size(),
                    "tokenizer");
     if (section.starts_with(kBtok)) check_special_tokens(header_, findings_);
@@ -111,7 +105,7 @@ class Walk {
 
   void read_directory() {
     const std::uint32_t count = header_.tensor_count;
-    std::string entries = text_at(header_.tensor_directory_offset, count * kEntrySize);
+    std::string entries = io::text_of(source_, header_.tensor_directory_offset, count * kEntrySize);
     findings_.span(Span::Kind::structure, header_.tensor_directory_offset, entry_at(count), "tensor directory");
     directory_ = Directory(std::move(entries));
     draft_.add_checksum("tensor_layout", checksum_text(layout_checksum(directory_, draft_.checksum_form)));

@@ -11,6 +11,7 @@
 #include "core/reading/rules.h"
 #include "formats/ztensor/v1/format.h"
 #include "formats/ztensor/v1/layout.h"
+#include "io/read_text.h"
 #include "wire/cbor_reader.h"
 
 namespace weighbridge::ztensor1 {
@@ -61,9 +62,8 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
                    std::span<const std::byte> last) {
   const auto length = base::load_le<std::uint64_t>(last.data());
   if (length > 0 && length <= std::min(size - 2 * kMagicSize, kDraftSearch)) {
-    std::string text(base::to_size(length), '\0');
-    source.read_at(size - kMagicSize - length, std::as_writable_bytes(std::span(text)));
-    if (is_draft(text)) return findings.report(rules::kDraft, {.offset = size - kMagicSize});
+    if (is_draft(io::text_of(source, size - kMagicSize - length, length)))
+      return findings.report(rules::kDraft, {.offset = size - kMagicSize});
   }
   findings.report(rules::kBadFooter, {.offset = size - kMagicSize}, hex_bytes(std::as_bytes(std::span(kMagic))),
                   hex_bytes(last));
