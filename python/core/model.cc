@@ -65,7 +65,7 @@ nb::object make_array(const void* data, std::uint64_t bytes, Shape shape, DType 
 }
 
 DType dtype_of_name(std::string_view name) {
-  const auto found = dtype_from_name(name);
+  const auto found = dtype_from_name(short_dtype_name(name));
   if (!found) wrong_value("no dtype '" + std::string(name) + "'");
   return *found;
 }
@@ -323,6 +323,24 @@ void define_models(nb::module_& m) {
       .def_prop_ro("format", [](const Model& self) { return text(self.format()); })
       .def_prop_ro("version", [](const Model& self) { return text(self.version()); })
       .def_prop_ro("file_size", &Model::file_size)
+      .def("stats",
+           [](const Model& self, std::uint32_t tensor, const Settings& settings) {
+             const Stats s = run(settings, [&](const Context& context) {
+               const Tensor of = self[tensor];
+               if (const Finding* const why = of.unsupported()) throw Error(*why);
+               return statistics(self, std::span(&tensor, 1), context, 1).at(0);
+             });
+             nb::dict out;
+             out["elements"] = s.elements;
+             out["min"] = to_python(s.min);
+             out["max"] = to_python(s.max);
+             out["mean"] = s.mean;
+             out["std"] = s.std;
+             out["zeros"] = s.zeros;
+             out["nans"] = s.nans;
+             out["infinities"] = s.infinities;
+             return out;
+           })
       .def_prop_ro("checked", &Model::checked)
       .def_prop_ro("checksum_form", [](const Model& self) { return text(self.checksum_form()); })
       .def("attributes", [](const Model& self) { return to_dict(self.attributes()); })

@@ -105,7 +105,9 @@ class Generator:
         for _ in chunks:
             pass
         made = running.result()
-        out = self._answer((prompt if echo else "") + made["text"], _FINISH[made["stopped"]])
+        # A character that generation cut becomes U+FFFD, as in a stream and in the command.
+        text = made["text"].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        out = self._answer((prompt if echo else "") + text, _FINISH[made["stopped"]])
         count = len(made["tokens"])
         out["usage"] = {"prompt_tokens": made["prompt_tokens"], "completion_tokens": count, "total_tokens": made["prompt_tokens"] + count}
         return out

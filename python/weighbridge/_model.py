@@ -258,6 +258,23 @@ class Tensor:
 
         return jax.numpy.asarray(self.numpy(dtype))
 
+    def stats(self, *, limits: Limits | None = None, progress: Progress = None) -> dict[str, Any]:
+        """What the elements are like, in double precision whatever their dtype. Quantized tensors are dequantized.
+
+        NumPy sums bf16 and f16 in their own precision, so that ``numpy().std()`` of such a tensor is wrong: use this, or ``numpy("f32").std()``.
+
+        Returns
+        -------
+        dict
+            elements, min, max (None if no element is finite), mean, std (of the finite elements), zeros, nans, infinities.
+
+        Raises
+        ------
+        UnsupportedError
+            The elements cannot be read, or are codes of a quantization scheme.
+        """
+        return self._handle.stats(self._tensor.index, settings(limits, progress, what="stats"))
+
     def hash(self, *, progress: Progress = None) -> str:
         """The content digest of the elements, without the name: ``"wb2:"`` and 64 digits."""
         return self._tensor.digest(settings(None, progress))
@@ -324,8 +341,8 @@ class Model(Mapping[str, Tensor]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata and header fields, as Python values."""
-        return self._handle.attributes()
+        """Metadata and header fields, as Python values. Those of a config.json (``"hf...."``) are what its JSON says: numbers, booleans, lists."""
+        return {key: _of_json(value) if key.startswith("hf.") else value for key, value in self._handle.attributes().items()}
 
     @property
     def schemes(self) -> list[str]:
@@ -439,7 +456,7 @@ class Model(Mapping[str, Tensor]):
         only: str | Iterable[str] = (),
         without: str | Iterable[str] = (),
         rename: Mapping[str, str] | Callable[[str], str] | str | Iterable[str] | None = None,
-        set: Mapping[str, str] | None = None,
+        set: Mapping[str, Any] | None = None,
         unset: str | Iterable[str] = (),
     ) -> Model:
         """Some of the tensors, other names, other metadata: a model that reads from this one.
@@ -451,8 +468,8 @@ class Model(Mapping[str, Tensor]):
         rename : mapping, callable, str or iterable of str
             From names to new names, all at once; a callable gets each name that is kept. Or strings, as ``convert --rename`` takes them:
             ``"FROM=TO"``, and patterns ``"s/PATTERN/REPLACEMENT/"``, applied in turn.
-        set : mapping from str to str
-            Metadata to set, as text.
+        set : mapping from str
+            Metadata to set: a str as it is, other values as their JSON.
         unset : str or iterable of str
             Keys of metadata to leave out.
 
@@ -467,7 +484,7 @@ class Model(Mapping[str, Tensor]):
             rename = {name: rename(name) for name in chosen}
         pairs, patterns = _renamings(rename)
         pairs = [(old, new) for old, new in pairs if old != new]
-        metadata = [(_text(key), _text(value)) for key, value in (set or {}).items()]
+        metadata = [(_text(key), _text(value) if isinstance(value, str) else _to_json(value)) for key, value in (set or {}).items()]
         changed = _core.view(self._handle, kept, left, pairs, patterns, metadata, gone)
         out = Model(changed, self._name)
         out._files = self._files
@@ -508,6 +525,9 @@ class Model(Mapping[str, Tensor]):
             raise TypeError("a model that was not opened from a path cannot be pickled")
         path, arguments = self._reopen
         return _open_again, (path, arguments)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -610,6 +630,24 @@ def _text(given: object) -> str:
         raise TypeError(f"a str is expected, not {given!r}")
     given.encode()  # raises UnicodeEncodeError, a ValueError
     return given
+
+
+def _to_json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def _of_json(value: Any) -> Any:
+    """The value of a member of a JSON file, which is kept as it is spelled there; a text that is no JSON is the text itself."""
+    if not isinstance(value, str) or not value or value[0] not in '{["-0123456789tfn':
+        return value
+    import json
+
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _torch_shape(shape: tuple[int, ...], name: str) -> tuple[int, ...]:

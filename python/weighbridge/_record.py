@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from ._shown import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     R = TypeVar("R", bound="Record")
+
+
+_MOST_LISTED = 20
 
 
 class Record:
@@ -46,6 +51,18 @@ class Record:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.asdict().items())})"
+
+    def __str__(self) -> str:
+        """A line for each field that says something, and for each item of a list of records."""
+        out = [type(self).__name__]
+        for name, value in self.asdict().items():
+            if isinstance(value, (list, tuple)) and any(isinstance(each, (Record, dict)) for each in value):
+                out += [f"  {name}: {len(value):,}", *(f"    {each!r}" for each in value[:_MOST_LISTED])]
+                if len(value) > _MOST_LISTED:
+                    out.append(f"    and {len(value) - _MOST_LISTED:,} more")
+            elif value is not None and value != "" and value != () and value != []:
+                out.append(f"  {name}: {shown(value) if isinstance(value, str) else repr(value)}")
+        return "\n".join(out)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.asdict().values())

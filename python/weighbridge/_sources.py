@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from threading import Lock
 
+from ._errors import Finding, InputOutputError, MissingFileError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -45,8 +47,13 @@ class Remote:
         except ImportError as error:
             raise ImportError(f"opening {address} needs the package fsspec: pip install fsspec") from error
         self.name = address
-        self._files, self._path = url_to_fs(address)
-        size: int | None = self._files.info(self._path).get("size")
+        try:
+            self._files, self._path = url_to_fs(address)
+            size: int | None = self._files.info(self._path).get("size")
+        except ImportError as error:  # the package of a protocol
+            raise ImportError(f"opening {address} needs another package: {error}") from error
+        except Exception as error:  # of the package of the protocol
+            raise _unreachable(address, error) from error
         self._whole: bytes | None = None
         if size is None:  # the server does not know it
             self._whole = whole = self._files.cat_file(self._path)
@@ -61,6 +68,16 @@ class Remote:
                 return out
             self._whole = whole = out  # the server ignores ranges
         return whole[offset:offset + length]
+
+
+def _unreachable(address: str, error: BaseException) -> InputOutputError:
+    """What an error of fsspec or of a package below it means, with its first cause."""
+    kind = MissingFileError if isinstance(error, FileNotFoundError) else InputOutputError
+    while error.__cause__ is not None:
+        error = error.__cause__
+    said = f"{type(error).__name__}: {error}" if str(error) and str(error) != address else type(error).__name__
+    message = f"{address}: the address cannot be opened ({said})"
+    return kind(message, Finding("io/open", "error", "io", message, file=address))
 
 
 def to_input(file: Any) -> Any:

@@ -252,7 +252,7 @@ class safe_open:  # noqa: N801 - the name of the original
 
     def metadata(self) -> dict[str, str] | None:
         """The metadata as texts; None if there is none."""
-        found = self._open().metadata
+        found = self._open()._handle.attributes()
         return {key: value if isinstance(value, str) else str(value) for key, value in found.items()} or None
 
     def get_tensor_meta(self, name: str) -> TensorMeta:
