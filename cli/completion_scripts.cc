@@ -325,7 +325,10 @@ std::string fish_script() {
     const std::string known = known_operands(command);
     if (!known.empty()) out += fish_row("__weighbridge_at \"" + command.words() + "\"", "-a '" + known + "'");
     if (const std::size_t files = files_of(command); files > 0)
-      out += fish_row("__weighbridge_files \"" + command.words() + "\" " + std::to_string(files), "-F");
+      // math of fish refuses numbers beyond 2^53.
+      out += fish_row(
+          "__weighbridge_files \"" + command.words() + "\" " + std::to_string(std::min<std::size_t>(files, 1000000)),
+          "-F");
   }
   return out + fish_flags();
 }

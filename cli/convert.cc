@@ -45,11 +45,14 @@ ViewOptions view_of(Session& session) {
   return out;
 }
 
-// The format of --to, or of the extension of OUT. A trailing / means a folder.
-std::string target_format(const Arguments& args, const std::string& out) {
+// The format of --to, or of the extension of OUT. A trailing / means a folder, and so does a name without an extension
+// if an input is a folder.
+std::string target_format(const Arguments& args, const std::string& out, std::span<const std::string> inputs) {
   if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
-  if (out.ends_with('/')) return std::string(kFolder);
   std::string extension = extension_of(out);
+  std::error_code unknown;
+  const auto is_folder = [&](const std::string& each) { return std::filesystem::is_directory(each, unknown); };
+  if (out.ends_with('/') || (extension.empty() && std::ranges::any_of(inputs, is_folder))) return std::string(kFolder);
   if (!extension.empty()) extension.erase(0, 1);
   if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
   if (extension == kOnnx && args.has(FlagId::into)) return std::string(kOnnx);
@@ -73,7 +76,7 @@ std::string target_format(const Arguments& args, const std::string& out) {
 // already contains. "tokenizer: a tokenizer -> dropped" needs no subject besides the kind.
 std::string item_text(const Item& item, bool with_subject = true) {
   const bool said = item.subject == "tensors[\"" + item.from + "\"]";
-  return (with_subject ? shown(item.subject) + ": " : "") +
+  return (with_subject ? fitted(item.subject, kMessageName) + ": " : "") +
          (said || item.from.empty() ? "" : fitted(item.from, kLongestItem) + " -> ") + fitted(item.to, kLongestReason);
 }
 
@@ -201,8 +204,18 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
     out.text(heading + "cannot be written\n");
   }
   print_items(out, "blocker", Tone::bad, plan.blockers(), true);
-  print_items(out, "loss", Tone::warning, plan.losses(), false, casts);
-  print_items(out, "change", Tone::plain, plan.changes(), false);
+  std::vector<Item> losses = plan.losses(), changes = plan.changes();
+  // A cast that kept every value lost nothing, which only writing it shows.
+  const auto kept = std::stable_partition(losses.begin(), losses.end(), [&](const Item& item) {
+    return item.kind != LossKind::precision || std::ranges::none_of(casts, [&](const Cast& cast) {
+             return name(cast.from) == item.from && name(cast.to) == item.to && cast.largest_error == 0 &&
+                    cast.overflowed == 0 && cast.flushed == 0;
+           });
+  });
+  changes.insert(changes.end(), std::make_move_iterator(kept), std::make_move_iterator(losses.end()));
+  losses.erase(kept, losses.end());
+  print_items(out, "loss", Tone::warning, losses, false, casts);
+  print_items(out, "change", Tone::plain, changes, false, casts);
 }
 
 std::string flags_to_allow(const std::vector<Item>& refused) {
@@ -245,7 +258,11 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
     complain(shown(path) + ": cannot be written as " + std::string(plan.to()) + first +
              "; --allow cannot override a blocker" + flag_that_helps(plan));
   } else {
+    const bool tokenizer = std::ranges::find(refused, LossKind::tokenizer, &Item::kind) != refused.end();
+    // Without its vocabulary no program runs the file.
+    const bool nameless = plan.to() == "gguf" && tokenizer && plan.options().gguf.naming.empty();
     complain(shown(path) + ": writing it as " + std::string(plan.to()) + " would lose data; " +
+             (nameless ? "--naming llama keeps the tokenizer of a Llama or a BERT, and " : "") +
              flags_to_allow(refused) + " accepts the loss");
   }
   const bool only_unsupported = std::all_of(plan.blockers().begin(), plan.blockers().end(), is_unsupported) &&
@@ -378,7 +395,7 @@ Status run_convert(Session& session) {
   const std::string path = inputs_text(inputs);
   if (output == "-")
     throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
-  const std::string format = target_format(session.args, output);
+  const std::string format = target_format(session.args, output, inputs);
   check_target(session.args, format);
   Options options = convert_options(session.args);
   try {

@@ -75,12 +75,13 @@ std::string share_text(const ValueDiff& v) {
   return share < 0.01 ? "<0.01%" : fmt::format("{:.2f}%", std::min(share, 99.99));
 }
 
-// Seven digits that tell 0.999999 from 1.
+// With as many digits as tell it from 1.
 std::string cosine_text(const ValueDiff& v) {
   if (std::isnan(v.cosine)) return "-";
   const double distance = 1 - v.cosine;
-  return v.changed > 0 && distance < 5e-7 ? (distance <= 0 ? "1" : fmt::format("1-{:.0e}", distance))
-                                          : fmt::format("{:.6f}", v.cosine);
+  if (v.changed > 0 && distance <= 0) return "1";
+  const int digits = v.changed > 0 && distance < 5e-7 ? static_cast<int>(std::ceil(-std::log10(distance))) : 6;
+  return fmt::format("{:.{}f}", v.cosine, digits);
 }
 
 struct Column {

@@ -101,7 +101,8 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
 }
 
 void print_names(Output& out, const std::vector<std::string>& names, std::uint64_t total) {
-  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i) out.text("    " + shown(names[i]) + "\n");
+  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i)
+    out.text("    " + fitted(names[i], kMessageName) + "\n");
   if (total > kMostShown) out.text("    and " + grouped(total - kMostShown) + " more\n");
 }
 

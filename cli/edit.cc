@@ -23,6 +23,11 @@ EditOptions edit_options(Session& session) {
   EditOptions out;
   add_each(args, {FlagId::set, FlagId::unset, FlagId::rename, FlagId::without},
            [&](std::string_view option, const std::string& text) { out.add(option, text); });
+  for (EditOptions::Setting& each : out.set)
+    if (each.text.size() > 1 && each.text.front() == '@') {
+      const std::string path = each.text.substr(1);
+      each.text = in_file(path, [&] { return small_text(session, path); });
+    }
   if (args.has(FlagId::from_json)) {
     const std::string path(args.value(FlagId::from_json));
     in_file(path, [&] { out.add_json(*session.source(path), session.context().limits); });
@@ -53,6 +58,7 @@ std::string plan_text(const Edited& edited, const std::string& output) {
                                    grouped(edited.header)
                              : std::string()) +
              "; the system copies the tensors, or shares them where the disk can";
+    case Way::settings: return shown(edited.file) + " is replaced by one of " + size_text(edited.size_after);
     case Way::converted: return where + "; every tensor is read and written";
   }
   return {};
@@ -66,7 +72,7 @@ void print_changes(Output& out, const Edited& edited) {
              std::string(item.to == "removed" || item.to == "left out" ? "remove"
                          : item.from == "absent"                       ? "add"
                                                                        : "change") +
-             " " + shown(item.subject));
+             " " + fitted(item.subject, kMessageName));
     if (item.to == "removed")
       out.text(", which was " + fitted(item.from, kLongestChange));
     else if (item.from == "absent")
@@ -96,6 +102,8 @@ void print_done(Session& session, const std::string& path, const EditOptions& op
   out.text(shown(path) + (options.output.empty() ? "" : " -> " + shown(options.output)) + ": ");
   if (edited.way == Way::nothing)
     out.text("nothing to change\n");
+  else if (edited.way == Way::settings)
+    out.text(shown(edited.file) + " changed\n");
   else if (edited.way == Way::in_place)
     out.text("changed in place; " + header_text(edited) + "; --undo reverts it\n");
   else
@@ -117,7 +125,8 @@ Status change(Session& session, const std::string& path) {
   session.progress().about("writing");
   const auto before = [&](const Edited& plan) {
     // Said before it takes time and space.
-    if (!session.quiet && !session.json && plan.way != Way::in_place && options.output.empty())
+    if (!session.quiet && !session.json && plan.way != Way::in_place && plan.way != Way::settings &&
+        options.output.empty())
       remark(shown(path) + ": " + plan_text(plan, options.output));
   };
   const Edited edited =

@@ -25,6 +25,7 @@ struct Found {
 // The digest that the flags ask for.
 DigestKind kind_of(const Arguments& args) {
   return args.has(FlagId::file)       ? DigestKind::file
+         : args.has(FlagId::autov3)   ? DigestKind::data
          : args.has(FlagId::zt)       ? DigestKind::zt_content
          : args.has(FlagId::no_names) ? DigestKind::content_without_names
                                       : DigestKind::content;
@@ -37,6 +38,8 @@ std::optional<Found> digest_of(Session& session, const std::string& path, Digest
   const Input input = open_input(session, path);
   status = input.status;
   if (!input.model) return std::nullopt;
+  if (kind == DigestKind::data)
+    return Found{std::string(input.model->format()), kind, data_sha256(*input.model, session.context())};
   if (kind == DigestKind::zt_content)
     return Found{std::string(input.model->format()), kind, zt_content_digest(*input.model)};
   return Found{std::string(input.model->format()), kind,

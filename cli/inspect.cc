@@ -125,6 +125,22 @@ void draw(Session& session, const Inspection& given) {
   write_picture(session, to_svg(inspection), std::vector<std::shared_ptr<const Source>>(all.begin(), all.end()));
 }
 
+// Prints the attributes that --attribute asks for. Error{misuse} for a KEY that matches none.
+void print_asked(Session& session, const Model& model) {
+  const std::vector<std::string>& globs = session.args.values(FlagId::attribute);
+  const bool alone = globs.size() == 1 && model.attribute(globs[0]) != nullptr;
+  for (const std::string& glob : globs) {
+    bool any = false;
+    for (const auto& [key, value] : model.attributes()) {
+      if (key != glob && (alone || !matches_glob(glob, key))) continue;
+      any = true;
+      if (!alone) session.out.text(shown(key) + " = ");
+      session.out.text((session.out.columns() > 0 ? shown(value.to_text()) : value.to_text()) + "\n");
+    }
+    if (!any) raise(Kind::misuse, "misuse/attribute", "the metadata has no key " + quote(glob));
+  }
+}
+
 Status inspect_one(Session& session, const std::string& path, bool& first) {
   const Input input = open_input(session, path, session.args.has(FlagId::no_check) ? Checks::structure : Checks::all);
   if (!input.model) return input.status;
@@ -132,6 +148,10 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
   Order order;
   std::vector<Stats> stats;
   try {
+    if (session.args.has(FlagId::attribute)) {
+      print_asked(session, model);
+      return Status::done;
+    }
     order = tensors_taken(model, session.args);
     if (!session.json) count_up(order, model);
     if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));

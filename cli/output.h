@@ -71,6 +71,7 @@ std::size_t append_shown(std::string& to, std::string_view text);
 std::size_t width_shown(std::string_view text);
 // As shown(), in at most `columns` columns (at least 5): a longer text loses its middle, "blocks...weight".
 std::string fitted(std::string_view text, std::size_t columns);
+inline constexpr std::size_t kMessageName = 200;  // columns of a name in a message
 // The same of a text that is escaped already.
 std::string fitted_shown(const std::string& text, std::size_t columns);
 

@@ -68,8 +68,7 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
                              : "; did you mean " + std::string(near) + "?"));
 }
 
-void check_word(const Flag& flag, std::string_view value) {
-  const std::vector<std::string_view> known = words(flag);
+void check_word(const Flag& flag, std::string_view value, std::span<const std::string_view> known) {
   const std::string_view word = flag.type == Type::limit ? value.substr(0, value.find('=')) : value;
   if (known.empty() || std::ranges::find(known, word) != known.end()) return;
   throw Misuse(dashed(flag) + (flag.type == Type::limit ? " has no " : " cannot be ") + quote(word) +
@@ -135,10 +134,13 @@ void check_dense(const Flag& flag, std::string_view value, const Arguments& argu
 void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& into) {
   if (flag.given == Given::list) values = split_commas(values);
   if (!is_repeatable(flag.given) && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
-  for (const std::string& value : values) {
+  const std::vector<std::string_view> known = words(flag);
+  for (std::string& value : values) {
+    if (const auto short_name = short_dtype_name(value); std::ranges::find(known, short_name) != known.end())
+      value = short_name;
     if (value.empty() && !flag.may_be_empty) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
-    check_word(flag, value);
+    check_word(flag, value, known);
     if (flag.type == Type::number || flag.type == Type::fraction) check_number(flag, value);
     if (flag.type == Type::time) check_time(flag, value);
   }
@@ -287,6 +289,23 @@ class Splitter {
   Split out_;
 };
 
+// What people type for a job that is a flag here.
+constexpr std::pair<std::string_view, const char*> kJobs[] = {
+    {"merge",
+     "convert BASE --merge-lora ADAPTER -o OUT' for an adapter, or 'weighbridge convert A B -o OUT' for files"},
+    {"lora", "convert BASE --merge-lora ADAPTER -o OUT"},
+    {"quantize", "convert MODEL --quantize q8_0 -o OUT.gguf"},
+    {"quantise", "convert MODEL --quantize q8_0 -o OUT.gguf"},
+    {"dequantize", "convert MODEL --dequantize f32 -o OUT"},
+    {"cast", "convert MODEL --cast bf16 -o OUT"},
+    {"scan", "verify --strict FILE"},
+    {"audit", "verify --strict FILE"},
+    {"stats", "inspect --stats FILE"},
+    {"salvage", "doctor --salvage OUT FILE"},
+    {"trim", "doctor --trim OUT FILE"},
+    {"tree", "inspect --tree FILE"},
+};
+
 // Ignores case, because records spell the steps in capitals.
 bool same_letters(std::string_view a, std::string_view b) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -301,6 +320,8 @@ const Verb& find_verb(std::string_view name) {
     if (v.name == name) return v;
     names.push_back(v.name);
   }
+  for (const auto& [meant, instead] : kJobs)
+    if (meant == name) throw Misuse("there is no verb " + quote(name) + "; try 'weighbridge " + instead + "'");
   std::string near(nearest_word(name, names));
   for (const Verb& v : verbs())
     if (!name.empty() && (" " + std::string(v.also) + " ").find(" " + std::string(name) + " ") != std::string::npos)

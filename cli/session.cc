@@ -181,13 +181,16 @@ std::string Session::help(const Finding& finding) const {
     return "; raise it with --limit " + hint.name + "=" + (hint.value.empty() ? count ? "COUNT" : "BYTES" : hint.value);
   }
   const std::string value = hint.value.empty() ? std::string(known->value) : shown(hint.value);
-  return "; try --" + std::string(known->name) + (value.empty() ? "" : " ") + value;
+  const bool overflow = finding.rule == "convert/overflow" && known->id != FlagId::allow;
+  return "; try --" + std::string(known->name) + (value.empty() ? "" : " ") + value +
+         (overflow ? "; --allow overflow would write infinities" : "");
 }
 
 std::string Session::sentence(const Finding& finding) const {
   std::string said = shown(finding.message) + " (" + shown(finding.rule);
   if (finding.offset) said += " at byte " + std::to_string(*finding.offset);
-  if (finding.has_tensor) said += (finding.offset ? ", tensor " : " in tensor ") + quote(finding.tensor);
+  if (finding.has_tensor)
+    said += (finding.offset ? ", tensor " : " in tensor ") + quote(fitted(finding.tensor, kMessageName));
   return said + ")" + help(finding);
 }
 

@@ -341,20 +341,18 @@ std::string extent_of(const Value& value, std::string_view text) {
   }
 }
 
-// A value whose text begins with the same kLongestValue bytes and more: of a long array, its first elements.
-Value beginning(const Value& value) {
-  constexpr std::size_t kElements = kLongestValue;  // each takes more than a byte
-  if (value.kind() == Value::Kind::texts && value.texts()->size() > kElements) {
-    Texts first;
-    for (std::size_t i = 0; i < kElements; ++i) first.push_back((*value.texts())[i]);
-    return Value::texts(std::move(first));
-  }
-  if (value.kind() == Value::Kind::numbers) {
-    const auto bytes = value.bytes();
-    const auto first = bytes.first(std::min<std::size_t>(bytes.size(), kElements * info(value.type()).bits / 8));
-    return Value::numbers(value.type(), {first.begin(), first.end()});
-  }
-  return value;
+// Whether it is an array that is only counted: a vocabulary.
+bool is_long(const Value& value) {
+  constexpr std::size_t kElements = 32;
+  if (value.kind() == Value::Kind::texts) return value.texts()->size() > kElements;
+  if (value.kind() == Value::Kind::list) return value.list().size() > kElements;
+  return value.kind() == Value::Kind::numbers && value.bytes().size() * 8 / info(value.type()).bits > kElements;
+}
+
+// The group of a key that is not shown: what is before its first point.
+std::string_view group_of(std::string_view key) {
+  const std::size_t point = key.find('.');
+  return point == key.npos ? std::string_view() : key.substr(0, point);
 }
 
 void print_attributes(Output& out, Attributes attributes, bool all) {
@@ -363,20 +361,34 @@ void print_attributes(Output& out, Attributes attributes, bool all) {
   for (const auto& [key, value] : attributes)
     if (shown_count++ < most) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
   shown_count = 0;
+  std::map<std::string_view, std::uint64_t> rest;
   for (const auto& [key, value] : attributes) {
-    if (shown_count++ == most) break;
-    const std::string text = (all ? value : beginning(value)).to_text();
+    if (shown_count++ >= most) {
+      ++rest[group_of(key)];
+      continue;
+    }
     std::string& to = out.buffer();
     to.append("  ");
     pad(to, width, append_shown(to, key));
     to.append(" = ");
+    const std::string text = !all && is_long(value) ? std::string() : value.to_text();
     append_shown(to, all ? std::string_view(text) : cut(text));
+    if (!all && is_long(value)) to.append(extent_of(value, text));
     if (!all && text.size() > kLongestValue) to.append("... (" + extent_of(value, text) + ")");
     to += '\n';
     out.drain();
   }
-  if (attributes.size() > most)
-    out.text("  ... and " + grouped(attributes.size() - most) + " more; --metadata shows them all\n");
+  if (attributes.size() > most) {
+    constexpr std::size_t kMostGroups = 4;
+    std::vector<std::pair<std::uint64_t, std::string_view>> groups;
+    for (const auto& [group, count] : rest)
+      if (!group.empty()) groups.emplace_back(count, group);
+    std::ranges::stable_sort(groups, std::greater{}, [](const auto& each) { return each.first; });
+    std::string line = "  ... and " + grouped(attributes.size() - most) + " more";
+    for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i)
+      line += (i == 0 ? ": " : ", ") + grouped(groups[i].first) + " of " + shown(fitted(groups[i].second, 40)) + ".*";
+    out.text(line + "; --metadata shows them all, --attribute KEY one\n");
+  }
   if (!attributes.empty()) out.text("\n");
 }
 
@@ -397,6 +409,11 @@ std::string short_number(std::uint64_t n) {
 void print_facts(Output& out, const Model& model) {
   const Summary summary = summarize(model);
   if (summary.dtypes.empty()) return;
+  std::string stated;
+  const auto state = [&](const std::string& fact) { stated += (stated.empty() ? "" : ", ") + fact; };
+  if (summary.context_length > 0) state("context of " + counted(summary.context_length, "token", "tokens"));
+  if (summary.chat_template) state("chat template");
+  if (!summary.license.empty()) state("license " + shown(fitted(summary.license, 40)));
   std::uint64_t bytes = 0;
   for (const Summary::Share& share : summary.dtypes) bytes += share.bytes;
   std::string line = summary.architecture.empty() ? "" : shown(fitted(summary.architecture, 60)) + ", ";
@@ -412,7 +429,7 @@ void print_facts(Output& out, const Model& model) {
     if (summary.dtypes.size() > 1) line += percent < 1 ? " <1%" : fmt::format(" {:.0f}%", std::floor(percent));
   }
   if (summary.dtypes.size() > kMostShares) line += ", and " + grouped(summary.dtypes.size() - kMostShares) + " more";
-  out.text(line + "\n");
+  out.text(line + "\n" + stated + (stated.empty() ? "" : "\n"));
   for (const ModelScheme& scheme : schemes_of(model))
     out.text("quantized: " + shown(scheme.name) + ", " + counted(scheme.codes, "tensor", "tensors") + " of codes and " +
              grouped(scheme.companions) + " that complete them\n");
@@ -423,7 +440,11 @@ void print_checksums(Output& out, const Model& model) {
   const bool label = !model.dtype_label().empty();
   if (label) out.text("  dtype " + shown(model.dtype_label()) + "\n");
   if (const auto t = model.tokenizer())
-    out.text("  tokenizer " + std::string(name(t->kind)) + ", " + grouped(t->vocab_size) + " tokens\n");
+    out.text(
+        "  tokenizer " + std::string(name(t->kind)) + ", " +
+        counted(t->tokens.size() == 0 ? t->vocab_size : t->tokens.size(), "token", "tokens") +
+        (t->tokens.size() == 0 || t->tokens.size() == t->vocab_size ? "" : " of " + grouped(t->vocab_size) + " ids") +
+        "\n");
   for (const auto& [name, value] : model.checksums()) out.text("  checksum " + shown(name) + " " + shown(value) + "\n");
   if (!model.checked()) out.text("  not checked: payload and checksums\n");
   if (label || model.tokenizer() || !model.checksums().empty() || !model.checked()) out.text("\n");

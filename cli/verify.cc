@@ -19,6 +19,8 @@ std::string published_digest(const Arguments& args) {
   const std::string_view given = args.value(FlagId::sha256);
   const std::size_t begin = std::min(given.find_first_not_of(" \t\r\n"), given.size());  // of a pasted digest
   std::string hex(given.substr(begin, given.find_last_not_of(" \t\r\n") + 1 - begin));
+  for (const std::string_view prefix : {"sha256:", "sha256-", "SHA256:", "0x"})  // of OCI, the Hub, OpenSSL, ModelSpec
+    if (hex.starts_with(prefix)) hex.erase(0, prefix.size());
   std::transform(hex.begin(), hex.end(), hex.begin(),
                  [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (hex.size() != kHexDigits || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
@@ -55,7 +57,10 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
       report.unsupported() > 0 ? " (" + grouped(report.unsupported()) + " unsupported), " : ", ";
   out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
            (verdict.model.size() == 1 ? " tensor" : " tensors") + unsupported + grouped(file_size) + " bytes), " +
-           verdict.checked + "\n");
+           verdict.checked);
+  if (const std::uint64_t code = report.about_code())
+    out.text("; " + counted(code, "finding", "findings") + " about code that other programs may run");
+  out.text("\n");
 }
 
 Status verify_one(Session& session, const std::string& path, const std::string& wanted) {
@@ -78,7 +83,9 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
     } else if (!session.quiet) {
       print(session, path, verdict, verdict.model.file_size());
     }
-    const Status status = status_of_report(verdict.report);
+    const Status status = session.args.has(FlagId::strict) && verdict.report.about_code() > 0
+                              ? Status::invalid
+                              : status_of_report(verdict.report);
     return status == Status::done && !verdict.not_known_safe.empty() ? Status::unsupported : status;
   } catch (const Error& error) {
     session.progress().clear();

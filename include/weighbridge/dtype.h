@@ -63,6 +63,9 @@ const DTypeInfo& info(DType) noexcept;
 std::string_view name(DType) noexcept;  ///< the short name, "f32"
 /// The dtype with this short name, exact spelling; nullopt if there is none. "unknown" is not a name.
 std::optional<DType> dtype_from_name(std::string_view) noexcept;
+/// The short name for a name that PyTorch, NumPy, JAX or C has for the same dtype ("bfloat16", "half",
+/// "float8_e4m3fn"); any other text is returned as it is.
+std::string_view short_dtype_name(std::string_view) noexcept;
 /// Every dtype except unknown, in table order.
 std::span<const DTypeInfo> all_dtypes() noexcept;
 

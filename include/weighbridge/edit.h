@@ -63,10 +63,11 @@ struct EditOptions {
 struct Edited {
   /// How the bytes get onto the disk.
   enum class Way : std::uint8_t {
-    nothing,   ///< the file is already as it should be
-    in_place,  ///< the header is written over the old one
-    copied,    ///< a new file with a new header; the kernel copies the payload, or shares it if the filesystem can
-    converted  ///< a new file from the format's writer, which reads and writes every tensor
+    nothing,    ///< the file is already as it should be
+    in_place,   ///< the header is written over the old one
+    copied,     ///< a new file with a new header; the kernel copies the payload, or shares it if the filesystem can
+    converted,  ///< a new file from the format's writer, which reads and writes every tensor
+    settings    ///< of a folder: a new config.json or chat template replaces the old one
   };
   /// How an earlier edit that was killed was resolved, before this one.
   enum class Left : std::uint8_t { nothing, finished, undone };
@@ -82,15 +83,17 @@ struct Edited {
   std::uint64_t names = 1;       ///< hard links of the file: in place, all change; otherwise the others keep the old
   bool alone = false;            ///< in place: the OS confirmed that no other process had the file open
   Left left = Left::nothing;     ///< how an interrupted earlier edit was resolved
+  std::string file{};            ///< of a folder: the file in it that changes
   std::string undo{};            ///< in place, once written: the file from which undo_edit() restores
   std::vector<RecoveryStep> steps{};  ///< of settle_edit(): what it does, or did, in the folder of the file
 };
-std::string_view name(Edited::Way) noexcept;   ///< "nothing", "in-place", "copied", "converted"
+std::string_view name(Edited::Way) noexcept;   ///< "nothing", "in-place", "copied", "converted", "settings"
 std::string_view name(Edited::Left) noexcept;  ///< "nothing", "finished", "undone"
 
 /// [reads] What edit() would do, from the header alone. Changes nothing.
 /// @throws Error what open() throws; misuse: what view() refuses, a value that does not fit its type, a key that
-///   describes the structure of the file, a folder, a model in several files, or what the format cannot write; io
+///   describes the structure of the file, a folder except for keys of its config.json ("hf.KEY" or "KEY") and
+///   "tokenizer.chat_template", a model in several files, or what the format cannot write; io
 ///   "io/journal": an earlier edit was killed and must be recovered first.
 Edited plan_edit(const std::string& path, const EditOptions&, const Context& = {});
 /// [reads] Makes the change. In place, takes a lease on the file, writes only the header, and reads it back. If the

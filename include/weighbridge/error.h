@@ -75,6 +75,10 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+/// Whether a finding of this rule is about code: something that other programs run, import or compile when they load
+/// the file. weighbridge runs none of it.
+bool is_about_code(std::string_view rule) noexcept;
+
 /// What a check found, in order: structural findings in the walker's order, then whole-file checksums, then content
 /// findings by offset and rule. Keeps at most kMaxFindings; total() counts all.
 class Report {
@@ -98,6 +102,8 @@ class Report {
   std::uint64_t unsupported() const noexcept { return total_ - errors_ - warnings_; }  ///< of Severity::unsupported
   /// No error: warnings and unsupported tensors leave a file valid.
   bool valid() const noexcept { return errors_ == 0; }
+  /// Of those kept, the findings about code: is_about_code().
+  std::uint64_t about_code() const noexcept;
   const Finding* first_error() const noexcept { return first_error_ ? &*first_error_ : nullptr; }  ///< null if valid()
 
  private:

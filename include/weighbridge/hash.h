@@ -56,6 +56,9 @@ Digest content_digest(const Tensor&, const Context& = {}, std::uint32_t version 
 /// stated digests; verify() checks them. Throws Error{misuse} if it is undefined: for a part without a digest, or a
 /// model that was not opened from a zTensor 2 file.
 Digest zt_content_digest(const Model&);
+/// [reads] The SHA-256 of everything after the header of one safetensors file, as version 0: what programs for image
+/// models call AutoV3 and state as sshs_model_hash and modelspec.hash_sha256. Throws Error{misuse} for another model.
+Digest data_sha256(const Model&, const Context& = {});
 /// [reads] The SHA-256 of all bytes of a file, as version 0.
 Digest file_sha256(const Source&, const Context& = {});
 

@@ -85,9 +85,11 @@ enum class DigestKind : std::uint8_t {
   content,                ///< content_digest()
   content_without_names,  ///< content_digest() without names
   file,                   ///< file_sha256()
-  zt_content              ///< zt_content_digest()
+  zt_content,             ///< zt_content_digest()
+  data                    ///< data_sha256()
 };
-std::string_view name(DigestKind) noexcept;  ///< "content", "content-without-names", "file-sha256", "zt-content"
+/// "content", "content-without-names", "file-sha256", "zt-content", "data-sha256".
+std::string_view name(DigestKind) noexcept;
 /// [file] A digest of `path`, a file of `format`.
 std::string to_json(std::string_view path, std::string_view format, DigestKind, const Digest&);
 /// [file] The expected digest of `path`, and the one found.

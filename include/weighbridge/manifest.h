@@ -62,7 +62,8 @@ struct ManifestOptions {
   std::string output{};         ///< the file that the manifest will be written to, which is left out
 };
 
-/// [reads] Lists a file or a folder. `.git`, `.gitignore`, `.gitattributes` and `.github` in the folder are left out.
+/// [reads] Lists a file or a folder. `.git`, `.gitignore`, `.gitattributes`, `.github`
+/// and `.cache/huggingface` (a downloader's notes) in the folder are left out.
 /// Hashes files and ranges in parallel on the executor. Throws Error{misuse} for a folder without files, a symbolic
 /// link, a device or a name that is not UTF-8; Error{io}.
 Manifest list_files(const std::string& path, const ManifestOptions& = {}, const Context& = {});

@@ -78,7 +78,10 @@ struct Summary {
   /// Elements of the tensors that are not integers or booleans. Of codes of a scheme, the numbers that they stand for;
   /// what completes codes does not count.
   std::uint64_t parameters = 0;
-  std::vector<Share> dtypes;  ///< the one with the most bytes first
+  std::vector<Share> dtypes;         ///< the one with the most bytes first
+  std::uint64_t context_length = 0;  ///< tokens of a text, as the metadata states it; 0 if it does not
+  bool chat_template = false;        ///< whether the metadata or a file of the folder has one
+  std::string license;               ///< as the metadata names it; empty if it does not
   bool operator==(const Summary&) const = default;
 };
 /// Of all its tensors. [reads] Where a small tensor says the shape of packed codes, that one; from what is not

@@ -95,7 +95,8 @@ void define_jobs(nb::module_& m) {
   });
   m.def("merge_lora", [](const Model& model, const std::vector<std::pair<std::string, double>>& adapters,
                          const std::string& dequantize, const Settings& settings) {
-    const DType dense = dequantize.empty() ? DType::unknown : dtype_from_name(dequantize).value_or(DType::unknown);
+    const DType dense =
+        dequantize.empty() ? DType::unknown : dtype_from_name(short_dtype_name(dequantize)).value_or(DType::unknown);
     return run(settings, [&](const Context& context) {
       std::vector<Lora> opened;
       for (const auto& [path, scale] : adapters) opened.push_back(open_lora(path, scale, context));

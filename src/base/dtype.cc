@@ -3,6 +3,7 @@
 #include "weighbridge/dtype.h"
 
 #include <array>
+#include <utility>
 
 namespace weighbridge {
 namespace {
@@ -40,6 +41,44 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable{{
     {DType::u2, "u2", 2, 1, K::unsigned_integer},
 }};
 
+// Names of other programs: PyTorch's and NumPy's, those of ml_dtypes, and what people type.
+constexpr std::array<std::pair<std::string_view, DType>, 34> kOtherNames{{
+    {"float16", DType::f16},
+    {"fp16", DType::f16},
+    {"half", DType::f16},
+    {"bfloat16", DType::bf16},
+    {"float32", DType::f32},
+    {"fp32", DType::f32},
+    {"float", DType::f32},
+    {"single", DType::f32},
+    {"float64", DType::f64},
+    {"fp64", DType::f64},
+    {"double", DType::f64},
+    {"float8_e4m3fn", DType::f8_e4m3},
+    {"f8_e4m3fn", DType::f8_e4m3},
+    {"fp8_e4m3", DType::f8_e4m3},
+    {"float8_e5m2", DType::f8_e5m2},
+    {"fp8_e5m2", DType::f8_e5m2},
+    {"float8_e8m0fnu", DType::f8_e8m0},
+    {"f8_e8m0fnu", DType::f8_e8m0},
+    {"float8_e4m3fnuz", DType::f8_e4m3fnuz},
+    {"float8_e5m2fnuz", DType::f8_e5m2fnuz},
+    {"float6_e2m3fn", DType::f6_e2m3},
+    {"float6_e3m2fn", DType::f6_e3m2},
+    {"float4_e2m1fn", DType::f4},
+    {"boolean", DType::boolean},
+    {"uint8", DType::u8},
+    {"byte", DType::u8},
+    {"int8", DType::i8},
+    {"uint16", DType::u16},
+    {"int16", DType::i16},
+    {"uint32", DType::u32},
+    {"int32", DType::i32},
+    {"uint64", DType::u64},
+    {"int64", DType::i64},
+    {"long", DType::i64},
+}};
+
 // Rows are indexed by dtype, so their order must match the enumeration.
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i)
@@ -61,6 +100,12 @@ std::optional<DType> dtype_from_name(std::string_view text) noexcept {
   for (const DTypeInfo& row : all_dtypes())
     if (row.name == text) return row.dtype;
   return std::nullopt;
+}
+
+std::string_view short_dtype_name(std::string_view text) noexcept {
+  for (const auto& [other, dtype] : kOtherNames)
+    if (other == text) return name(dtype);
+  return text;
 }
 
 std::span<const DTypeInfo> all_dtypes() noexcept { return std::span(kTable).subspan(1); }

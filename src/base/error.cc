@@ -69,6 +69,20 @@ std::size_t text_of(const Finding& finding) noexcept {
 
 }  // namespace
 
+bool is_about_code(std::string_view rule) noexcept {
+  constexpr std::string_view kSuffixes[] = {
+      "unknown-global", "unread-pickle", "dangerous-global", "dangerous-value", "also-pickle",
+      "pickle-beside",  "remote-code",   "program",          "lambda",          "code",
+      "escape"};
+  const std::string_view what = rule.substr(std::min(rule.find('/') + 1, rule.size()));
+  return std::ranges::find(kSuffixes, what) != std::end(kSuffixes) || rule == "hf/pickle";
+}
+
+std::uint64_t Report::about_code() const noexcept {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(findings_, [](const Finding& each) { return is_about_code(each.rule); }));
+}
+
 void Report::add(Finding finding) {
   ++total_;
   if (finding.severity == Severity::error) {

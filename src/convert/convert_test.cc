@@ -336,7 +336,7 @@ TEST(Convert, CastThatOverflowsIsCountedAndPublishesNothing) {
     EXPECT_EQ(finding.kind, Kind::malformed);
     EXPECT_EQ(finding.tensor, "large");
     EXPECT_EQ(finding.message, "2 values of 1 tensor are too large for f16; nothing was written");
-    EXPECT_EQ(finding.hint, (Hint{Hint::What::option, "allow", "overflow"}));
+    EXPECT_EQ(finding.hint, (Hint{Hint::What::option, "cast", "bf16"}));
     EXPECT_TRUE(folder.entries().empty());
     options.allow = {LossKind::overflow};
     options.replace = true;

@@ -145,7 +145,8 @@ class Casts {
   bool overflowed() const noexcept { return overflowed_ > 0; }
   std::vector<Cast> take() { return std::move(made_); }
 
-  [[noreturn]] void refuse() const {
+  // bf16 has the range of f32, so it holds what f16 and narrower types cannot.
+  [[noreturn]] void refuse(const Options& options) const {
     const auto many = [](std::uint64_t n, std::string_view one) {
       return std::to_string(n) + " " + std::string(one) + (n == 1 ? "" : "s");
     };
@@ -156,7 +157,12 @@ class Casts {
     finding.message = many(overflowed_, "value") + " of " + many(tensors_, "tensor") +
                       (overflowed_ == 1 ? " is" : " are") + " too large for " + std::string(name(to_)) +
                       "; nothing was written";
-    finding.hint = base::option_hint("allow", std::string(name(LossKind::overflow)));
+    const bool dequantized = options.dequantize == to_;
+    if (to_ != DType::bf16 && (dequantized || options.cast == to_)) {
+      finding.hint = base::option_hint(dequantized ? "dequantize" : "cast", std::string(name(DType::bf16)));
+    } else {
+      finding.hint = base::option_hint("allow", std::string(name(LossKind::overflow)));
+    }
     throw Error(std::move(finding));
   }
 
@@ -266,7 +272,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
     const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
     convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
   }
-  if (casts.overflowed() && !may_overflow) casts.refuse();
+  if (casts.overflowed() && !may_overflow) casts.refuse(rep->options);
   if (folder) folder->check(rep->format->info.name, context);
   io::AtomicFile& last = folder ? folder->last() : *single;
   // From here on, runs with the same output take turns. If two runs append to one file, the second finds it changed.

@@ -348,6 +348,10 @@ Lora open_lora(const std::string& path, double scale, const Context& context) {
   if (place->kind() == Place::Kind::folder)
     for (const std::string_view name : {"adapter_model.safetensors", "adapter_model.bin"})
       if (!file) file = place->open(name);
+  if (!file && place->open("adapters.safetensors"))
+    base::misuse_of(path, "lora-folder",
+                    "this is an adapter of mlx-lm, whose factors are transposed and scaled otherwise: merge it with "
+                    "mlx_lm.fuse, and convert the model that it writes");
   if (!file)
     base::misuse_of(
         path, "lora-folder",

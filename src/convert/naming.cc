@@ -33,8 +33,12 @@ constexpr std::string_view kBertNeedless[] = {"embeddings.position_ids", "pooler
 // Rows of embeddings that need no tokens: models pad their vocabularies, and so many tokens without text cost little.
 constexpr std::uint64_t kFewRows = 65536;
 
-[[noreturn]] void refuse(const std::string& why) {
+// For what llama.cpp itself would refuse; of other models this program does not know how to name them.
+[[noreturn]] void refuse_result(const std::string& why) {
   base::misuse("naming", "llama.cpp could not run the result: " + why);
+}
+[[noreturn]] void refuse(const std::string& why) {
+  base::misuse("naming", "names of llama.cpp do not fit this model: " + why);
 }
 
 // Collects the view.
@@ -54,7 +58,7 @@ class Naming {
       base::misuse("naming",
                    "names of llama.cpp are given to a Llama or a BERT, and this model has neither's word embeddings");
     draft_.set_tokenizer(std::nullopt);
-    if (!draft_.index_names().empty()) refuse("two tensors would have the same name");
+    if (!draft_.index_names().empty()) refuse_result("two tensors would have the same name");
     require_all(is_llama);
     out_.model = draft_.finish();
     return std::move(out_);
@@ -126,7 +130,7 @@ class Naming {
   void set_vocabulary(std::uint64_t rows) {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer && tokenizer->vocab_size > rows)
-      refuse("its tokenizer has more tokens than its word embeddings have rows");
+      refuse_result("its tokenizer has more tokens than its word embeddings have rows");
     // Each row beyond the vocabulary becomes a token of the output, although repeated rows (strides) take no room in
     // the input: bound them.
     if (tokenizer && rows / 2 > std::max<std::uint64_t>(kFewRows, tokenizer->tokens.size() + tokenizer->merges.size()))
@@ -147,7 +151,7 @@ class Naming {
   // ---- tensors ----
 
   void adopt(const Tensor& tensor, const std::string& name) {
-    if (name.size() > 63) refuse("the name of a tensor would be longer than 63 bytes");
+    if (name.size() > 63) refuse_result("the name of a tensor would be longer than 63 bytes");
     draft_.adopt(name, tensor);
     if (name != tensor.name())
       out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()), name});
@@ -163,7 +167,7 @@ class Naming {
   // The tensors that llama.cpp requires to open the model. A selection may have left some out.
   void require_all(bool is_llama) const {
     const auto require_tensor = [&](const std::string& name) {
-      if (!draft_.find(name)) refuse("no tensor of the model becomes " + core::quoted(name));
+      if (!draft_.find(name)) refuse_result("no tensor of the model becomes " + core::quoted(name));
     };
     if (is_llama) {
       for (std::size_t r = 0; r < slm_format::kModelRoles; ++r)

@@ -19,6 +19,7 @@
 #include "core/writing/claims.h"
 #include "core/writing/layout.h"
 #include "edit/copy.h"
+#include "edit/folder.h"
 #include "edit/patched_file.h"
 #include "edit/values.h"
 #include "io/atomic_file.h"
@@ -145,6 +146,13 @@ void refuse_several(const Model& model, const EditOptions& options) {
                                     ? "the model has several files, and an edit changes one: give one of its shards"
                                     : "the model has several files, and an edit changes one: " + where +
                                           ". Convert the model, which changes its shards and their index together");
+}
+
+// Whether the edit is one of a folder's settings.
+bool is_settings(const std::string& path, const EditOptions& options) {
+  std::error_code unknown;
+  return !options.changes_tensors() && options.output.empty() && std::filesystem::is_directory(path, unknown) &&
+         std::filesystem::exists(std::filesystem::path(path) / "config.json", unknown);
 }
 
 // Says which file of the folder to give.
@@ -508,7 +516,7 @@ Edited edit_file(PatchedFile& file, const std::string& path, const EditOptions& 
 }  // namespace
 
 std::string_view name(Edited::Way way) noexcept {
-  constexpr std::string_view kNames[] = {"nothing", "in-place", "copied", "converted"};
+  constexpr std::string_view kNames[] = {"nothing", "in-place", "copied", "converted", "settings"};
   return kNames[static_cast<std::size_t>(way)];
 }
 std::string_view name(Edited::Left left) noexcept {
@@ -517,6 +525,7 @@ std::string_view name(Edited::Left left) noexcept {
 }
 
 Edited plan_edit(const std::string& path, const EditOptions& options, const Context& context) {
+  if (is_settings(path, options)) return edit_files::plan_folder(path, options, context).edited;
   refuse_folder(path, options, context);
   const io::Fd fd = io::open_to_read(path);  // waits for an edit that is under way
   refuse_left_journal(path);
@@ -532,6 +541,12 @@ Edited plan_edit(const std::string& path, const EditOptions& options, const Cont
 
 Edited edit(const std::string& path, const EditOptions& options, const Context& context,
             const std::function<void(const Edited&)>& before) {
+  if (is_settings(path, options)) {
+    const edit_files::FolderEdit made = edit_files::plan_folder(path, options, context);
+    if (before) before(made.edited);
+    edit_files::write_folder(path, made);
+    return made.edited;
+  }
   refuse_folder(path, options, context);
   if (options.output.empty()) {
     PatchedFile file(path, most_of_a_journal(context));

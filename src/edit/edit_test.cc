@@ -590,11 +590,47 @@ TEST(Edit, TheFirstPartOfASplitModelIsEditedAlone) {
   EXPECT_EQ(thrown([&] { edit(first, options_of({{"without", "x"}})); }).rule, "misuse/shard");
 }
 
+TEST(Edit, OfAFolderChangesTheTextOfItsConfigAlone) {
+  const TemporaryFolder folder;
+  make(folder, "safetensors");
+  const auto edited = [&](const std::string& before,
+                          std::initializer_list<std::pair<const char*, const char*>> changes) {
+    write_file(folder / "config.json", before);
+    const Edited done = edit(folder.path(), options_of(changes));
+    EXPECT_EQ(done.file, "config.json");
+    return read_file(folder / "config.json");
+  };
+  EXPECT_EQ(edited("{}", {{"set", "a=b"}}), R"({"a": "b"})");
+  EXPECT_EQ(edited("{ \"x\" : 1 }", {{"set", "a=b"}}), R"({ "x" : 1, "a": "b" })");
+  EXPECT_EQ(edited("{\n \"x\": 1,\n \"y\": 2\n}\n", {{"set", "z:u32=3"}, {"set", "hf.x=7"}}),
+            "{\n \"x\": 7,\n \"y\": 2,\n \"z\": 3\n}\n");
+  EXPECT_EQ(edited(R"({"x": 1, "y": 2, "z": 3})", {{"unset", "x"}}), R"({"y": 2, "z": 3})");
+  EXPECT_EQ(edited(R"({"x": 1, "y": 2, "z": 3})", {{"unset", "z"}, {"unset", "y"}}), R"({"x": 1})");
+  EXPECT_EQ(edited(R"({ "x": 1 })", {{"unset", "x"}}), "{  }");
+  EXPECT_EQ(edited(R"({"x": [1], "y": {}})", {{"set", "x=[2, 3]"}, {"set", "y={\"a\": null}"}}),
+            R"({"x": [2, 3], "y": {"a": null}})");
+  write_file(folder / "config.json", R"({"x": 1})");
+  for (const char* wrong : {"x=a", "x:u8=300", "x=[1]", "v.w=1"})
+    EXPECT_EQ(thrown([&] { edit(folder.path(), options_of({{"set", wrong}})); }).kind, Kind::misuse) << wrong;
+  EXPECT_EQ(thrown([&] { edit(folder.path(), options_of({{"unset", "q"}})); }).rule, "misuse/unset");
+  EXPECT_EQ(thrown([&] {
+              edit(folder.path(), options_of({{"set", "x=2"}, {"set", "tokenizer.chat_template={{ m }}"}}));
+            }).rule,
+            "misuse/several-files");
+  EXPECT_EQ(read_file(folder / "config.json"), R"({"x": 1})");
+  edit(folder.path(), options_of({{"set", "tokenizer.chat_template={{ m }}"}}));
+  EXPECT_EQ(read_file(folder / "chat_template.jinja"), "{{ m }}");
+  EXPECT_EQ(thrown([&] {
+              edit(folder.path(), options_of({{"set", "tokenizer.chat_template={{ m._x }}"}}));
+            }).rule,
+            "misuse/template");
+}
+
 TEST(Edit, OfAFolderTheFileToGiveIsNamed) {
   const TemporaryFolder folder;
   make(folder, "safetensors");
   write_file(folder / "config.json", "{}");
-  const Finding found = thrown([&] { plan_edit(folder.path(), options_of({{"set", "k=v"}})); });
+  const Finding found = thrown([&] { plan_edit(folder.path(), options_of({{"rename", "a=b"}})); });
   EXPECT_EQ(found.rule, "misuse/folder");
   EXPECT_NE(found.message.find("\"model.safetensors\""), std::string::npos) << found.message;
   fs::create_directory(folder / "empty");

@@ -223,7 +223,11 @@ class Checking {
     ignored.insert(out_.manifest.ignored.begin(), out_.manifest.ignored.end());
     if (const std::string own = root_->below(std::string(bundle_->name())); !own.empty()) ignored.insert(own);
     std::set<std::string, std::less<>> present;
-    for (const Listing::Entry& entry : signing::list(*root_, ignored, context_).entries) judge(entry, files, present);
+    const Listing listing = signing::list(*root_, ignored, context_);
+    for (const Listing::Entry& entry : listing.entries) judge(entry, files, present);
+    if (listing.downloader &&
+        std::ranges::find(out_.manifest.ignored, signing::kDownloader) == out_.manifest.ignored.end())
+      out_.manifest.ignored.emplace_back(signing::kDownloader);
     hash_all(files, present);
     for (const auto& [name, file] : files)
       if (!present.contains(name))

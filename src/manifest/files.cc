@@ -21,6 +21,17 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostEntries = 1'000'000;
 
+// Whether the link of a snapshot in a cache of the Hugging Face Hub leads to a blob of its repository, or of the store
+// that the repositories share. Its bytes are then as good as those of a file in the folder.
+bool leads_to_blob(const Root& root, const fs::path& link) {
+  std::error_code error;
+  const fs::path snapshot = fs::canonical(root.path({}), error);
+  const fs::path target = fs::canonical(link, error);
+  if (error || snapshot.parent_path().filename() != "snapshots") return false;
+  const fs::path repository = snapshot.parent_path().parent_path(), at = target.parent_path();
+  return at == repository / "blobs" || at == repository.parent_path() / "blobs";
+}
+
 void list_folder(const Root& root, const std::string& folder, const std::set<std::string, std::less<>>& ignored,
                  const Context& context, unsigned depth, Listing& out) {
   if (depth > context.limits.depth)
@@ -34,6 +45,10 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
     std::error_code failed;
     const fs::file_status status = fs::symlink_status(at->path(), failed);
     if (failed) base::io_error_of(at->path().string(), "open", "its type cannot be determined", failed.value());
+    if (name == kDownloader && status.type() == fs::file_type::directory) {
+      out.downloader = true;
+      continue;
+    }
     if (status.type() == fs::file_type::directory) {
       core::ask(context);
       list_folder(root, name, ignored, context, depth + 1, out);
@@ -42,7 +57,9 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
     Listing::Entry entry{.name = name, .kind = Listing::Kind::file, .what = {}};
     if (status.type() == fs::file_type::symlink) {
       const fs::file_status target = fs::status(at->path(), failed);
-      entry.kind = target.type() == fs::file_type::regular ? Listing::Kind::link : Listing::Kind::other;
+      entry.kind = target.type() != fs::file_type::regular ? Listing::Kind::other
+                   : leads_to_blob(root, at->path())       ? Listing::Kind::file
+                                                           : Listing::Kind::link;
       entry.what = target.type() == fs::file_type::directory ? "a symbolic link to a folder"
                    : entry.kind == Listing::Kind::link       ? "a symbolic link"
                                                              : "a symbolic link to nothing";

@@ -47,7 +47,10 @@ struct Listing {
     std::string what;  // other: "a FIFO", "a symbolic link to a folder"
   };
   std::vector<Entry> entries;  // sorted by name
+  bool downloader = false;     // the folder has kDownloader, which is left out
 };
+// Where the downloader of the Hugging Face Hub keeps its notes in a folder that it filled.
+constexpr std::string_view kDownloader = ".cache/huggingface";
 // Everything below the folder except the ignored paths and what is below them. Error limit/tensors, limit/depth, io.
 Listing list(const Root&, const std::set<std::string, std::less<>>& ignored, const Context&);
 // Whether `is` accepts the path, or one of the folders that it is in; asks it from the outermost one on.

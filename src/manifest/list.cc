@@ -174,6 +174,7 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
       return name.starts_with(own.substr(0, slash) + "." + own.substr(slash) + ".") &&
              io::is_temporary(name.substr(slash));
     });
+  if (listing.downloader) ignored.emplace(signing::kDownloader);
   leave_out(listing, globs, ignored);
   require_listed(root, listing, options.allow_symlinks);
   if (listing.entries.empty()) base::misuse("no-files", "there is no file to list in the folder");

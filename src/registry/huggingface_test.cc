@@ -95,8 +95,9 @@ TEST(HuggingFaceRules, EachFolderBreaksWhatItSays) {
     EXPECT_EQ(rules_of(all.report), c.rules);
     // open() throws the first error that verify() reports.
     const Read first = read(folder.path(), core::Findings::Mode::first_error, context);
-    ASSERT_EQ(first.report.first_error() == nullptr, all.report.valid());
-    if (!all.report.valid()) {
+    const bool left_to_verify = c.rules == std::vector<std::string>{"template/escape"};
+    ASSERT_EQ(first.report.first_error() == nullptr, all.report.valid() || left_to_verify);
+    if (!left_to_verify && !all.report.valid()) {
       EXPECT_EQ(*first.report.first_error(), *all.report.first_error());
     }
     for (const Finding& finding : all.report.findings()) {

@@ -300,6 +300,7 @@ std::string to_json(std::string_view path, const Verdict& verdict) {
   flag(out, "valid", verdict.report.valid());
   member(out, "checked", verdict.checked);
   results::texts(out, "not_known_safe", verdict.not_known_safe);
+  member(out, "about_code", verdict.report.about_code());
   member(out, results::kParts, verdict.parts);
   member(out, "digests", verdict.digests);
   if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());
@@ -341,6 +342,7 @@ std::string_view name(DigestKind kind) noexcept {
     case DigestKind::content: return "content";
     case DigestKind::content_without_names: return "content-without-names";
     case DigestKind::zt_content: return "zt-content";
+    case DigestKind::data: return "data-sha256";
     case DigestKind::file: break;
   }
   return "file-sha256";

@@ -31,6 +31,7 @@ std::string to_json(std::string_view path, std::string_view output, const Edited
   out.member("names", edited.names);
   out.flag("alone", edited.alone);
   out.member("left", name(edited.left));
+  results::text_or_null(out, "file", edited.file);
   results::text_or_null(out, "undo", edited.undo);
   results::steps(out, edited.steps);
   out.end_object();

@@ -19,11 +19,13 @@
 #include "codecs/cast.h"
 #include "codecs/stats.h"
 #include "core/model/coded.h"
+#include "core/model/draft.h"
 #include "core/model/progress.h"
 #include "core/payload/content.h"
 #include "core/payload/dense.h"
 #include "core/payload/extents.h"
 #include "core/payload/work.h"
+#include "wire/json_reader.h"
 
 namespace weighbridge {
 namespace {
@@ -191,6 +193,20 @@ std::string architecture_of(const Model& model) {
   return model.format() == "slm" || model.format() == "llama2c" ? "llama" : std::string();
 }
 
+void add_stated(Summary& out, const Model& model) {
+  constexpr std::string_view kContext[] = {"max_position_embeddings", "context_length", "max_context",
+                                           "max_seq_length"};
+  for (const auto& [key, value] : model.attributes()) {
+    const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
+    if (std::ranges::find(kContext, last) != std::end(kContext) && out.context_length == 0)
+      out.context_length = wire::as_u64(value.to_text()).value_or(0);
+    if (last == "license" && out.license.empty()) out.license = value.to_text();
+    out.chat_template = out.chat_template || key.find("chat_template") != key.npos;
+  }
+  for (const core::FolderFile& file : core::folder_files(model))
+    out.chat_template = out.chat_template || file.name.find("chat_template") != file.name.npos;
+}
+
 std::uint64_t bytes_of(const Tensor& tensor) {
   std::uint64_t bytes = 0;
   for (const Part& part : tensor.parts()) bytes += part.size();
@@ -298,6 +314,7 @@ std::uint64_t numbers_of(const core::Coded& codes) {
 Summary summarize(const Model& model) {
   Summary out;
   out.architecture = architecture_of(model);
+  add_stated(out, model);
   std::map<std::string_view, Summary::Share> shares;
   for (const Tensor& tensor : model) {
     Summary::Share& share = shares[tensor.type_name()];

@@ -304,8 +304,8 @@ def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_pat
     found = validated(weighbridge("verify", "--json", model).stdout, "verify")["files"][0]
     assert found["valid"] and all(f["severity"] == "warning" for f in found["findings"])
     assert [(f["rule"], os.path.basename(f["file"]), f["offset"] is not None) for f in found["findings"]] == [
-        ("hf/remote-code", "config.json", True), ("hf/chat-template", "chat_template.jinja", False), ("hf/program", "link.py", False),
-        ("hf/program", "modeling.py", False), ("hf/pickle-beside", "pytorch_model.bin", False), ("hf/chat-template", "tokenizer_config.json", True)]
+        ("hf/remote-code", "config.json", True), ("hf/program", "link.py", False),
+        ("hf/program", "modeling.py", False), ("hf/pickle-beside", "pytorch_model.bin", False)]
     said = weighbridge("verify", model).stdout
     assert "config.json: warning: the file names Python code that some programs run when they load the model: auto_map" in said
     assert ": ok (hf, " in said

@@ -138,7 +138,10 @@ TEST(Corpus, RulesAreWellFormed) {
   for (const FormatInfo& format : formats())
     for (const Rule& rule : format.rules) check(rule, std::string(format.name) + "/");
   for (const Rule& rule : common_rules())
-    check(rule, rule.id.starts_with("limit/") ? "limit/" : rule.id.starts_with("claim/") ? "claim/" : "file/");
+    check(rule, rule.id.starts_with("limit/")      ? "limit/"
+                : rule.id.starts_with("claim/")    ? "claim/"
+                : rule.id.starts_with("template/") ? "template/"
+                                                   : "file/");
 }
 
 TEST(Corpus, VerifyFindsExactlyWhatTheCaseNames) {

@@ -161,7 +161,7 @@ val rows(int model, int tensor, double first, double count) {
 val read_tensor(int model, int tensor, const std::string& dtype) {
   return answer_value({}, [&] {
     const Tensor t = tensor_of(model, tensor);
-    const std::optional<DType> as = dtype.empty() ? t.dtype() : dtype_from_name(dtype);
+    const std::optional<DType> as = dtype.empty() ? t.dtype() : dtype_from_name(short_dtype_name(dtype));
     if (!as) misuse("there is no dtype '" + dtype + "'");
     Context context = job_context();
     context.limits.decoded = kMostBytes;

@@ -21,8 +21,10 @@
 #include "core/model/words.h"
 #include "core/reading/json_file.h"
 #include "core/reading/rules.h"
+#include "weighbridge/hash.h"
 #include "weighbridge/view.h"
 #include "wire/json_reader.h"
+#include "wire/template_text.h"
 
 namespace weighbridge::core {
 namespace {
@@ -185,7 +187,8 @@ std::optional<std::uint64_t> data_begin(const Model& model) {
   return begin && *begin <= state->sources[0]->size() ? begin : std::nullopt;
 }
 
-std::string hash_of(const Source& source, std::uint64_t begin, std::uint64_t end, const Context& context) {
+std::array<std::byte, 32> sha256_of(const Source& source, std::uint64_t begin, std::uint64_t end,
+                                    const Context& context) {
   constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
   codecs::Sha256 hash;
   std::vector<std::byte> piece(base::to_size(std::min(kPiece, end - begin)));
@@ -196,7 +199,11 @@ std::string hash_of(const Source& source, std::uint64_t begin, std::uint64_t end
     hash.update(some);
     begin += some.size();
   }
-  return codecs::to_hex(hash.finish());
+  return hash.finish();
+}
+
+std::string hash_of(const Source& source, std::uint64_t begin, std::uint64_t end, const Context& context) {
+  return codecs::to_hex(sha256_of(source, begin, end, context));
 }
 
 // Whether the output has the tensor data of the source's file, byte for byte.
@@ -349,8 +356,10 @@ class Checker {
       : model_(model), context_(context), findings_(findings) {}
 
   void run() {
-    for (const auto& [key, value] : model_.attributes())
+    for (const auto& [key, value] : model_.attributes()) {
       if (const Claim* const claim = find_claim(key)) check(*claim, key, value);
+      if (key.find("chat_template") != key.npos) check_templates(key, value);
+    }
     check_generation_config();
   }
 
@@ -366,6 +375,15 @@ class Checker {
       case About::tied: return check_tied(key, value);
       default: return;
     }
+  }
+
+  // One template, or several with their names.
+  void check_templates(const std::string& key, const Value& value) {
+    if (const auto text = value.as_text()) check_chat_template(*text, key, {}, findings_);
+    for (const Value& each : value.list()) check_templates(key, each);
+    for (const auto& [name, each] : value.map()) check_templates(key, each);
+    if (const Texts* const texts = value.texts())
+      for (std::size_t i = 0; i < texts->size(); ++i) check_chat_template((*texts)[i], key, {}, findings_);
   }
 
   void check_hash(const std::string& key, const Value& value) {
@@ -589,8 +607,25 @@ bool have_same_values(const Tensor& a, const Tensor& b, const Context& context) 
   return hash(a) == hash(b);
 }
 
+void check_chat_template(std::string_view text, std::string_view name, const At& at, Findings& findings) {
+  if (const auto fault = wire::template_fault(text))
+    findings.report(fault->escapes ? rules::kTemplateEscape : rules::kTemplateSyntax, at, {},
+                    excerpt(fault->found) + " at byte " + std::to_string(fault->offset) + " of it", name);
+}
+
 void check_claims(const Model& model, const Context& context, Findings& findings) {
   Checker(model, context, findings).run();
 }
 
 }  // namespace weighbridge::core
+
+namespace weighbridge {
+
+Digest data_sha256(const Model& model, const Context& context) {
+  const auto begin = core::data_begin(model);
+  if (!begin) base::misuse("autov3", "the hash of the tensor data is that of one safetensors file");
+  const Source& file = *model.sources()[0];
+  return {core::sha256_of(file, *begin, file.size(), context), 0};
+}
+
+}  // namespace weighbridge

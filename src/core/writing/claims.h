@@ -81,6 +81,10 @@ std::optional<std::string> claims_tied(const Model&);
 // [reads] Whether they have the same shape and the same values.
 bool have_same_values(const Tensor&, const Tensor&, const Context&);
 
+// Reports what is wrong with a chat template; `name`: of the attribute or key. Offsets are those of the finding, not of
+// the template, because metadata may be escaped.
+void check_chat_template(std::string_view text, std::string_view name, const At&, Findings&);
+
 // [reads] Reports the claims that are untrue, as warnings.
 void check_claims(const Model&, const Context&, Findings&);
 

@@ -132,6 +132,7 @@ std::size_t index_of_word(const OptionInfo& row, std::string_view text) {
 
 void assign(const OptionInfo& row, std::string_view text, bool& to) { to = index_of_word(row, text) == 0; }
 void assign(const OptionInfo& row, std::string_view text, std::string& to) {
+  if (row.type == OptionType::word && row.listed == quantization_names) text = short_dtype_name(text);
   if (row.type == OptionType::word) index_of_word(row, text);
   to = text;
 }
@@ -145,6 +146,7 @@ void assign(const OptionInfo& row, std::string_view text, std::vector<LossKind>&
   }
 }
 void assign(const OptionInfo& row, std::string_view text, DType& to) {
+  text = short_dtype_name(text);
   index_of_word(row, text);
   to = *dtype_from_name(text);
 }

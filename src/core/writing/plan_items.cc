@@ -84,8 +84,10 @@ void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
   const DType from = tensor.dtype();
   if (from == to) return;
   const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
-  ledger.lose(wider ? LossKind::dtype : LossKind::precision, subject(tensor), std::string(name(from)),
-              std::string(name(to)));
+  if (wider)
+    ledger.change(LossKind::dtype, subject(tensor), std::string(name(from)), std::string(name(to)));
+  else
+    ledger.lose(LossKind::precision, subject(tensor), std::string(name(from)), std::string(name(to)));
 }
 
 void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint32_t>& tensors) {

@@ -326,6 +326,12 @@ void Corpus::parts() {
   add("valid-token-ids", "", words.bytes());
   words.values[1] = value("tokenizer.ggml.bos_token_id", ValueType::u32).u32(3).out;
   add("claim-token-id", "claim/token-id", words.bytes());
+  words.values = {value("tokenizer.chat_template", ValueType::text).text("{{ m[0]['content'] }}").out};
+  add("valid-chat-template", "", words.bytes());
+  words.values = {value("tokenizer.chat_template", ValueType::text).text("{{ m['__class__'] }}").out};
+  add("template-escape", "template/escape", words.bytes());
+  words.values = {value("tokenizer.chat_template.tool", ValueType::text).text("{{ 'm }}").out};
+  add("template-syntax", "template/syntax", words.bytes());
 }
 
 }  // namespace

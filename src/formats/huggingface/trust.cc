@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "core/model/words.h"
+#include "core/writing/claims.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/quiet.h"
 #include "io/fd.h"
@@ -17,8 +18,7 @@ namespace {
 
 using wire::JsonKind;
 
-constexpr std::string_view kChatTemplate = "chat_template",
-                           kTemplateFiles[] = {"chat_template.jinja", "chat_template.json"};
+constexpr std::string_view kChatTemplate = "chat_template", kTemplateEnd = ".jinja";
 // Keys by which transformers finds Python code in the folder, or in another repository.
 constexpr std::string_view kCodeKeys[] = {"auto_map", "custom_pipelines"};
 constexpr std::string_view kOwnModules = "sentence_transformers.";
@@ -36,8 +36,8 @@ class Trust {
     for (const core::FolderFile& file : files) {
       if (file.name == kTokenizerConfig) look_at_settings(kTokenizerConfig);
       if (file.name == kModules) look_at_modules();
-      if (std::ranges::find(kTemplateFiles, file.name) != std::end(kTemplateFiles))
-        about(file.name, rules::kChatTemplate);
+      if (file.name.ends_with(kTemplateEnd)) look_at_template(file.name);
+      if (file.name == "chat_template.json" || file.name == "processor_config.json") look_at_settings(file.name);
       if (is_program(file.name)) about(file.name, rules::kProgram);
       if (is_pickle(file.name)) about(file.name, rules::kPickleBeside);
     }
@@ -79,9 +79,36 @@ class Trust {
         reading_.in(object->file)
             .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {}, core::excerpt(attribute_text(*member)),
                     key);
-    if (const Member* const member = object->find(kChatTemplate); member != nullptr && is_set(*member))
-      reading_.in(object->file)
-          .report(rules::kChatTemplate, {.offset = object->offset(*member)}, {}, {}, kChatTemplate);
+    if (const Member* const member = object->find(kChatTemplate); member != nullptr && is_set(*member)) {
+      wire::JsonReader in(member->raw, reading_.limits.depth);
+      const core::At at{.offset = object->offset(*member)};
+      core::Findings to = reading_.in(object->file);
+      each_text(in, [&](std::string_view text) { core::check_chat_template(text, kChatTemplate, at, to); });
+    }
+  }
+
+  // One template, or a list or an object of several: every text in it.
+  template <class Use> void each_text(wire::JsonReader& in, Use use) {
+    if (in.peek() == JsonKind::string) {
+      std::string_view raw;
+      if (in.skip_value(raw)) use(unquote(raw));
+    } else if (in.enter_array()) {
+      while (in.next_element()) each_text(in, use);
+    } else if (in.enter_object()) {
+      for (wire::JsonString key; in.next_key(key);) each_text(in, use);
+    } else {
+      in.skip_value();
+    }
+  }
+
+  // A file that is a template.
+  void look_at_template(std::string_view name) {
+    try {
+      const TextFile file = read_text(quiet_.reading, name);
+      core::Findings to = reading_.in(file);
+      if (file.text) core::check_chat_template(*file.text, {}, {}, to);
+    } catch (const Error&) {  // not a readable file
+    }
   }
 
   static bool is_set(const Member& member) { return member.kind != JsonKind::null && member.raw.size() > 2; }

@@ -402,7 +402,7 @@ TEST(SafetensorsWrite, CastsFloatingPointTensorsOnly) {
   EXPECT_EQ(made.payloads[2].form, core::Payload::Form::dense);
   EXPECT_EQ(made.payloads[2].stored_size, 2U);
   const core::WriteLayout wider = layout(model, {.cast = DType::f32});
-  EXPECT_TRUE(has(wider.losses, LossKind::dtype, "tensors[\"h\"]"));
+  EXPECT_TRUE(has(wider.changes, LossKind::dtype, "tensors[\"h\"]"));
 }
 
 TEST(SafetensorsWrite, NamesTensorsThatShareTheirBytes) {

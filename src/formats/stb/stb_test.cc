@@ -321,7 +321,7 @@ TEST(StbWrite, CastsFloatingPointTensorsOnly) {
   EXPECT_EQ(test::logical_bytes(back["w"].main()), std::string("\0\x3c\0\xc0", 4));
   EXPECT_EQ(test::logical_bytes(back["half"].main()), std::string("\0\x3c", 2));
   EXPECT_EQ(test::logical_bytes(back["i"].main()), "abcd");
-  EXPECT_TRUE(has(layout(model, {.cast = DType::f32}).losses, LossKind::dtype, "tensors[\"half\"]"));
+  EXPECT_TRUE(has(layout(model, {.cast = DType::f32}).changes, LossKind::dtype, "tensors[\"half\"]"));
 }
 
 TEST(StbWrite, TensorsThatShareTheirBytesStillDo) {

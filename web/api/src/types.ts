@@ -89,6 +89,7 @@ export interface Verdict {
    * not looked into. Such a file is valid, but not "ok".
    */
   readonly not_known_safe: readonly string[];
+  readonly about_code: number;
   /** Stored parts of tensors, and how many of them have a digest. */
   readonly parts: number;
   readonly digests: number;
