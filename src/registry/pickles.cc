@@ -108,10 +108,9 @@ void judge_pickles(const Place& place, const Model& model, const Context& contex
   }
   for (const std::string& link : files.links)
     if (link.ends_with('/') || core::may_be_pickle(link, {}))
-      findings.report(core::rules::kFileUnsearched, {}, {}, core::quoted(core::excerpt(link, 200)),
-                      "the link is not followed");
+      findings.report(core::rules::kFileUnsearched, {}, {}, core::in_quotes(link, 200), "the link is not followed");
   if (!files.left_out.empty())
-    findings.report(core::rules::kFileUnsearched, {}, {}, core::quoted(core::excerpt(files.left_out, 200)));
+    findings.report(core::rules::kFileUnsearched, {}, {}, core::in_quotes(files.left_out, 200));
 }
 
 // One pickle, from the first byte of the file on.

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "base/order.h"
 #include "results/json_parts.h"
 #include "weighbridge/json.h"
 
@@ -115,13 +115,10 @@ int rank(Verdict verdict) {
 }  // namespace
 
 std::vector<std::uint32_t> by_change(const Diff& diff) {
-  std::vector<std::uint32_t> order(diff.tensors.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) {
+  return base::order_by(diff.tensors.size(), [&](std::uint32_t i) {
     const TensorDiff& t = diff.tensors[i];
     return std::tuple(rank(t.verdict), -weight(t));
   });
-  return order;
 }
 
 std::string to_json(const Comparison& in) {

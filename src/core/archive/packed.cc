@@ -84,12 +84,12 @@ std::optional<std::size_t> gzip_header(std::string_view bytes) noexcept {
   return at < bytes.size() ? std::optional(at) : std::nullopt;
 }
 
-std::optional<std::string> inflate(std::string_view bytes, std::uint64_t& left) {
+std::optional<std::string> inflate(std::string_view bytes, Budget& budget) {
   std::string out;
   std::size_t taken = 0;
   const codecs::LentDecoder decoder(codecs::kDeflate);
   const auto result = decoder->decode(
-      left, UINT64_MAX,
+      budget.left(), UINT64_MAX,
       [&](std::span<std::byte> room) {
         const std::size_t n = std::min(room.size(), bytes.size() - taken);
         std::ranges::copy(std::as_bytes(std::span(bytes)).subspan(taken, n), room.begin());
@@ -100,8 +100,8 @@ std::optional<std::string> inflate(std::string_view bytes, std::uint64_t& left) 
         out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
         return true;
       });
-  left = result.fault == codecs::DecodeFault::too_long ? 0 : left - std::min<std::uint64_t>(left, out.size());
-  // It may give fewer bytes than `left`, and a checksum follows.
+  if (result.fault == codecs::DecodeFault::too_long || !budget.take(out.size())) budget.take_all();
+  // It may give fewer bytes than are left, and a checksum follows.
   const bool good =
       result.ok() || result.fault == codecs::DecodeFault::too_short || result.fault == codecs::DecodeFault::trailing;
   return good ? std::optional(std::move(out)) : std::nullopt;
@@ -119,12 +119,9 @@ Packing packing_of(std::string_view first) noexcept {
   return {};
 }
 
-std::optional<std::string> unpack(const Packing& packing, std::string_view bytes, std::uint64_t& left) {
+std::optional<std::string> unpack(const Packing& packing, std::string_view bytes, Budget& budget) {
   if (packing.name == kBase64) {
-    const std::uint64_t size = bytes.size() / 4 * 3;
-    const bool fits = size <= left;
-    left -= fits ? size : left;
-    if (!fits) return std::nullopt;
+    if (!budget.take(bytes.size() / 4, 3)) return budget.take_all(), std::nullopt;
     std::string lines;
     std::ranges::copy_if(bytes, std::back_inserter(lines), [](char c) { return c != '\n' && c != '\r'; });
     while (lines.size() % 4 != 0) lines += '=';
@@ -134,7 +131,7 @@ std::optional<std::string> unpack(const Packing& packing, std::string_view bytes
   }
   constexpr std::size_t kZlibHeader = 2;
   const auto header = packing.name == kGzip ? gzip_header(bytes) : std::optional(kZlibHeader);
-  return header ? inflate(bytes.substr(*header), left) : std::nullopt;
+  return header ? inflate(bytes.substr(*header), budget) : std::nullopt;
 }
 
 }  // namespace weighbridge::core

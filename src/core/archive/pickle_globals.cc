@@ -298,7 +298,7 @@ std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, 
   for (const auto& [count, rule] :
        {std::pair<const Count*, const Rule*>{&dangerous, &rules.dangerous}, {&unknown, &rules.unknown}})
     if (count->more > 0)
-      out.push_back(Findings::make(*rule, {.offset = count->first_more}, {}, Said(count->more, " more")));
+      out.push_back(Findings::make(*rule, {.offset = count->first_more}, {}, {count->more, " more"}));
   return plausible;
 }
 

@@ -144,8 +144,8 @@ void PickleScan::bytes(std::string_view bytes, std::uint64_t at, std::string_vie
   const Packing packing = pickle || zip ? Packing{} : packing_of(bytes);
   if (!pickle && !zip && packing.name.empty()) return;
   if (!packing.name.empty() && packing.readable) {
-    const auto unpacked = shared_->left > 0 ? unpack(packing, bytes, shared_->left) : std::nullopt;
-    if (!unpacked && shared_->left == 0)
+    const auto unpacked = shared_->unpacked.left() > 0 ? unpack(packing, bytes, shared_->unpacked) : std::nullopt;
+    if (!unpacked && shared_->unpacked.left() == 0)
       return unread(at, where,
                     "bytes packed by " + std::string(packing.name) + ", after as many as the memory limit allows");
     if (!unpacked) return;
@@ -179,8 +179,8 @@ void PickleScan::unread(std::uint64_t at, std::string_view where, std::string wh
 }
 
 Finding PickleScan::too_large(std::uint64_t at, std::uint64_t size) const {
-  return Findings::make(rules::kLimitMemory, {.offset = at}, "at most " + bytes_text(context_.limits.memory),
-                        bytes_text(size), "a pickle could not be checked");
+  return Findings::make(rules::kLimitMemory, {.offset = at}, at_most(in_bytes(context_.limits.memory)), in_bytes(size),
+                        "a pickle could not be checked");
 }
 
 wire::PickleError PickleScan::member(const Source& source, const ZipMember& member, std::uint64_t start) {
@@ -195,12 +195,9 @@ wire::PickleError PickleScan::member(const Source& source, const ZipMember& memb
     out_.push_back(too_large(member.offset, member.size));
     return {};
   }
-  if (depth_ > 0) {
-    if (member.size > shared_->left) {
-      unread(member.offset, member.name, "bytes larger than the memory limit allows");
-      return {};
-    }
-    shared_->left -= member.size;
+  if (depth_ > 0 && !shared_->unpacked.take(member.size)) {
+    unread(member.offset, member.name, "bytes larger than the memory limit allows");
+    return {};
   }
   std::string decoded;
   read_zip_member(source, member, context_, [&](std::span<const std::byte> piece) {

@@ -12,6 +12,7 @@
 
 #include "core/archive/pickle_globals.h"
 #include "core/archive/zip.h"
+#include "core/reading/budget.h"
 #include "core/reading/findings.h"
 #include "weighbridge/context.h"
 #include "wire/pickle.h"
@@ -59,8 +60,8 @@ class PickleScan {
  private:
   // The budget that scans of nested strings share.
   struct Shared {
-    explicit Shared(std::uint64_t bytes) : left(bytes) {}
-    std::uint64_t left;  // bytes that may still be unpacked
+    explicit Shared(std::uint64_t bytes) : unpacked(bytes) {}
+    Budget unpacked;  // of bytes
     unsigned unread = 0;
   };
   PickleScan(const PickleScan& outer, std::vector<Finding>& out)
@@ -99,8 +100,8 @@ struct Packing {
 inline constexpr std::size_t kPackingHead = 18;
 Packing packing_of(std::string_view first) noexcept;
 
-// Of a readable packing. Takes what it makes from `left`, also where it fails, and all of `left` if there is more.
+// Of a readable packing. Takes what it makes from the budget, also where it fails, and all of it if there is more.
 // nullopt: the bytes only begin like it, or there is more.
-std::optional<std::string> unpack(const Packing&, std::string_view bytes, std::uint64_t& left);
+std::optional<std::string> unpack(const Packing&, std::string_view bytes, Budget&);
 
 }  // namespace weighbridge::core

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/order.h"
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/model/words.h"
@@ -95,7 +96,7 @@ class Walk {
     findings_.record<EndRecord>(Span::Kind::structure, at_file, bytes, "end of the directory");
     const auto record = base::load_record<EndRecord>(bytes.data());
     if (const std::uint64_t whole = kEndSize + record.comment; whole != bytes.size()) {
-      fail(rules_.end, at_file, "a file of " + bytes_text(at_file + whole), bytes_text(size));
+      fail(rules_.end, at_file, {"a file of ", in_bytes(at_file + whole)}, in_bytes(size));
       return std::nullopt;
     }
     End end{record.members, record.size, record.offset, at_file};
@@ -110,8 +111,7 @@ class Walk {
       return std::nullopt;
     }
     if (!base::fits(end.offset, end.size, end.at) || end.offset + end.size != end.at) {
-      fail(rules_.directory, at_file, "the " + bytes_text(end.size) + " before offset " + std::to_string(end.at),
-           Said("offset ", end.offset));
+      fail(rules_.directory, at_file, {"the ", in_bytes(end.size), " before offset ", end.at}, {"offset ", end.offset});
       return std::nullopt;
     }
     return end;
@@ -133,7 +133,7 @@ class Walk {
     };
     if (!agrees(end.members, kFull16, out.members) || !agrees(end.size, kFull32, out.size) ||
         !agrees(end.offset, kFull32, out.offset))
-      return fail(rules_.directory, offset, Said("the same as the record at ", end.at));
+      return fail(rules_.directory, offset, {"the same as the record at ", end.at});
     const auto disk = [](std::uint64_t value) { return value != 0 && value != kFull16; };
     several = disk(record.disk) || disk(record.directory_disk) || wide.disk != 0 || wide.directory_disk != 0 ||
               wide.members_here != wide.members || locator.disk != 0 || locator.disks > 1;
@@ -143,11 +143,11 @@ class Walk {
 
   bool read_directory(const End& end) {
     if (end.size > limits_.header)
-      return fail(rules::kLimitHeader, end.offset, "at most " + bytes_text(limits_.header), bytes_text(end.size));
+      return fail(rules::kLimitHeader, end.offset, at_most(in_bytes(limits_.header)), in_bytes(end.size));
     if (end.members > limits_.tensors)
       return fail(rules::kLimitTensors, end.offset, at_most(limits_.tensors), end.members);
     if (end.members > end.size / kEntrySize)
-      return fail(rules_.directory, end.offset, Said(end.members, " members"), bytes_text(end.size));
+      return fail(rules_.directory, end.offset, {end.members, " members"}, in_bytes(end.size));
     const std::string_view text = zip_.directory = draft_.retain_header(io::text_of(source_, end.offset, end.size));
     findings_.span(Span::Kind::structure, end.offset, end.at, "directory");
     zip_.members.reserve(base::to_size(end.members));
@@ -155,8 +155,8 @@ class Walk {
     for (std::uint64_t i = 0; i < end.members; ++i)
       if (!read_entry(text, place, end.offset)) return false;
     if (place != text.size())
-      return fail(rules_.directory, end.offset + place, Said(end.members, " members"),
-                  bytes_text(text.size() - place) + " after them");
+      return fail(rules_.directory, end.offset + place, {end.members, " members"},
+                  {in_bytes(text.size() - place), " after them"});
     return true;
   }
 
@@ -231,19 +231,15 @@ class Walk {
   }
 
   bool check_names() {
-    std::vector<std::uint32_t> order(zip_.members.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-      const ZipMember& member = zip_.members[i];
+    for (const ZipMember& member : zip_.members) {
       if (!base::is_utf8(member.name)) return fail(rules_.name, member.entry_at);
-      if (leaves_zip(member.name)) return fail(rules_.path, member.entry_at, {}, quoted(excerpt(member.name)));
+      if (leaves_zip(member.name)) return fail(rules_.path, member.entry_at, {}, in_quotes(member.name));
     }
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(zip_.members[a].name, a) < std::tie(zip_.members[b].name, b);
-    });
+    const auto order =
+        base::order_by(zip_.members.size(), [&](std::uint32_t i) { return std::string_view(zip_.members[i].name); });
     for (std::size_t i = 1; i < order.size(); ++i) {
       const ZipMember &first = zip_.members[order[i - 1]], &second = zip_.members[order[i]];
-      if (first.name == second.name) return fail(rules_.duplicate, second.entry_at, {}, quoted(excerpt(second.name)));
+      if (first.name == second.name) return fail(rules_.duplicate, second.entry_at, {}, in_quotes(second.name));
     }
     return true;
   }
@@ -251,11 +247,7 @@ class Walk {
   // Each member lies between the local header that the directory names and the directory. How long a local header is
   // only the file says, so the shortest counts until it has been read.
   bool check_overlaps(std::uint64_t directory) {
-    std::vector<std::uint32_t> order(zip_.members.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(zip_.members[a].header_at, a) < std::tie(zip_.members[b].header_at, b);
-    });
+    const auto order = base::order_by(zip_.members.size(), [&](std::uint32_t i) { return zip_.members[i].header_at; });
     end_of_.assign(zip_.members.size(), directory);
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -263,8 +255,8 @@ class Walk {
       const auto after = base::checked_add(member.stored, kLocalSize + member.name.size());
       if (!after || !base::fits(member.header_at, *after, directory))
         return fail(rules_.entry, member.entry_at, "to end before the directory",
-                    bytes_text(member.stored) + " at offset " + std::to_string(member.header_at));
-      if (member.header_at < end) return fail(rules_.overlap, member.entry_at, {}, quoted(excerpt(member.name)));
+                    {in_bytes(member.stored), " at offset ", member.header_at});
+      if (member.header_at < end) return fail(rules_.overlap, member.entry_at, {}, in_quotes(member.name));
       end = member.header_at + *after;
       if (i > 0) end_of_[order[i - 1]] = member.header_at;
     }
@@ -324,8 +316,7 @@ class Walk {
     if (record.method != methods_[i] || ((flags ^ flags_[i]) & kEncrypted) != 0)
       return wrong("the same method and encryption", "others");
     if (!inside)
-      return wrong(Said("to end at offset ", end_of_[i], " or before"),
-                   bytes_text(member.stored) + " at offset " + std::to_string(data));
+      return wrong({"to end at offset ", end_of_[i], " or before"}, {in_bytes(member.stored), " at offset ", data});
     std::uint64_t stored = record.stored, size = record.size;
     if ((stored == kFull32 || size == kFull32) &&
         !read_local_zip64(member, header.substr(kLocalSize + name), extra, stored, size))
@@ -370,7 +361,7 @@ class Walk {
     if (possible) return;
     member.broken = true;
     findings_.report(rules_.size, {.offset = member.entry_at, .tensor = member.name}, {},
-                     bytes_text(member.stored) + " for " + std::to_string(member.size));
+                     {in_bytes(member.stored), " for ", member.size});
   }
 
   const Source& source_;

@@ -3,9 +3,9 @@
 #include "core/model/state.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/fail.h"
+#include "base/order.h"
 
 namespace weighbridge::core {
 
@@ -60,9 +60,7 @@ void Entries::set(std::vector<Value::Entry> entries) {
 void Entries::sort_keys() {
   constexpr std::size_t kFew = 16;
   if (all.size() <= kFew || by_key.size() == all.size()) return;
-  by_key.resize(all.size());
-  std::iota(by_key.begin(), by_key.end(), 0U);
-  std::ranges::sort(by_key, {}, [&](std::uint32_t i) { return std::pair(std::string_view(all[i].first), i); });
+  by_key = base::order_by(all.size(), [&](std::uint32_t i) { return std::string_view(all[i].first); });
 }
 
 const Value* Entries::find(std::string_view key) const noexcept { return core::find(all, by_key, key); }

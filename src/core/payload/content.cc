@@ -494,13 +494,13 @@ class Pass {
     if (job.encoding_rule && !broken.empty()) {
       const At fault{base::checked_add(offset, outcome.broken_at), job.tensor.name()};
       add(job, Findings::make(outcome.over_memory ? rules::kLimitMemory : *job.encoding_rule, fault, {}, {},
-                              part_text(job) + ", " + broken));
+                              {part_text(job), ", ", broken}));
     }
     if (job.bool_rule && outcome.bad_bool && *outcome.bad_bool < size) {
       const bool raw = job.part.encoding() == Encoding::raw;
       const At byte{raw ? offset + *outcome.bad_bool : offset, job.tensor.name()};
       add(job, Findings::make(*job.bool_rule, byte, "0 or 1", outcome.bad_byte,
-                              part_text(job) + ", element " + std::to_string(*outcome.bad_bool)));
+                              {part_text(job), ", element ", *outcome.bad_bool}));
     }
   }
 

@@ -3,9 +3,9 @@
 #include "core/payload/digest_nodes.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
+#include "base/order.h"
 #include "core/payload/widen.h"
 
 namespace weighbridge::core {
@@ -73,12 +73,9 @@ codecs::Digest256 tensor_node(const Tensor& tensor,
     node.text(key);
     node.text(value);
   }
-  std::vector<std::uint32_t> order(parts.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return parts[a].first < parts[b].first; });
   node.u64(parts.size());
-  for (const std::uint32_t i : order) node.bytes(parts[i].second);
+  for (const std::uint32_t i : base::order_by(parts.size(), [&](std::uint32_t at) { return parts[at].first; }))
+    node.bytes(parts[i].second);
   return node.finish();
 }
 

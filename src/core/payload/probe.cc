@@ -14,16 +14,15 @@ namespace weighbridge::core {
 SizeProbe::SizeProbe(const Source& source, const Context& context)
     : source_(source),
       context_(context),
-      stored_left_(source.size()),
-      decoded_left_(allowed_work(source.size(), context.limits.work)) {}
+      stored_(source.size()),
+      decoded_(allowed_work(source.size(), context.limits.work)) {}
 
 Probed SizeProbe::size_of(std::uint64_t offset, std::uint64_t length) {
   for (const Known& known : known_)
     if (known.offset == offset && known.length == length) return {.size = known.size};
-  const std::uint64_t limit = std::min(context_.limits.decoded, decoded_left_);
-  if (length > stored_left_ || known_.size() >= 4096)
+  const std::uint64_t limit = std::min(context_.limits.decoded, decoded_.left());
+  if (known_.size() >= 4096 || !stored_.take(length))
     return {.limit = &rules::kLimitMemory, .why = " does not state its size, and too many do not"};
-  stored_left_ -= length;
   std::uint64_t taken = 0;
   const codecs::Decoder::Pull pull = [&](std::span<std::byte> room) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), length - taken));
@@ -43,7 +42,7 @@ Probed SizeProbe::size_of(std::uint64_t offset, std::uint64_t length) {
     case codecs::DecodeFault::none:
     case codecs::DecodeFault::too_short: {
       const std::uint64_t size = result.ok() ? limit : result.found;
-      decoded_left_ -= size;
+      decoded_.take(size);
       known_.push_back({offset, length, size});
       return {.size = size};
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/reading/budget.h"
 #include "weighbridge/context.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/source.h"
@@ -35,7 +36,7 @@ class SizeProbe {
   const Source& source_;
   const Context& context_;
   std::vector<Known> known_;
-  std::uint64_t stored_left_, decoded_left_;
+  Budget stored_, decoded_;
 };
 
 }  // namespace weighbridge::core

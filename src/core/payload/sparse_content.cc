@@ -115,7 +115,7 @@ class SparsePass {
       *at.offset += cut ? place_in(*cut, part, violation.element) : violation.element * (info(part.dtype()).bits / 8);
     }
     Finding finding = Findings::make(rule_of(violation.fault), at, violation.expected, violation.found,
-                                     std::string(part.role()) + "[" + std::to_string(violation.element) + "]");
+                                     {part.role(), "[", violation.element, "]"});
     const std::lock_guard lock(mutex_);
     out_.push_back(std::move(finding));
   }

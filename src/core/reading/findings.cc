@@ -4,13 +4,30 @@
 
 #include <algorithm>
 #include <utility>
+
+#include "base/checked.h"
+#include "core/model/words.h"
+
 namespace weighbridge::core {
 
+void Piece::append_to(std::string& out) const {
+  const std::string_view text(static_cast<const char*>(data_), form_ <= Form::quote ? base::to_size(size_) : 0);
+  switch (form_) {
+    case Form::text: out += text; break;
+    case Form::excerpt: out += excerpt(text, most_); break;
+    case Form::quote: out += quoted(excerpt(text, most_)); break;
+    case Form::number: out += std::to_string(size_); break;
+    case Form::negative: out += std::to_string(static_cast<std::int64_t>(size_)); break;
+    case Form::bytes: out += bytes_text(size_); break;
+    case Form::shape: out += shape_text({static_cast<const std::uint64_t*>(data_), base::to_size(size_)}); break;
+  }
+}
+
 std::string Said::text() const {
-  if (form_ == Form::text) return before_.empty() ? text_ : std::string(before_);
-  std::string out(before_);
-  out += form_ == Form::number ? std::to_string(number_) : std::to_string(static_cast<std::int64_t>(number_));
-  return out.append(after_);
+  std::string out = text_;
+  if (!owned_)
+    for (const Piece& piece : pieces_) piece.append_to(out);
+  return out;
 }
 
 Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said detail) {
@@ -33,7 +50,7 @@ Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said 
   f.message = rule.sentence;
   f.expected = expected.text();
   f.found = found.text();
-  if (!detail.empty()) f.message.append(": ").append(detail.text());
+  if (const std::string more = detail.text(); !more.empty()) f.message.append(": ").append(more);
   if (!f.expected.empty() && !f.found.empty())
     f.message.append(" (expected ").append(f.expected).append(", found ").append(f.found).append(")");
   else if (!f.expected.empty())

@@ -2,6 +2,7 @@
 // The sink to which a walker reports. The same walker serves open, which stops at the first error, and verify, which
 // continues, so the two cannot disagree. Owns the text of findings made from rules.
 #pragma once
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -24,35 +25,65 @@ namespace weighbridge::core {
 template <class T>
 concept Count = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
 
-// What was expected or found: a text, or a number with words around it. It becomes text only when a finding is kept:
-// a hostile file can have millions of errors that are only counted. Words and literals are static texts.
+// A piece of what a finding says: words, a number, a size, a text of the file, a shape.
+class Piece {
+ public:
+  constexpr Piece() = default;
+  constexpr Piece(const char* words) : Piece(std::string_view(words)) {}
+  constexpr Piece(std::string_view text) : Piece(Form::text, text.data(), text.size()) {}
+  Piece(const std::string& text) : Piece(std::string_view(text)) {}
+  template <Count Number> constexpr Piece(Number number) : size_(static_cast<std::uint64_t>(number)) {
+    form_ = number < Number{} ? Form::negative : Form::number;
+  }
+  void append_to(std::string&) const;
+
+ private:
+  friend constexpr Piece in_bytes(std::uint64_t) noexcept;
+  friend constexpr Piece excerpted(std::string_view, std::size_t) noexcept;
+  friend constexpr Piece in_quotes(std::string_view, std::size_t) noexcept;
+  friend constexpr Piece of_shape(Shape) noexcept;
+  enum class Form : std::uint8_t { text, excerpt, quote, number, negative, bytes, shape };
+  constexpr Piece(Form form, const void* data, std::uint64_t size, std::size_t most = 0)
+      : data_(data), size_(size), most_(most), form_(form) {}
+
+  const void* data_ = nullptr;
+  std::uint64_t size_ = 0;  // of the text or the shape; or the number
+  std::size_t most_ = 0;    // characters of an excerpt
+  Form form_ = Form::text;
+};
+inline constexpr std::size_t kWhole = static_cast<std::size_t>(-1);  // for the next two: all of a text
+// "12 bytes"; the beginning of a text of the file; the same in quotes; "[2, 3]".
+constexpr Piece in_bytes(std::uint64_t n) noexcept { return {Piece::Form::bytes, nullptr, n}; }
+constexpr Piece excerpted(std::string_view text, std::size_t most = 40) noexcept {
+  return {Piece::Form::excerpt, text.data(), text.size(), most};
+}
+constexpr Piece in_quotes(std::string_view text, std::size_t most = 40) noexcept {
+  return {Piece::Form::quote, text.data(), text.size(), most};
+}
+constexpr Piece of_shape(Shape shape) noexcept { return {Piece::Form::shape, shape.data(), shape.size()}; }
+
+// What was expected or found: at most eight pieces, {first, " to ", last}. They become text only when a finding is
+// kept: a hostile file can have millions of errors that are only counted. Texts are those of the caller, who has them
+// until then; keep() takes them over.
 class Said {
  public:
   Said() = default;
-  Said(const char* literal) : before_(literal) {}
-  Said(std::string text) : text_(std::move(text)) {}
-  Said(std::string_view text) : text_(text) {}
-  template <Count Number> Said(Number number, std::string_view after = {}) : Said(std::string_view(), number, after) {}
-  template <Count Number>
-  Said(std::string_view before, Number number, std::string_view after = {})
-      : before_(before), after_(after), number_(static_cast<std::uint64_t>(number)), form_(Form::number) {
-    if constexpr (std::signed_integral<Number>)
-      if (number < 0) form_ = Form::negative;
-  }
+  Said(std::string&& text) : text_(std::move(text)), owned_(true) {}
+  template <class... Each>
+    requires(sizeof...(Each) > 0 && sizeof...(Each) <= 8 && (std::convertible_to<const Each&, Piece> && ...))
+  Said(const Each&... pieces) : pieces_{Piece(pieces)...} {}
 
-  bool empty() const noexcept { return form_ == Form::text && before_.empty() && text_.empty(); }
   std::string text() const;
+  Said keep() const { return text(); }
 
  private:
-  enum class Form : std::uint8_t { text, number, negative };
   std::string text_{};
-  std::string_view before_{}, after_{};
-  std::uint64_t number_ = 0;
-  Form form_ = Form::text;
+  std::array<Piece, 8> pieces_{};
+  bool owned_ = false;  // all is in text_
 };
-template <Count Number> Said at_most(Number n, std::string_view after = {}) { return {"at most ", n, after}; }
-template <Count Number> Said at_least(Number n, std::string_view after = {}) { return {"at least ", n, after}; }
-template <Count Number> Said multiple_of(Number n, std::string_view after = {}) { return {"a multiple of ", n, after}; }
+inline Said at_most(Piece n, std::string_view after = {}) { return {"at most ", n, after}; }
+inline Said at_least(Piece n, std::string_view after = {}) { return {"at least ", n, after}; }
+inline Said multiple_of(Piece n, std::string_view after = {}) { return {"a multiple of ", n, after}; }
 
 // Thrown by Findings in mode first_error after the error has been recorded. Only the registry catches it.
 struct Stop {};

@@ -3,12 +3,13 @@
 #include "core/reading/json_file.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/order.h"
 #include "core/model/words.h"
+#include "core/reading/budget.h"
 #include "core/reading/rules.h"
 
 namespace weighbridge::core {
@@ -21,14 +22,13 @@ using wire::JsonKind, wire::JsonReader, wire::JsonString;
 constexpr std::uint64_t kMemberCost = 256;
 
 void find_duplicates(JsonReading& reading, const JsonObject& object) {
-  std::vector<std::size_t> order(object.members.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) -> std::string_view { return object.members[i].key; });
+  const auto order =
+      base::order_by(object.members.size(), [&](std::uint32_t i) { return std::string_view(object.members[i].key); });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const JsonMember& later = object.members[order[i]];
     if (object.members[order[i - 1]].key == later.key)
       reading.in(object.file)
-          .report(reading.rules.duplicate_key, {.offset = object.offset(later)}, {}, quoted(later.key));
+          .report(reading.rules.duplicate_key, {.offset = object.offset(later)}, {}, in_quotes(later.key, kWhole));
   }
 }
 
@@ -44,7 +44,7 @@ TextFile text_of_file(JsonReading& reading, std::string_view name, const std::sh
   reading.sources.push_back(source);
   if (source->size() > reading.limits.header) {
     reading.in(out).report(rules::kLimitHeader, {.offset = 0}, at_most(reading.limits.header, " bytes"),
-                           Said(source->size(), " bytes"));
+                           {source->size(), " bytes"});
     return out;
   }
   auto text = std::make_shared<std::string>(whole_text(*source, reading.limits, name));
@@ -81,6 +81,7 @@ void report_json(JsonReading& reading, const TextFile& file, std::string_view ra
 std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, std::string_view raw,
                                     const MemberReader* special) {
   JsonObject out{.file = file, .members = {}};
+  Budget kept(reading.limits.memory);
   JsonReader in(raw, reading.limits.depth);
   if (!in.enter_object()) {
     if (!in.ok()) report_json(reading, file, raw, in.error());
@@ -100,11 +101,8 @@ std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, 
       break;
     }
     out.members.push_back(std::move(member));
-    if (out.members.size() > reading.limits.memory / kMemberCost) {
-      reading.in(file).report(rules::kLimitMemory, {.offset = out.offset(out.members.back())},
-                              at_most(reading.limits.memory, " bytes"));
-      return std::nullopt;
-    }
+    Findings findings = reading.in(file);
+    if (!kept.keep(findings, {.offset = out.offset(out.members.back())}, 1, kMemberCost)) return std::nullopt;
   }
   if (!in.ok() || !in.finish()) {
     report_json(reading, file, raw, in.error());

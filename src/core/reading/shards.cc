@@ -11,6 +11,7 @@
 #include "core/model/plan_text.h"
 #include "core/model/state.h"
 #include "core/model/words.h"
+#include "core/reading/budget.h"
 #include "core/reading/rules.h"
 #include "io/temporary.h"
 
@@ -142,7 +143,13 @@ void remark_shard(const Place& place, const Limits& limits, const Rule& alone, s
 
 ShardReader::ShardReader(Reading& reading, const Opening& opening, const ShardRules& rules, std::string_view format,
                          Draft& draft)
-    : reading_(reading), opening_(opening), rules_(rules), format_(format), draft_(draft), context_(opening.context) {}
+    : reading_(reading),
+      opening_(opening),
+      rules_(rules),
+      format_(format),
+      draft_(draft),
+      context_(opening.context),
+      kept_(context_.limits.memory) {}
 
 Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
   complete_ = true;
@@ -158,7 +165,7 @@ Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound
   Findings in_file = reading_.in(source);
   Member member = opening_.load(source, format_, context_, in_file);
   if (!member.format.empty() && member.format != format_)
-    in_file.report(rules_.format, {.offset = 0}, std::string(format_), std::string(member.format));
+    in_file.report(rules_.format, {.offset = 0}, format_, member.format);
   reading_.sources.push_back(source);
   if (const Incomplete* const part = incomplete(member.model)) draft_.set_incomplete(*part);
   // What a part of a shard lacks is not what the index has wrong.
@@ -177,16 +184,12 @@ void ShardReader::keep_metadata(const Model& model, std::string_view own) {
       const Value& kept = metadata_[known->second].second;
       if (kept != entry.second)
         reading_.findings.in(model.sources()[0])
-            .report(rules_.metadata_conflict, {}, excerpt(kept.to_text()), excerpt(entry.second.to_text()),
-                    quoted(excerpt(entry.first)));
+            .report(rules_.metadata_conflict, {}, excerpted(kept.to_text()), excerpted(entry.second.to_text()),
+                    in_quotes(entry.first));
       continue;
     }
     metadata_.push_back(entry);
-    if (metadata_.size() > context_.limits.memory / kMetadataCost) {
-      reading_.findings.report(rules::kLimitMemory, {}, "at most " + bytes_text(context_.limits.memory), {},
-                               "the shards have too much metadata to keep");
-      return;
-    }
+    if (!kept_.keep(reading_.findings, {}, 1, kMetadataCost, "the shards have too much metadata to keep")) return;
   }
 }
 
@@ -266,7 +269,7 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
     named_.push_back(name);
     const std::uint64_t at = in.shards[number];
     if (!is_plain_name(name))
-      in.findings().report(rules.path, {.offset = at}, {}, quoted(name));
+      in.findings().report(rules.path, {.offset = at}, {}, in_quotes(name, kWhole));
     else if (const auto source = open_shard(in.findings(), at, name))
       read_shard(in, name, source, std::span(order).subspan(begins[number], begins[number + 1] - begins[number]));
   }
@@ -336,7 +339,8 @@ void ShardReader::report_duplicates(Index& index) {
     if (at == entries[order[first]].name_at) continue;
     again.push_back(order[i]);
     if (at != entries[order[i - 1]].name_at)
-      index.findings().report(index.reading.rules.duplicate_key, {.offset = at}, {}, quoted(names[order[i]]));
+      index.findings().report(index.reading.rules.duplicate_key, {.offset = at}, {},
+                              in_quotes(names[order[i]], kWhole));
   }
   if (again.empty()) return;
   std::ranges::sort(again);
@@ -453,7 +457,7 @@ void ShardReader::check_total(const Index& index, const JsonObject& object) {
       exact ? *exact == bytes_
             : total->kind == wire::JsonKind::number && wire::as_double(total->raw) == static_cast<double>(bytes_);
   if (!right)
-    index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, bytes_, excerpt(total->raw));
+    index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, bytes_, excerpted(total->raw));
 }
 
 bool is_index(const Glance& glance, std::string_view suffix) {

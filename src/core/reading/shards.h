@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "core/reading/budget.h"
 #include "core/reading/format.h"
 #include "core/reading/json_file.h"
 
@@ -141,7 +142,8 @@ class ShardReader {
   const ShardRules& rules_;
   const std::string_view format_;
   Draft& draft_;
-  Context context_;  // with what remains of the limits
+  Context context_;
+  Budget kept_;  // of metadata  // with what remains of the limits
   std::vector<std::string> files_;
   bool complete_ = false;           // all files of the model are known by name
   std::vector<std::string> named_;  // sorted: the files that the index names, readable or not

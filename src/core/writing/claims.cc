@@ -391,7 +391,7 @@ class Checker {
     if (!begin) return;
     if (data_hash_.empty()) data_hash_ = hash_of(*model_.sources()[0], *begin, model_.sources()[0]->size(), context_);
     if (const std::string stated = value.to_text(); lower(stated) != data_hash_)
-      findings_.report(rules::kClaimDataHash, {}, data_hash_, excerpt(stated, 80), key);
+      findings_.report(rules::kClaimDataHash, {}, data_hash_, excerpted(stated, 80), key);
   }
 
   void check_legacy(const std::string& key, const Value& value) {
@@ -400,7 +400,7 @@ class Checker {
     const auto right = legacy_hashes(model_, *begin, context_);
     const std::string stated = value.to_text();
     if (!right.empty() && std::ranges::find(right, lower(stated)) == right.end())
-      findings_.report(rules::kClaimDataHash, {}, right[0], excerpt(stated, 80), key);
+      findings_.report(rules::kClaimDataHash, {}, right[0], excerpted(stated, 80), key);
   }
 
   void check_tied(const std::string& key, const Value& value) {

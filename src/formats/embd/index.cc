@@ -52,7 +52,7 @@ class IndexWalk {
     findings_.span(Span::Kind::field, file_offset(name_at), file_offset(name_at + name_.size()), "name", name_);
     if (const std::size_t bad = base::find_invalid_utf8(name_); bad != std::string_view::npos) {
       findings_.report(rules::kNameUtf8, {.offset = file_offset(name_at + bad)}, {}, {},
-                       core::Said("tensor ", at_ / kDescriptorSize));
+                       {"tensor ", at_ / kDescriptorSize});
       complete_ = false;
       return;
     }
@@ -77,7 +77,7 @@ class IndexWalk {
     const auto begin = base::checked_add(header_.tensor_data_offset, d.data_offset);
     if (!broken_ && !base::fits(d.data_offset, size, header_.tensor_data_size))
       fail(rules::kDataBounds, &Descriptor::data_offset, core::at_most(header_.tensor_data_size),
-           std::to_string(d.data_offset) + " and " + bytes_text(size));
+           {d.data_offset, " and ", core::in_bytes(size)});
     if (!broken_ && (header_.flags & kTensorsAligned) != 0 && *begin % kAlignment != 0)
       fail(rules::kMisaligned, &Descriptor::data_offset, "a multiple of 64 in the file", *begin);
 
@@ -106,7 +106,7 @@ class IndexWalk {
     if (broken_ || dtype == DType::unknown) return 0;
     const auto count = base::element_count(shape);
     const auto size = count ? packed_size(dtype, *count) : std::nullopt;
-    if (!size) fail(rules::kSizeOverflow, &Descriptor::shape, {}, shape_text(shape));
+    if (!size) fail(rules::kSizeOverflow, &Descriptor::shape, {}, core::of_shape(shape));
     return size.value_or(0);
   }
 
@@ -115,7 +115,7 @@ class IndexWalk {
       drop_.push_back(later);
       complete_ = false;
       findings_.report(rules::kDuplicateName, {.offset = file_offset(at_of_[later]), .tensor = draft_.name(later)}, {},
-                       {}, core::Said("the first one is described at offset ", file_offset(at_of_[earlier])));
+                       {}, {"the first one is described at offset ", file_offset(at_of_[earlier])});
     }
   }
 
@@ -136,7 +136,7 @@ class IndexWalk {
       }
       if (place.begin < reach && !(covered && covered->begin == place.begin && covered->end == place.end))
         findings_.report(rules::kDataOverlap, {.offset = place.begin, .tensor = name_of(place)},
-                         core::Said("to begin at ", reach), place.begin);
+                         {"to begin at ", reach}, place.begin);
       check_gap(reach, place.begin);
       if (place.end >= reach) covered = &place;
       reach = std::max(reach, place.end);
@@ -147,7 +147,7 @@ class IndexWalk {
   // Reading E13: payloads that are not aligned may have gaps.
   void check_gap(std::uint64_t begin, std::uint64_t end) {
     if (!complete_ || (header_.flags & kTensorsAligned) == 0 || end <= begin || end - begin <= kMostGap) return;
-    findings_.report(rules::kGap, {.offset = begin}, {}, bytes_text(end - begin), "in the tensor data");
+    findings_.report(rules::kGap, {.offset = begin}, {}, core::in_bytes(end - begin), "in the tensor data");
   }
 
   void stretch(const Place& place, std::uint64_t size) { draft_.first_part(place.tensor).length(size); }
@@ -157,9 +157,8 @@ class IndexWalk {
   void check_architecture(const Numbers& numbers) {
     if (!layers_fit(numbers, header_.tensor_index_count))
       return findings_.report(rules::kLayers, {.offset = file_offset(0)},
-                              "at least " + std::to_string(kEmbeddingTensors) + " tensors and " +
-                                  std::to_string(kLayerTensors) + " for each of " + std::to_string(numbers.num_layers) +
-                                  " layers",
+                              {"at least ", kEmbeddingTensors, " tensors and ", kLayerTensors, " for each of ",
+                               numbers.num_layers, " layers"},
                               header_.tensor_index_count);
     for_each_expected(numbers, [&](const Expected& expected) { check_expected(expected); });
   }
@@ -170,7 +169,7 @@ class IndexWalk {
     if (!i) {
       if (expected.required)
         findings_.report(rules::kMissingTensor, {.offset = file_offset(0), .tensor = expected.name},
-                         shape_text(expected.shape));
+                         core::of_shape(expected.shape));
       return;
     }
     const Shape shape = draft_.shape(*i);
@@ -179,11 +178,11 @@ class IndexWalk {
     const std::uint64_t at = file_offset(at_of_[*i]);
     if (!std::ranges::equal(shape, expected.shape))
       findings_.report(rules::kTensorShape, core::at_field(&Descriptor::shape, at, expected.name),
-                       shape_text(expected.shape), shape_text(shape));
+                       core::of_shape(expected.shape), core::of_shape(shape));
     if (!expected.required || dtype == DType::unknown || dtype == DType::f32) return;
     const bool real = info(dtype).kind == DTypeKind::real;
     findings_.report(real ? rules::kNotFloat32 : rules::kTensorDtype,
-                     core::at_field(&Descriptor::dtype, at, expected.name), "f32", std::string(name(dtype)));
+                     core::at_field(&Descriptor::dtype, at, expected.name), "f32", name(dtype));
   }
 
   void drop_broken() {

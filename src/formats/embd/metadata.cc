@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <tuple>
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/order.h"
 #include "base/timestamp.h"
 #include "base/utf8.h"
-#include "core/reading/rules.h"
+#include "core/reading/budget.h"
 #include "formats/embd/format.h"
 
 namespace weighbridge::embd {
@@ -44,8 +44,8 @@ class MetadataWalk {
     const bool whole = section_.size() >= kMetadataHeaderSize;
     if (whole) header_ = base::load_record<MetadataHeader>(section_.data());
     if (whole && section_.size() == kMetadataHeaderSize + header_.total) return true;
-    return findings_.fail(rules::kMetadataSize, {.offset = offset_}, bytes_text(kMetadataHeaderSize + header_.total),
-                          bytes_text(section_.size()));
+    return findings_.fail(rules::kMetadataSize, {.offset = offset_},
+                          core::in_bytes(kMetadataHeaderSize + header_.total), core::in_bytes(section_.size()));
   }
 
   void tell(const RawEntry& entry) const {
@@ -60,21 +60,23 @@ class MetadataWalk {
   bool read_entries() {
     findings_.fields<MetadataHeader>(offset_, section_);
     const std::uint64_t count = header_.count;
-    if (std::min(count, section_.size() / kMetadataEntrySize) > limits_.memory / kEntryCost)
-      return findings_.fail(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory), {},
-                            "the metadata have too many entries to keep");
+    if (!core::Budget(limits_.memory)
+             .keep(findings_, {.offset = offset_}, std::min(count, section_.size() / kMetadataEntrySize), kEntryCost,
+                   "the metadata have too many entries to keep"))
+      return false;
     std::uint64_t at = kMetadataHeaderSize;
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto entry = next(at);
       if (!entry)
         return findings_.fail(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
-                              core::Said(count, " entries"), {}, core::Said("entry ", i));
+                              {count, " entries"}, {}, {"entry ", i});
       tell(*entry);
       entries_.push_back(*entry);
       at += kMetadataEntrySize + entry->key.size() + entry->value.size();
     }
     if (at != section_.size())
-      findings_.report(rules::kMetadataRest, {.offset = offset_ + at}, bytes_text(at), bytes_text(section_.size()));
+      findings_.report(rules::kMetadataRest, {.offset = offset_ + at}, core::in_bytes(at),
+                       core::in_bytes(section_.size()));
     return true;
   }
 
@@ -97,9 +99,9 @@ class MetadataWalk {
       if (!key_good || !base::is_utf8(entry.value)) {
         const std::uint64_t bad = key_good ? entry.value_at() + base::find_invalid_utf8(entry.value)
                                            : entry.at + kMetadataEntrySize + base::find_invalid_utf8(entry.key);
-        findings_.report(rules::kMetadataUtf8, {.offset = bad}, {}, {}, core::Said("entry ", i));
+        findings_.report(rules::kMetadataUtf8, {.offset = bad}, {}, {}, {"entry ", i});
       } else if (again[i]) {
-        findings_.report(rules::kMetadataKey, {.offset = entry.at}, {}, excerpt(entry.key));
+        findings_.report(rules::kMetadataKey, {.offset = entry.at}, {}, core::excerpted(entry.key));
       } else {
         out.entries.emplace_back(std::string(entry.key), Value::text(std::string(entry.value)));
         out.value_at.push_back(entry.value_at());
@@ -110,14 +112,9 @@ class MetadataWalk {
 
   // Which entries repeat the key of an earlier one.
   std::vector<bool> repeated() const {
-    std::vector<std::uint32_t> order(entries_.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(entries_[a].key, a) < std::tie(entries_[b].key, b);
-    });
     std::vector<bool> again(entries_.size());
-    for (std::size_t i = 1; i < order.size(); ++i)
-      again[order[i]] = entries_[order[i]].key == entries_[order[i - 1]].key;
+    for (const auto& [later, first] : base::repeated(again.size(), [&](std::uint32_t i) { return entries_[i].key; }))
+      again[later] = true;
     return again;
   }
 
@@ -158,17 +155,18 @@ std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t of
   for (const auto& [key, number] : kRequiredKeys) {
     const std::size_t i = metadata.find(key);
     if (i == metadata.entries.size()) {
-      findings.report(rules::kMissingKey, {.offset = offset}, std::string(key));
+      findings.report(rules::kMissingKey, {.offset = offset}, key);
       complete = false;
     } else if (const std::string_view text = *metadata.entries[i].second.as_text(); number != nullptr) {
       const auto value = positive_integer(text);
       if (!value)
-        findings.report(rules::kNumber, {.offset = metadata.value_at[i]}, "a positive integer", excerpt(text), key);
+        findings.report(rules::kNumber, {.offset = metadata.value_at[i]}, "a positive integer", core::excerpted(text),
+                        key);
       complete &= value.has_value();
       numbers.*number = value.value_or(0);
     } else if (key == kCreatedAtKey && !base::is_iso8601(text)) {
       findings.report(rules::kCreatedAt, {.offset = metadata.value_at[i]}, "2025-01-16T12:00:00Z, for one",
-                      excerpt(text));
+                      core::excerpted(text));
     }
   }
   if (!complete) return std::nullopt;
@@ -177,7 +175,7 @@ std::optional<Numbers> check_required(const Metadata& metadata, std::uint64_t of
                     numbers.hidden_size, numbers.embedding_dim);
   if (numbers.hidden_size % numbers.num_attention_heads != 0)
     findings.report(rules::kHeads, {.offset = metadata.value_at[metadata.find("num_attention_heads")]},
-                    core::Said("a divisor of ", numbers.hidden_size), numbers.num_attention_heads);
+                    {"a divisor of ", numbers.hidden_size}, numbers.num_attention_heads);
   return numbers;
 }
 

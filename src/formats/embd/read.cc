@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "codecs/checksum.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
@@ -43,10 +44,9 @@ bool has_old_layout(std::string_view head, std::string_view tail) {
          names(base::load_le<std::uint16_t>(head.data() + 12), 14);
 }
 
-class FileWalk {
+class FileWalk : core::Walker {
  public:
-  FileWalk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format("embd");
@@ -77,18 +77,17 @@ class FileWalk {
   }
 
   bool read_header() {
-    const std::uint64_t size = source_.size();
-    std::string start = read_text(0, std::min<std::uint64_t>(size, kStart));
+    std::string start = read_text(0, std::min<std::uint64_t>(size_, kStart));
     if (!start.starts_with(std::string_view(kMagic, sizeof kMagic)))
       return findings_.fail(rules::kMagicRule, {.offset = 0}, "EMBD");
-    foot_ = size < kFooterSize ? std::string() : read_text(size - kFooterSize, kFooterSize);
+    foot_ = size_ < kFooterSize ? std::string() : read_text(size_ - kFooterSize, kFooterSize);
     if (has_old_layout(start, foot_)) return findings_.fail(rules::kOldLayout, {.offset = 0});
-    if (size < kHeaderSize + kFooterSize)
-      return findings_.fail(rules::kTooShort, {.offset = size}, "at least " + bytes_text(kHeaderSize + kFooterSize),
-                            bytes_text(size));
+    if (size_ < kHeaderSize + kFooterSize)
+      return findings_.fail(rules::kTooShort, {.offset = size_},
+                            core::at_least(core::in_bytes(kHeaderSize + kFooterSize)), core::in_bytes(size_));
     head_ = start.substr(0, kHeaderSize);
     findings_.record<Header>(Span::Kind::structure, 0, head_, "header");
-    findings_.record<Footer>(Span::Kind::structure, size - kFooterSize, foot_, "footer");
+    findings_.record<Footer>(Span::Kind::structure, size_ - kFooterSize, foot_, "footer");
     header_ = base::load_record<Header>(head_.data());
     footer_ = base::load_record<Footer>(foot_.data());
     if (header_.version_major == kVersionMajor) return true;
@@ -103,8 +102,8 @@ class FileWalk {
                          crc_text(header_.header_checksum), crc_text(found));
     }
     if (header_.version_minor > kVersionMinor)
-      findings_.report(rules::kNewerMinor, core::at_field(&Header::version_minor),
-                       core::Said("at most 1.", kVersionMinor), core::Said("1.", header_.version_minor));
+      findings_.report(rules::kNewerMinor, core::at_field(&Header::version_minor), {"at most 1.", kVersionMinor},
+                       {"1.", header_.version_minor});
     if ((header_.flags & kCompressed) != 0)
       return findings_.fail(rules::kCompressedRule, core::at_field(&Header::flags));
     if ((header_.flags & ~kKnownFlags) != 0)
@@ -114,16 +113,15 @@ class FileWalk {
   }
 
   bool read_footer() {
-    const std::uint64_t size = source_.size();
-    if (header_.total_file_size > size)
-      return findings_.fail(rules::kTruncated, {.offset = size, .hint = base::size_hint(header_.total_file_size)},
-                            bytes_text(header_.total_file_size), bytes_text(size),
-                            core::missing_text(header_.total_file_size - size));
-    if (header_.total_file_size < size)
+    if (header_.total_file_size > size_)
+      return findings_.fail(rules::kTruncated, {.offset = size_, .hint = base::size_hint(header_.total_file_size)},
+                            core::in_bytes(header_.total_file_size), core::in_bytes(size_),
+                            core::missing_text(header_.total_file_size - size_));
+    if (header_.total_file_size < size_)
       return findings_.fail(rules::kFileSize,
                             {.offset = header_.total_file_size, .hint = base::size_hint(header_.total_file_size)},
-                            bytes_text(header_.total_file_size), bytes_text(size));
-    end_ = size - kFooterSize;
+                            core::in_bytes(header_.total_file_size), core::in_bytes(size_));
+    end_ = size_ - kFooterSize;
     if (header_.reserved != 0) report_reserved(core::at_field(&Header::reserved), header_.reserved);
     if (std::memcmp(footer_.magic_end, kMagicEnd, sizeof kMagicEnd) != 0)
       findings_.report(rules::kFooterMagic, core::at_field(&Footer::magic_end, end_), "DBME");
@@ -157,7 +155,7 @@ class FileWalk {
       check_bounds(vocabulary_);
     else if (header_.vocab_offset != 0 || header_.vocab_size != 0)
       findings_.report(rules::kVocabOff, core::at_field(&Header::vocab_offset), "0 and 0",
-                       std::to_string(header_.vocab_offset) + " and " + std::to_string(header_.vocab_size));
+                       {header_.vocab_offset, " and ", header_.vocab_size});
     check_bounds(index_);
     check_bounds(data_);
   }
@@ -172,9 +170,8 @@ class FileWalk {
                          : section.name);
       return;
     }
-    findings_.report(rules::kSectionBounds, core::at_field(section.field),
-                     std::to_string(kHeaderSize) + " to " + std::to_string(end_),
-                     std::to_string(section.offset) + " and " + bytes_text(section.size), section.name);
+    findings_.report(rules::kSectionBounds, core::at_field(section.field), {kHeaderSize, " to ", end_},
+                     {section.offset, " and ", core::in_bytes(section.size)}, section.name);
   }
 
   // The bytes of everything that is read before payload. Each section lies within the file.
@@ -182,13 +179,8 @@ class FileWalk {
     std::uint64_t size = kHeaderSize + kFooterSize;
     for (const Section* section : {&metadata_, &vocabulary_, &index_})
       if (section->good) size += section->size;
-    if (size > limits_.header)
-      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                            bytes_text(size));
-    if (index_.good && header_.tensor_index_count > limits_.tensors)
-      return findings_.fail(core::rules::kLimitTensors, core::at_field(&Header::tensor_index_count),
-                            core::at_most(limits_.tensors), header_.tensor_index_count);
-    return true;
+    return within_limit({.offset = 0}, size) &&
+           (!index_.good || few_enough(core::at_field(&Header::tensor_index_count), header_.tensor_index_count));
   }
 
   // Appends descriptors and names to `to`. False if there is no valid index, which has been reported.
@@ -202,8 +194,8 @@ class FileWalk {
     check_bounds(index_);
     if (!index_.good) return false;
     if (kHeaderSize + kFooterSize + index_.size > limits_.header)
-      return findings_.fail(core::rules::kLimitHeader, {.offset = at}, "at most " + bytes_text(limits_.header),
-                            bytes_text(index_.size), index_.name);
+      return findings_.fail(core::rules::kLimitHeader, {.offset = at}, core::at_most(core::in_bytes(limits_.header)),
+                            core::in_bytes(index_.size), index_.name);
     append_bytes(to, at, names);
     return true;
   }
@@ -223,9 +215,8 @@ class FileWalk {
     std::string_view before = "header";
     for (const Section* section : sections) {
       if (section->offset < reach)
-        findings_.report(rules::kSectionOverlap, {.offset = section->offset},
-                         core::Said("to begin at ", reach, " or after"), section->offset,
-                         std::string(before) + " and " + std::string(section->name));
+        findings_.report(rules::kSectionOverlap, {.offset = section->offset}, {"to begin at ", reach, " or after"},
+                         section->offset, {before, " and ", section->name});
       if (complete) check_gap(reach, section->offset, section->name);
       if (section->offset + section->size > reach) before = section->name;
       reach = std::max(reach, section->offset + section->size);
@@ -235,7 +226,7 @@ class FileWalk {
 
   void check_gap(std::uint64_t begin, std::uint64_t end, std::string_view next) {
     if (end > begin && end - begin > kMostGap)
-      findings_.report(rules::kGap, {.offset = begin}, {}, bytes_text(end - begin), "before the " + std::string(next));
+      findings_.report(rules::kGap, {.offset = begin}, {}, core::in_bytes(end - begin), {"before the ", next});
   }
 
   std::optional<Numbers> read_metadata_section() {
@@ -268,10 +259,6 @@ class FileWalk {
 
   static constexpr std::uint64_t kStart = 1024;  // enough to recognize the old layout by a name in it
 
-  const Source& source_;
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   std::string head_, foot_;
   Header header_{};
   Footer footer_{};

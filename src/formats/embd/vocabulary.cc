@@ -11,7 +11,7 @@
 #include "base/endian.h"
 #include "base/utf8.h"
 #include "core/model/words.h"
-#include "core/reading/rules.h"
+#include "core/reading/budget.h"
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
@@ -46,16 +46,16 @@ class VocabularyWalk {
                                          "vocabulary header");
     }
     if (base::fits(kVocabHeaderSize, total_, section_.size())) return true;
-    return findings_.fail(rules::kVocabSize, {.offset = offset_}, "at least " + bytes_text(kVocabHeaderSize + total_),
-                          bytes_text(section_.size()));
+    return findings_.fail(rules::kVocabSize, {.offset = offset_},
+                          core::at_least(core::in_bytes(kVocabHeaderSize + total_)), core::in_bytes(section_.size()));
   }
 
   void read_tokens() {
     const std::uint64_t end = kVocabHeaderSize + total_;
     const std::uint64_t most = std::min<std::uint64_t>(out_.vocab_size, total_ / kTokenSize);
-    if (most > limits_.memory / kTokenCost)
-      return findings_.report(core::rules::kLimitMemory, {.offset = offset_}, "at most " + bytes_text(limits_.memory),
-                              {}, "the vocabulary has too many tokens to keep");
+    if (!core::Budget(limits_.memory)
+             .keep(findings_, {.offset = offset_}, most, kTokenCost, "the vocabulary has too many tokens to keep"))
+      return;
     out_.tokens.ends.reserve(base::to_size(most));
     out_.tokens.blob.reserve(base::to_size(total_ - most * kTokenSize));
     std::uint64_t at = kVocabHeaderSize;
@@ -64,20 +64,18 @@ class VocabularyWalk {
           base::fits(at, kTokenSize, end) ? base::load_le<std::uint16_t>(section_.data() + at) : 0;
       if (!base::fits(at, kTokenSize + length, end))
         return findings_.report(rules::kVocabToken, {.offset = offset_ + at},
-                                std::to_string(out_.vocab_size) + " tokens in " + bytes_text(total_), {},
-                                core::Said("token ", id));
+                                {out_.vocab_size, " tokens in ", core::in_bytes(total_)}, {}, {"token ", id});
       const std::string_view token = section_.substr(base::to_size(at + kTokenSize), base::to_size(length));
       if (const std::size_t bad = base::find_invalid_utf8(token); bad != std::string_view::npos)
-        findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {},
-                         core::Said("token ", id));
+        findings_.report(rules::kVocabUtf8, {.offset = offset_ + at + kTokenSize + bad}, {}, {}, {"token ", id});
       findings_.span(Span::Kind::entry, offset_ + at, offset_ + at + kTokenSize + length, "token",
                      [&] { return std::to_string(id) + ": " + core::excerpt(token); });
       out_.tokens.push_back(token);
       at += kTokenSize + length;
     }
     if (at != end)
-      findings_.report(rules::kVocabRest, {.offset = offset_ + at}, bytes_text(at - kVocabHeaderSize),
-                       bytes_text(total_));
+      findings_.report(rules::kVocabRest, {.offset = offset_ + at}, core::in_bytes(at - kVocabHeaderSize),
+                       core::in_bytes(total_));
   }
 
   void read_special() {
@@ -99,15 +97,14 @@ class VocabularyWalk {
       findings_.span(Span::Kind::field, offset_ + at, offset_ + at + 4, kSpecial[i],
                      [&] { return std::to_string(id); });
       if (id >= out_.vocab_size)
-        findings_.report(rules::kSpecialId, {.offset = offset_ + at}, core::Said("below ", out_.vocab_size), id,
-                         kSpecial[i]);
+        findings_.report(rules::kSpecialId, {.offset = offset_ + at}, {"below ", out_.vocab_size}, id, kSpecial[i]);
       out_.special.emplace_back(kSpecial[i], id);
     }
   }
 
   void check_gap(std::uint64_t begin, std::uint64_t end) {
     if (end - begin > kMostGap)
-      findings_.report(rules::kGap, {.offset = offset_ + begin}, {}, bytes_text(end - begin), "in the vocabulary");
+      findings_.report(rules::kGap, {.offset = offset_ + begin}, {}, core::in_bytes(end - begin), "in the vocabulary");
   }
 
   const std::string_view section_;

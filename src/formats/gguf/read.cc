@@ -4,7 +4,6 @@
 // file. layout.h draws the layout.
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,10 +11,13 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/order.h"
 #include "base/os.h"
 #include "base/utf8.h"
 #include "core/model/words.h"
-#include "core/reading/rules.h"
+#include "core/reading/budget.h"
+#include "core/reading/field_notes.h"
+#include "core/reading/walker.h"
 #include "formats/gguf/format.h"
 #include "formats/gguf/layout.h"
 #include "weighbridge/block_type.h"
@@ -76,14 +78,9 @@ struct Info {
   bool broken = false;
 };
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : limits_(context.limits),
-        findings_(findings),
-        draft_(draft),
-        size_(source.size()),
-        head_(source, context.limits.header) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format("gguf");
@@ -102,24 +99,24 @@ class Walk {
   template <std::unsigned_integral T> T load(const char* from) const {
     return big_ ? base::load_be<T>(from) : base::load_le<T>(from);
   }
-  // The next number. Only after need().
-  template <std::unsigned_integral T> T take() {
+  // The next number, which is the field `what` if it has a name. Only after need().
+  template <std::unsigned_integral T> T take(std::string_view what = {}) {
     const T out = load<T>(head_.at(at_));
     at_ += sizeof(T);
+    if (!what.empty()) notes_.add(what, at_ - sizeof(T), at_, out);
     return out;
   }
   // Whether the header has `length` more bytes; reports it if not.
   bool need(std::uint64_t length) {
     if (head_.has(at_, length)) return true;
     if (base::fits(at_, length, size_))
-      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                            "more than " + bytes_text(at_));
+      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, core::at_most(core::in_bytes(limits_.header)),
+                            {"more than ", core::in_bytes(at_)});
     return findings_.fail(rules::kTruncatedHeader, {.offset = size_},
-                          "at least " + bytes_text(length) + " more at " + std::to_string(at_),
-                          bytes_text(size_ - at_));
+                          {"at least ", core::in_bytes(length), " more at ", at_}, core::in_bytes(size_ - at_));
   }
   // Finds a text, whose length is next. False, and reported, if it is truncated.
-  bool take_text(std::uint64_t& begin, std::uint64_t& length) {
+  bool take_text(std::uint64_t& begin, std::uint64_t& length, std::string_view what = {}) {
     if (!need(8)) return false;
     const std::uint64_t stated_at = at_;
     length = take<std::uint64_t>();
@@ -128,6 +125,10 @@ class Walk {
     if (!need(length)) return false;
     begin = at_;
     at_ += length;
+    if (!what.empty() && findings_.asks(stated_at, at_)) {
+      notes_.add("length of the " + std::string(what), stated_at, begin, length);
+      notes_.add(what, begin, at_, text_at(begin, length));
+    }
     return true;
   }
   std::string_view text_at(std::uint64_t begin, std::uint64_t length) const {
@@ -136,68 +137,57 @@ class Walk {
 
   bool read_start() {
     if (size_ >= kMagic.size() && (!head_.has(0, kMagic.size()) || text_at(0, 4) != kMagic))
-      return findings_.fail(rules::kMagicRule, {.offset = 0}, std::string(kMagic), excerpt(text_at(0, 4)));
-    if (size_ < kHeaderSize)
-      return findings_.fail(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
+      return findings_.fail(rules::kMagicRule, {.offset = 0}, kMagic, core::excerpted(text_at(0, 4)));
+    if (!has_bytes(rules::kTooShort, kHeaderSize)) return false;
     at_ = kMagic.size();
     if (!need(kHeaderSize - at_)) return false;
     // Nothing else marks the byte order (U1).
     const auto little = base::load_le<std::uint32_t>(head_.at(at_));
     big_ = (little & 0xFFFF) == 0;
-    version_ = take<std::uint32_t>();
+    notes_.add("magic", 0, at_, kMagic);
+    version_ = take<std::uint32_t>("version");
     if (version_ < kOldestVersion || version_ > kVersion)
       return findings_.fail(rules::kVersionRule, {.offset = kMagic.size()}, "2 or 3", version_);
-    tell("magic", 0, kMagic.size(), std::string(kMagic));
-    tell("version", kMagic.size(), at_, std::to_string(version_));
     draft_.set_version(std::to_string(version_) + (big_ ? ", big-endian" : ""));
     const std::uint64_t tensors_at = at_;
-    tensors_ = take<std::uint64_t>();
-    values_ = take<std::uint64_t>();
-    tell("number of tensors", tensors_at, tensors_at + 8, std::to_string(tensors_));
-    tell("number of metadata values", tensors_at + 8, at_, std::to_string(values_));
-    findings_.span(Span::Kind::structure, 0, kHeaderSize, "header");
+    tensors_ = take<std::uint64_t>("number of tensors");
+    values_ = take<std::uint64_t>("number of metadata values");
+    notes_.report(Span::Kind::structure, "header", 0, at_);
     const std::uint64_t rest = size_ - kHeaderSize;
     if (tensors_ > rest / kShortestInfo)
       return findings_.fail(rules::kTensorCount, {.offset = tensors_at}, core::at_most(rest / kShortestInfo), tensors_);
     if (values_ > rest / kShortestValue)
       return findings_.fail(rules::kValueCount, {.offset = tensors_at + 8}, core::at_most(rest / kShortestValue),
                             values_);
-    if (tensors_ > limits_.tensors)
-      return findings_.fail(core::rules::kLimitTensors, {.offset = tensors_at}, core::at_most(limits_.tensors),
-                            tensors_);
-    return true;
+    return few_enough({.offset = tensors_at}, tensors_);
   }
 
   bool read_values() {
-    if (values_ * kKeptEntryCost > limits_.memory)
-      return findings_.fail(core::rules::kLimitMemory, {.offset = kHeaderSize - 8},
-                            "at most " + bytes_text(limits_.memory), {}, "there are too many metadata values to keep");
+    if (!core::Budget(limits_.memory)
+             .keep(findings_, {.offset = kHeaderSize - 8}, values_, kKeptEntryCost,
+                   "there are too many metadata values to keep"))
+      return false;
     const std::uint64_t all_at = at_;
     for (std::uint64_t i = 0; i < values_; ++i) {
       std::uint64_t begin = 0, length = 0;
       const std::uint64_t entry_at = at_;
-      if (!take_text(begin, length) || !need(4)) return false;
+      if (!take_text(begin, length, "key") || !need(4)) return false;
       std::string key(text_at(begin, length));
       const std::uint64_t type_at = at_;
-      const auto type = take<std::uint32_t>();
+      const auto type = take<std::uint32_t>("type");
       if (type >= kValueTypes)
-        return findings_.fail(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type, excerpt(key));
+        return findings_.fail(rules::kValueTypeRule, {.offset = type_at}, "at most 12", type, core::excerpted(key));
       Value value;
       if (!read_value(static_cast<ValueType>(type), value)) return false;
-      if (findings_.asks(entry_at, at_)) {
-        findings_.span(Span::Kind::entry, entry_at, at_, key);
-        tell("length of the key", entry_at, entry_at + 8, std::to_string(length));
-        tell("key", begin, begin + length, key);
-        tell("type", type_at, type_at + 4, std::to_string(type));
-        tell("value", type_at + 4, at_, excerpt(value.to_text(), kShown));
-      }
+      notes_.add("value", type_at + 4, at_, [&] { return excerpt(value.to_text(), kShown); });
+      notes_.report(Span::Kind::entry, key, entry_at, at_);
       if (!base::is_utf8(key)) {
-        findings_.report(rules::kKeyUtf8, {.offset = entry_at}, {}, excerpt(key));
+        findings_.report(rules::kKeyUtf8, {.offset = entry_at}, {}, core::excerpted(key));
         continue;
       }
       if (key.empty()) findings_.report(rules::kEmptyKey, {.offset = entry_at});
       if (draft_.attribute(key)) {
-        findings_.report(rules::kDuplicateKey, {.offset = entry_at}, {}, excerpt(key));
+        findings_.report(rules::kDuplicateKey, {.offset = entry_at}, {}, core::excerpted(key));
         continue;
       }
       if (key == kPadding && value.as_text() && value.as_text()->find_first_not_of(' ') == std::string_view::npos)
@@ -300,8 +290,7 @@ class Walk {
   bool read_texts(std::uint64_t count, Value& out) {
     if (count > (size_ - at_) / 8)
       return findings_.fail(rules::kTruncatedHeader, {.offset = size_},
-                            "at least " + bytes_text(count * 8) + " more at " + std::to_string(at_),
-                            bytes_text(size_ - at_));
+                            {"at least ", core::in_bytes(count * 8), " more at ", at_}, core::in_bytes(size_ - at_));
     Texts texts;
     texts.ends.reserve(base::to_size(std::min(count, limits_.header / 8)));
     base::use_large_pages(std::as_writable_bytes(std::span(texts.ends.data(), texts.ends.capacity())));
@@ -331,41 +320,30 @@ class Walk {
     infos_.reserve(base::to_size(tensors_));
     for (std::uint64_t i = 0; i < tensors_; ++i) {
       Info info;
-      if (!take_text(info.name_at, info.name_length) || !need(4)) return false;
+      if (!take_text(info.name_at, info.name_length, "name") || !need(4)) return false;
       const std::uint64_t rank_at = at_;
-      info.rank = take<std::uint32_t>();
+      info.rank = take<std::uint32_t>("rank");
       if (info.rank > kMaxRank)
         return findings_.fail(rules::kRank, {.offset = rank_at, .tensor = name_of(info)}, "at most 4", info.rank);
       if (!need(info.rank * 8 + 12)) return false;
       const std::uint64_t shape_at = at_;
       for (std::uint32_t d = info.rank; d > 0; --d) info.shape[d - 1] = take<std::uint64_t>();
       info.type_at = at_;
+      notes_.add("dimensions", shape_at, at_,
+                 [&] { return "fastest first; slowest first: " + core::shape_text(shape_of(info)); });
       info.type = take<std::uint32_t>();
       info.offset_at = at_;
-      info.offset = take<std::uint64_t>();
-      tell(info, rank_at, shape_at);
+      notes_.add("type", info.type_at, at_, [&] {
+        const ElementType* const type = find_element_type(info.type);
+        return std::to_string(info.type) + (type ? " (" + std::string(type->name) + ")" : "");
+      });
+      info.offset = take<std::uint64_t>("offset in the data");
+      notes_.report(Span::Kind::entry, name_of(info), info.name_at - 8, at_);
       check_info(info, shape_at);
       infos_.push_back(info);
     }
     findings_.span(Span::Kind::structure, all_at, at_, "tensor infos");
     return true;
-  }
-
-  void tell(std::string_view what, std::uint64_t begin, std::uint64_t end, const std::string& value) const {
-    findings_.span(Span::Kind::field, begin, end, what, value);
-  }
-  void tell(const Info& info, std::uint64_t rank_at, std::uint64_t shape_at) const {
-    const std::uint64_t begin = info.name_at - 8;
-    if (!findings_.asks(begin, at_)) return;
-    findings_.span(Span::Kind::entry, begin, at_, name_of(info));
-    tell("length of the name", begin, info.name_at, std::to_string(info.name_length));
-    tell("name", info.name_at, rank_at, excerpt(name_of(info), kShown));
-    tell("rank", rank_at, shape_at, std::to_string(info.rank));
-    tell("dimensions", shape_at, info.type_at, "fastest first; slowest first: " + core::shape_text(shape_of(info)));
-    const ElementType* const type = find_element_type(info.type);
-    tell("type", info.type_at, info.offset_at,
-         std::to_string(info.type) + (type ? " (" + std::string(type->name) + ")" : ""));
-    tell("offset in the data", info.offset_at, at_, std::to_string(info.offset));
   }
 
   void check_info(Info& info, std::uint64_t shape_at) {
@@ -400,10 +378,7 @@ class Walk {
   // Checks how the ranges lie: within the file, without overlap, one after the other.
   void check_places() {
     const std::uint64_t data = size_ - std::min(size_, data_start_);
-    std::vector<std::uint32_t> order(infos_.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return infos_[a].offset < infos_[b].offset; });
+    const auto order = base::order_by(infos_.size(), [&](std::uint32_t i) { return infos_[i].offset; });
     // A tensor of unknown type is taken to extend to the next one.
     for (std::size_t i = 0; i < order.size(); ++i) {
       Info& info = infos_[order[i]];
@@ -443,7 +418,8 @@ class Walk {
     }
     if (end <= data) return false;
     findings_.report(rules::kTruncated, {.offset = size_, .hint = base::size_hint(data_start_ + end)},
-                     bytes_text(data_start_ + end), bytes_text(size_), core::missing_text(data_start_ + end - size_));
+                     core::in_bytes(data_start_ + end), core::in_bytes(size_),
+                     core::missing_text(data_start_ + end - size_));
     for (Info& info : infos_) info.broken |= !base::fits(info.offset, *info.size, data);
     return true;
   }
@@ -461,7 +437,7 @@ class Walk {
     if (const auto padded = base::align_up(end, alignment_); padded && data > *padded)
       findings_.report(rules::kTrailing,
                        {.offset = data_start_ + *padded, .hint = base::size_hint(data_start_ + *padded)}, {},
-                       bytes_text(data - *padded));
+                       core::in_bytes(data - *padded));
   }
 
   void add_tensors() {
@@ -516,14 +492,11 @@ class Walk {
   void fail(Info& info, const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, const Info& other) {
     info.broken = true;
     findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found),
-                     "the other is " + core::quoted(excerpt(name_of(other))));
+                     {"the other is ", core::in_quotes(name_of(other))});
   }
 
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  const std::uint64_t size_;
-  Head head_;
+  core::FieldNotes notes_{findings_};
+  Head head_{source_, limits_.header};
   std::string_view text_;  // the header, once it is retained
   std::uint64_t at_ = 0, tensors_ = 0, values_ = 0, data_start_ = 0, alignment_ = kDefaultAlignment;
   std::uint32_t version_ = 0;

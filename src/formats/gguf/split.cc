@@ -67,11 +67,10 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
     if (no == number - 1 && count == name.count) return;
     const auto text = [](std::optional<std::uint64_t> value) { return value ? std::to_string(*value) : "none"; };
     reading.in(model.sources()[0])
-        .report(rules::kPartNumber, {}, std::to_string(number - 1) + " and " + std::to_string(name.count),
-                text(no) + " and " + text(count));
+        .report(rules::kPartNumber, {}, {number - 1, " and ", name.count}, {text(no), " and ", text(count)});
   });
   if (reading.findings.errors() == before && !draft.is_incomplete() && stated && stated->as_u64() != tensors)
-    reading.findings.report(rules::kPartTensors, {}, tensors, core::excerpt(stated->to_text()));
+    reading.findings.report(rules::kPartTensors, {}, tensors, core::excerpted(stated->to_text()));
 }
 
 }  // namespace

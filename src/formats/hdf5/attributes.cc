@@ -50,7 +50,7 @@ class AttributeReader {
     const auto count = base::element_count(space_.shape);
     const auto size = count ? base::checked_mul(*count, type_.size) : std::nullopt;
     if (!size || *size > in_.left())
-      in_.fail("a value of " + core::shape_text(space_.shape), core::bytes_text(in_.left()));
+      in_.fail({"a value of ", core::of_shape(space_.shape)}, core::in_bytes(in_.left()));
     count_ = *count;
     auto value = read_value();
     if (!value) {
@@ -113,7 +113,7 @@ class AttributeReader {
         const std::uint32_t index = in_.u32();
         if (collection != kUndefined && index != 0 && length != 0) {
           text = file_.global_object(collection, index);
-          if (length > text.size()) in_.fail("a text of " + core::bytes_text(length), core::bytes_text(text.size()));
+          if (length > text.size()) in_.fail({"a text of ", core::in_bytes(length)}, core::in_bytes(text.size()));
           text = text.substr(0, length);
           while (text.ends_with('\0')) text.remove_suffix(1);
         }

@@ -52,7 +52,7 @@ class ChunkReader {
     }
     std::ranges::sort(out_.chunks, {}, &Chunk::index);
     const auto twice = std::ranges::adjacent_find(out_.chunks, std::ranges::equal_to{}, &Chunk::index);
-    if (twice != out_.chunks.end()) broken("each chunk once", core::Said("chunk ", twice->index, " twice"));
+    if (twice != out_.chunks.end()) broken("each chunk once", {"chunk ", twice->index, " twice"});
   }
 
  private:
@@ -80,8 +80,10 @@ class ChunkReader {
           if (out_.filters[i].id == kDeflate) deflated = true;
         }
     if (deflated ? chunk.stored < 6 || size / kMostExpansion > chunk.stored : size != chunk.stored)
-      throw Broken{file_.rules.kChunkSize, chunk.at, core::bytes_text(size) + (deflated ? " once decompressed" : ""),
-                   core::bytes_text(chunk.stored)};
+      throw Broken{file_.rules.kChunkSize,
+                   chunk.at,
+                   {core::in_bytes(size), (deflated ? " once decompressed" : "")},
+                   core::in_bytes(chunk.stored)};
   }
   bool is_partial(std::uint64_t index) const noexcept {
     for (std::size_t i = rank(); i-- > 0;) {
@@ -96,7 +98,7 @@ class ChunkReader {
     std::uint64_t out = 0;
     for (std::size_t i = 0; i < rank(); ++i) {
       if (place[i] >= out_.grid[i])
-        broken("a chunk within the shape " + core::shape_text(out_.shape), "chunk " + core::shape_text(place));
+        broken({"a chunk within the shape ", core::of_shape(out_.shape)}, {"chunk ", core::of_shape(place)});
       out = out * out_.grid[i] + place[i];
     }
     return out;
@@ -114,7 +116,7 @@ class ChunkReader {
         place[i] = first / out_.chunk[i];
       }
       if (!filtered() && size != out_.bytes)
-        throw Broken{file_.rules.kChunkSize, key.offset(), core::bytes_text(out_.bytes), core::bytes_text(size)};
+        throw Broken{file_.rules.kChunkSize, key.offset(), core::in_bytes(out_.bytes), core::in_bytes(size)};
       add(index_of(place), at, size, skipped);
     });
   }
@@ -217,7 +219,7 @@ class ChunkReader {
     in.skip(4);
     if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
     check_client(in);
-    if (owner != kUndefined && in.address() != owner) in.fail(core::Said("a block of the array at ", owner));
+    if (owner != kUndefined && in.address() != owner) in.fail({"a block of the array at ", owner});
     return in;
   }
   void check_client(Cursor& in) const {
@@ -230,7 +232,7 @@ class ChunkReader {
     Cursor in = begin_block(head, index_.address, kUndefined);
     const std::uint64_t size = in.u8(), page_bits = in.u8(), count = in.length(), at = in.address();
     set_array_grid();
-    if (page_bits >= 32 || size < o || count != array_size()) in.fail(core::Said(array_size(), " elements"), count);
+    if (page_bits >= 32 || size < o || count != array_size()) in.fail({array_size(), " elements"}, count);
     if (at == kUndefined) return;
     const std::uint64_t page = std::uint64_t{1} << page_bits, prefix = 6 + o, elements = sized(count, size, in);
     if (count <= page) {

@@ -40,7 +40,7 @@ class DatasetReader {
  private:
   Cursor content(Message type, const Rule& rule) {
     const HeaderMessage* const found = header_.find(type);
-    if (found == nullptr) throw Broken{rule, at_, core::Said("a message of kind ", static_cast<int>(type)), "none"};
+    if (found == nullptr) throw Broken{rule, at_, {"a message of kind ", static_cast<int>(type)}, "none"};
     return content_of(file_, *found, rule, shared_.emplace_back());
   }
 
@@ -60,7 +60,7 @@ class DatasetReader {
       overflow = overflow || !product || *product >= kMostBytes;
       size = product.value_or(kMostBytes);
     }
-    if (overflow) throw Broken{file_.rules.kSizeOverflow, at_, {}, core::shape_text(out_.space.shape)};
+    if (overflow) throw Broken{file_.rules.kSizeOverflow, at_, {}, core::of_shape(out_.space.shape)};
     out_.size = empty ? 0 : size;
   }
 
@@ -85,12 +85,12 @@ class DatasetReader {
     if (!there) return;
     const std::uint32_t size = in.u32();
     if (size == 0 || size > INT32_MAX) return;
-    if (size != out_.type.size) in.fail(core::bytes_text(out_.type.size), core::bytes_text(size));
+    if (size != out_.type.size) in.fail(core::in_bytes(out_.type.size), core::in_bytes(size));
     out_.fill = in.take(size);
   }
 
   void stored(std::uint64_t at, std::uint64_t size) {
-    if (size < out_.size) throw Broken{file_.rules.kStorage, at, core::bytes_text(out_.size), core::bytes_text(size)};
+    if (size < out_.size) throw Broken{file_.rules.kStorage, at, core::in_bytes(out_.size), core::in_bytes(size)};
     out_.at = at;
   }
   void contiguous(std::uint64_t address, std::uint64_t size) {
@@ -120,7 +120,7 @@ class DatasetReader {
       }
       case 2: return version == 3 ? read_chunks_3(in) : read_chunks_4(in);
       case 3: out_.storage = Dataset::Storage::elsewhere; return refuse(file_.rules.kVirtual, in.offset(), {});
-      default: in.fail("compact, contiguous, chunked or virtual storage", core::Said("kind ", kind));
+      default: in.fail("compact, contiguous, chunked or virtual storage", {"kind ", kind});
     }
   }
 
@@ -136,7 +136,7 @@ class DatasetReader {
     }
     in.skip(4 * std::uint64_t{rank});
     if (kind == 1) return contiguous(address, out_.size);
-    if (kind != 0) in.fail("compact, contiguous or chunked storage", core::Said("kind ", kind));
+    if (kind != 0) in.fail("compact, contiguous or chunked storage", {"kind ", kind});
     const std::uint32_t size = in.u32();
     const std::uint64_t at = in.offset();
     in.skip(size);
@@ -147,8 +147,7 @@ class DatasetReader {
     Chunked out;
     out.shape = out_.space.shape;
     if (rank != out.shape.size() + 1 || rank < 2)
-      in.fail(core::Said("chunks of ", out.shape.size(), " dimensions and one of bytes"),
-              core::Said(rank, " dimensions"));
+      in.fail({"chunks of ", out.shape.size(), " dimensions and one of bytes"}, {rank, " dimensions"});
     out.chunk.resize(out.shape.size());
     return out;
   }
@@ -191,8 +190,7 @@ class DatasetReader {
 
   void finish_chunked(Chunked chunked, std::uint64_t element, const ChunkIndex& index, const Cursor& in) {
     out_.storage = Dataset::Storage::chunked;
-    if (element != out_.type.size)
-      in.fail("elements of " + core::bytes_text(out_.type.size), core::bytes_text(element));
+    if (element != out_.type.size) in.fail({"elements of ", core::in_bytes(out_.type.size)}, core::in_bytes(element));
     chunked.element = chunked.bytes = element;
     for (std::size_t i = 0; i < chunked.chunk.size(); ++i) {
       const std::uint64_t extent = chunked.chunk[i];
@@ -223,8 +221,8 @@ class DatasetReader {
       return;
     }
     if (const std::uint64_t needed = chunked.needed(file_.limits.memory); needed > file_.limits.memory)
-      throw Broken{core::rules::kLimitMemory, at_, "at most " + core::bytes_text(file_.limits.memory),
-                   core::bytes_text(needed)};
+      throw Broken{core::rules::kLimitMemory, at_, core::at_most(core::in_bytes(file_.limits.memory)),
+                   core::in_bytes(needed)};
     out_.chunks = std::make_shared<const Chunked>(std::move(chunked));
   }
 

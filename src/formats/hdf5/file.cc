@@ -72,12 +72,13 @@ File::File(const Source& source, const Limits& most, const Rules& all, std::uint
       source_(source),
       begin_(begin),
       end_(end),
-      most_(std::max(kAtLeast, base::checked_mul(end - begin, kTimes).value_or(UINT64_MAX))) {}
+      read_(std::max(kAtLeast, base::checked_mul(end - begin, kTimes).value_or(UINT64_MAX))),
+      kept_(most.memory) {}
 
 std::uint64_t File::place(std::uint64_t address, std::uint64_t length) const {
   if (address == kUndefined || !holds(address, length))
     throw Broken{
-        rules.kAddress, base, "at most " + core::bytes_text(end_ - base),
+        rules.kAddress, base, core::at_most(core::in_bytes(end_ - base)),
         address == kUndefined ? "an undefined address" : core::bytes_text(length) + " at " + std::to_string(address)};
   return base + address;
 }
@@ -86,10 +87,8 @@ std::string File::read(std::uint64_t address, std::uint64_t length, std::string_
   const std::uint64_t at = place(address, length);
   if (findings != nullptr && !what.empty()) findings->span(Span::Kind::structure, at, at + length, what);
   if (length > limits.header)
-    throw Broken{core::rules::kLimitHeader, at, "at most " + core::bytes_text(limits.header), core::bytes_text(length)};
-  read_ += length + 16;
-  if (read_ > most_)
-    throw Broken{core::rules::kLimitWork, at, "at most " + core::bytes_text(most_) + " of structures", {}, true};
+    throw Broken{core::rules::kLimitHeader, at, core::at_most(core::in_bytes(limits.header)), core::in_bytes(length)};
+  if (!read_.take(length + 16)) throw Broken{core::rules::kLimitWork, at, read_.said(" of structures"), {}, true};
   const auto fill = [&](std::string& bytes, std::uint64_t size) {
     bytes.resize(base::to_size(size));
     if (!bytes.empty()) source_.read_at(at, std::as_writable_bytes(std::span(bytes)));
@@ -117,16 +116,13 @@ void File::verify(std::string_view block, std::uint64_t address) const {
 std::string File::block(std::uint64_t address, std::uint64_t length, std::string_view signature, bool checksum) {
   std::string out = read(address, length, name_of(signature));
   if (!out.starts_with(signature) || (checksum && out.size() < signature.size() + 4))
-    throw Broken{rules.kBlock, base + address, std::string(signature), {}};
+    throw Broken{rules.kBlock, base + address, signature, {}};
   if (checksum) verify(out, address);
   return out;
 }
 
 void File::keep(std::uint64_t bytes) {
-  kept_ = base::checked_add(kept_, bytes).value_or(UINT64_MAX);
-  if (kept_ > limits.memory)
-    throw Broken{
-        core::rules::kLimitMemory, base, "at most " + core::bytes_text(limits.memory) + " of metadata", {}, true};
+  if (!kept_.take(bytes)) throw Broken{core::rules::kLimitMemory, base, kept_.said(" of metadata"), {}, true};
 }
 
 // III.E: "GCOL", version, the collection's size, then objects.
@@ -138,7 +134,7 @@ const File::Collection& File::collection(std::uint64_t address) {
   if (in.u8() != 1) throw Broken{rules.kBlock, base + address, "version 1"};
   in.skip(3);
   const std::uint64_t size = in.length();
-  if (size < head.size()) in.fail("at least " + core::bytes_text(head.size()), core::bytes_text(size));
+  if (size < head.size()) in.fail(core::at_least(core::in_bytes(head.size())), core::in_bytes(size));
   if (cached_ > limits.memory / 4) {
     collections_.clear();
     cached_ = 0;
@@ -163,7 +159,7 @@ const File::Collection& File::collection(std::uint64_t address) {
 std::string_view File::global_object(std::uint64_t address, std::uint32_t index) {
   const Collection& all = collection(address);
   const auto found = all.objects.find(index);
-  if (found == all.objects.end()) throw Broken{rules.kHeap, base + address, core::Said("object ", index), "none"};
+  if (found == all.objects.end()) throw Broken{rules.kHeap, base + address, {"object ", index}, "none"};
   return found->second;
 }
 

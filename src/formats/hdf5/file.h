@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/endian.h"
-#include "core/reading/findings.h"
+#include "core/reading/budget.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/rules.h"
 #include "weighbridge/context.h"
@@ -23,10 +23,13 @@ namespace weighbridge::hdf5 {
 // What is wrong with an object; its parsers throw it. The walk catches it for each object, reports it and continues
 // with the next one.
 struct Broken {
+  Broken(const Rule& of, std::uint64_t at, core::Said wanted = {}, core::Said there = {}, bool ends = false)
+      : rule(of), offset(at), expected(wanted.keep()), found(there.keep()), whole(ends) {}
+
   const Rule& rule;
-  std::uint64_t offset = 0;  // in the source
-  core::Said expected{}, found{};
-  bool whole = false;  // a limit of the whole file: the walk ends
+  std::uint64_t offset;  // in the source
+  core::Said expected, found;
+  bool whole;  // a limit of the whole file: the walk ends
 };
 
 // Reads numbers from a block in memory. Throws Broken at its end.
@@ -46,6 +49,9 @@ class Cursor {
     return out;
   }
   void skip(std::uint64_t n) { take(n); }
+  template <class Record> Record record() {
+    return base::load_record<Record>(take(base::record_size<Record>()).data());
+  }
   std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
   std::uint16_t u16() { return base::load_le<std::uint16_t>(take(2).data()); }
   std::uint32_t u32() { return base::load_le<std::uint32_t>(take(4).data()); }
@@ -118,7 +124,8 @@ class File {
 
   const Source& source_;
   std::uint64_t begin_, end_;
-  std::uint64_t read_ = 0, most_, kept_ = 0, cached_ = 0;
+  core::Budget read_, kept_;
+  std::uint64_t cached_ = 0;
   std::map<std::uint64_t, Collection> collections_;
   std::string window_;  // the bytes last read, and where they are
   std::uint64_t window_at_ = 0;

@@ -26,8 +26,7 @@ LocalHeap::LocalHeap(File& file, std::uint64_t address) : file_(file) {
 }
 
 std::string_view LocalHeap::text(std::uint64_t offset) const {
-  if (offset >= bytes_.size())
-    throw Broken{file_.rules.kHeap, at_, core::Said("an offset below ", bytes_.size()), offset};
+  if (offset >= bytes_.size()) throw Broken{file_.rules.kHeap, at_, {"an offset below ", bytes_.size()}, offset};
   const std::string_view rest = std::string_view(bytes_).substr(static_cast<std::size_t>(offset));
   const std::size_t end = rest.find('\0');
   if (end == rest.npos) throw Broken{file_.rules.kHeap, at_ + offset, "a text that ends with a zero byte"};
@@ -38,7 +37,7 @@ FractalHeap::FractalHeap(File& file, std::uint64_t address) : file_(file), addre
   const std::uint64_t o = file.offset_size, l = file.length_size;
   const std::string head = file.read(address, 26 + 12 * l + 3 * o, "fractal heap");
   Cursor in(file, head, file.base + address, file.rules.kHeap);
-  if (in.take(4) != kFractal) throw Broken{file.rules.kBlock, file.base + address, std::string(kFractal)};
+  if (in.take(4) != kFractal) throw Broken{file.rules.kBlock, file.base + address, kFractal};
   if (in.u8() != 0) throw Broken{file.rules.kBlock, file.base + address, "version 0"};
   id_size_ = in.u16();
   if (in.u16() != 0) throw Broken{file.rules.kHeapKind, file.base + address};  // filters
@@ -87,9 +86,8 @@ const std::string& FractalHeap::block(std::uint64_t address, std::uint64_t size,
   Cursor in(file_, bytes, file_.base + address, file_.rules.kHeap);
   in.skip(4);
   if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
-  if (in.address() != address_) in.fail(core::Said("a block of the heap at ", address_));
-  if (in.number(static_cast<std::size_t>(offset_size_)) != offset)
-    in.fail(core::Said("a block at ", offset, " of the heap"));
+  if (in.address() != address_) in.fail({"a block of the heap at ", address_});
+  if (in.number(static_cast<std::size_t>(offset_size_)) != offset) in.fail({"a block at ", offset, " of the heap"});
   if (direct && checksums_) {  // over the block, with zeros in place of the checksum
     const std::size_t at = in.place();
     const std::uint32_t stated = in.u32();
@@ -155,7 +153,7 @@ std::string_view FractalHeap::huge(Cursor id) {
     }
     const std::uint64_t key = id.number(static_cast<std::size_t>(std::min<std::uint64_t>(8, id_size_ - 1)));
     const auto found = huge_->find(key);
-    if (found == huge_->end()) id.fail(core::Said("object ", key), "none");
+    if (found == huge_->end()) id.fail({"object ", key}, "none");
     object = found->second;
   }
   found_at_ = file_.base + object.address;

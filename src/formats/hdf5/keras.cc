@@ -7,6 +7,7 @@
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/layout.h"
 #include "formats/hdf5/walk.h"
@@ -15,10 +16,9 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-class Archive {
+class Archive : core::Walker {
  public:
-  Archive(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), context_(context), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     const std::uint64_t errors = findings_.errors();
@@ -36,8 +36,7 @@ class Archive {
         read_text(member);
       } else {
         if (member.name.starts_with("model.weights.")) other = member.name;
-        findings_.report(keras::kOtherMember, {.offset = member.header_at}, {},
-                         core::quoted(core::excerpt(member.name)));
+        findings_.report(keras::kOtherMember, {.offset = member.header_at}, {}, core::in_quotes(member.name));
         draft_.add_left_behind(core::indexed("files", member.name), "a member besides weights and configuration");
       }
     }
@@ -59,8 +58,8 @@ class Archive {
     const core::At at{.offset = member.offset};
     const std::string name = core::quoted(member.name);
     if (member.size > context_.limits.memory)
-      return findings_.report(core::rules::kLimitMemory, at, "at most " + core::bytes_text(context_.limits.memory),
-                              core::bytes_text(member.size));
+      return findings_.report(core::rules::kLimitMemory, at, core::at_most(core::in_bytes(context_.limits.memory)),
+                              core::in_bytes(member.size));
     std::string text;
     const std::string fault = core::read_zip_member(source_, member, context_, [&](std::span<const std::byte> piece) {
       text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -89,11 +88,6 @@ class Archive {
         in.skip_value();
     }
   }
-
-  const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
 };
 
 }  // namespace

@@ -6,13 +6,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/record.h"
+
 namespace weighbridge::hdf5 {
 
 // II.A: the superblock begins at 0, 512, 1024, 2048 and so on; the bytes before it belong to the user.
 inline constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
 inline constexpr std::uint64_t kFirstUserblock = 512;
-inline constexpr std::size_t kSuperblockHead = 24;  // of version 0 and 1 up to the addresses
 inline constexpr std::uint8_t kNewestSuperblock = 3;
+WB_RECORD(SuperblockStart, (char[8], signature), (u8, version));
+WB_RECORD(SuperblockVersions, (u8, free_space), (u8, root), (u8, reserved), (u8, header_message));  // in 0 and 1
+WB_RECORD(SuperblockWidths, (u8, offset_size), (u8, length_size));
+// In versions 0 and 1, and in 1 four more bytes. The addresses of the base, the free space, the end and the driver's
+// information follow, and the entry of the root group: an offset in its heap of names, and its address.
+WB_RECORD(SuperblockTrees, (u8, reserved), (u16, leaf_k), (u16, internal_k), (u32, flags));
+// In versions 2 and 3. The addresses of the base, the extension, the end and the root group follow, and a checksum.
+WB_RECORD(SuperblockFlags, (u8, flags));
 inline constexpr std::uint64_t kUndefined = UINT64_MAX;  // an address whose bits are all set
 
 inline constexpr std::size_t kMaxRank = 32;  // H5S_MAX_RANK

@@ -115,7 +115,7 @@ class ObjectHeaderReader {
       return;
     }
     if (message.type > Message::last && (message.flags & kMustKnow) != 0)
-      throw Broken{file_.rules.kMessage, message.at, {}, core::Said("message ", static_cast<int>(message.type))};
+      throw Broken{file_.rules.kMessage, message.at, {}, {"message ", static_cast<int>(message.type)}};
     if (message.type != Message::nil) out_.messages.push_back(message);
   }
 

@@ -18,6 +18,7 @@
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/hdf5/dataset.h"
 #include "formats/hdf5/file.h"
 #include "formats/hdf5/format.h"
@@ -50,20 +51,18 @@ void repeat(const std::string& element, std::uint64_t size,
   }
 }
 
-class Walk {
+class Walk : core::Walker {
  public:
   Walk(const Source& source, std::uint64_t begin, std::uint64_t end, const Rules& rules, const Context& context,
        core::Findings& findings, core::Draft& draft)
-      : limits_(context.limits),
+      : Walker(source, context, findings, draft),
         rules_(rules),
-        findings_(findings),
-        draft_(draft),
-        file_(source, context.limits, rules, begin, end) {
+        file_(source, context.limits, rules, begin, end),
+        made_(limits_.work != 0
+                  ? limits_.work
+                  : std::max(kClaimAtLeast, base::checked_mul(end - begin, kClaimTimes).value_or(UINT64_MAX))) {
     file_.findings = &findings_;
     for (const auto& [key, value] : draft.attributes()) keys_.insert(key);
-    claim_ = limits_.work != 0
-                 ? limits_.work
-                 : std::max(kClaimAtLeast, base::checked_mul(end - begin, kClaimTimes).value_or(UINT64_MAX));
   }
 
   std::optional<std::uint8_t> run() {
@@ -194,15 +193,10 @@ class Walk {
     if (found.unsupported != nullptr || (!chunked && found.storage != Dataset::Storage::filled)) return true;
     if (found.size > limits_.decoded)
       return findings_.fail(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
-                            "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
+                            core::at_most(core::in_bytes(limits_.decoded)), core::in_bytes(found.size));
     const std::uint64_t work = chunked ? found.chunks->work(limits_.memory) : found.size;
-    claimed_ = base::checked_add(claimed_, work).value_or(UINT64_MAX);
-    if (claimed_ > claim_)
-      throw Broken{core::rules::kLimitWork,
-                   at,
-                   "at most " + core::bytes_text(claim_) + " that are not stored as they are",
-                   {},
-                   true};
+    if (!made_.take(work))
+      throw Broken{core::rules::kLimitWork, at, made_.said(" that are not stored as they are"), {}, true};
     return true;
   }
 
@@ -263,7 +257,7 @@ class Walk {
           [&](Attribute found) {
             if (!found.unknown_type.empty())
               findings_.report(rules_.kAttributeType, {.offset = found.at, .tensor = named(name)}, {},
-                               found.name + ": " + found.unknown_type);
+                               {found.name, ": ", found.unknown_type});
             take(found.name, std::move(found.value), found.at);
           },
           [&](const Broken& fault) { report(fault, name); });
@@ -282,20 +276,17 @@ class Walk {
   void again(std::string_view key, std::uint64_t at, std::string_view name) {
     core::At where{.offset = at};
     if (!name.empty()) where.tensor = name;
-    findings_.report(rules_.kAttributeKey, where, {}, core::quoted(core::excerpt(key)));
+    findings_.report(rules_.kAttributeKey, where, {}, core::in_quotes(key));
   }
 
-  const Limits& limits_;
   const Rules& rules_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   File file_;
   std::set<std::uint64_t> groups_;             // those that were entered
   std::map<std::uint64_t, Dataset> datasets_;  // by address: a dataset may have several names
   std::set<std::string, std::less<>> keys_;    // of the model's attributes
   std::vector<std::uint64_t> places_;          // of each tensor's link
   std::optional<std::uint8_t> version_;
-  std::uint64_t claim_ = 0, claimed_ = 0;  // bytes that are made, not stored
+  core::Budget made_;  // of bytes that are made, not stored
 };
 
 // Whether a value of the text, at any depth, is an object of the class Lambda, or holds marshaled code.

@@ -29,8 +29,9 @@ std::uint64_t product_after_first(const std::vector<std::uint64_t>& extents, std
 }
 
 [[noreturn]] void fail(const Rule& rule, const Chunk& chunk, core::Said expected, core::Said found,
-                       std::string_view detail = {}) {
-  throw Error(core::Findings::make(rule, {.offset = chunk.at}, std::move(expected), std::move(found), detail));
+                       core::Said detail = {}) {
+  throw Error(
+      core::Findings::make(rule, {.offset = chunk.at}, std::move(expected), std::move(found), std::move(detail)));
 }
 
 class Decoder {

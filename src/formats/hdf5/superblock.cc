@@ -20,17 +20,15 @@ class SuperblockReader {
     file_.base = at;
     const std::string text = io::text_of(file_.source(), at, std::min<std::uint64_t>(kLongest, file_.end() - at));
     Cursor in(file_, text, at, file_.rules.kSuperblock);
-    in.skip(kSignature.size());
     Superblock out;
-    out.version = in.u8();
+    out.version = in.record<SuperblockStart>().version;
     if (out.version > kNewestSuperblock) throw Broken{file_.rules.kVersion, at, "0 to 3", out.version};
     std::uint64_t extension = kUndefined, end = 0, driver = kUndefined, stated_base = 0;
     std::uint32_t flags = 0;
     if (out.version < 2) {
-      in.skip(4);
+      in.record<SuperblockVersions>();
       take_widths(in);
-      in.skip(5);
-      flags = in.u32();
+      flags = in.record<SuperblockTrees>().flags;
       if (out.version == 1) in.skip(4);
       stated_base = in.address();
       in.address();
@@ -40,7 +38,7 @@ class SuperblockReader {
       out.root = in.address();
     } else {
       take_widths(in);
-      flags = in.u8();
+      flags = in.record<SuperblockFlags>().flags;
       stated_base = in.address();
       extension = in.address();
       end = in.address();
@@ -73,10 +71,11 @@ class SuperblockReader {
 
   void take_widths(Cursor& in) {
     const auto valid = [](std::uint8_t width) { return width == 2 || width == 4 || width == 8; };
-    file_.offset_size = in.u8();
-    file_.length_size = in.u8();
+    const auto widths = in.record<SuperblockWidths>();
+    file_.offset_size = widths.offset_size;
+    file_.length_size = widths.length_size;
     if (!valid(file_.offset_size) || !valid(file_.length_size))
-      in.fail("2, 4 or 8 bytes", std::to_string(file_.offset_size) + " and " + std::to_string(file_.length_size));
+      in.fail("2, 4 or 8 bytes", {file_.offset_size, " and ", file_.length_size});
   }
 
   // The end counts from the beginning of the file as it was written: if bytes were prepended to the file since, it has
@@ -84,13 +83,13 @@ class SuperblockReader {
   void take_end(std::uint64_t stated_base, std::uint64_t stated_end) {
     const std::uint64_t there = file_.end() - file_.base;
     if (stated_end == kUndefined || stated_end < stated_base || stated_end - stated_base > there)
-      throw Broken{file_.rules.kTruncated, file_.end(),
-                   core::bytes_text(stated_end == kUndefined || stated_end < stated_base ? stated_end
-                                                                                         : stated_end - stated_base),
-                   core::bytes_text(there)};
+      throw Broken{
+          file_.rules.kTruncated, file_.end(),
+          core::in_bytes(stated_end == kUndefined || stated_end < stated_base ? stated_end : stated_end - stated_base),
+          core::in_bytes(there)};
     const std::uint64_t end = file_.base + (stated_end - stated_base);
     if (end < file_.end())
-      findings_.report(file_.rules.kTrailing, {.offset = end}, {}, core::bytes_text(file_.end() - end));
+      findings_.report(file_.rules.kTrailing, {.offset = end}, {}, core::in_bytes(file_.end() - end));
     file_.set_end(end);
   }
 

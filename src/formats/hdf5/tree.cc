@@ -20,9 +20,9 @@ class Tree {
     const std::string start = file_.block(address, head, kTree, false);
     Cursor in(file_, start, file_.base + address, rule_);
     in.skip(4);
-    if (const std::uint8_t type = in.u8(); type != type_) in.fail(core::Said("a node of type ", type_), type);
+    if (const std::uint8_t type = in.u8(); type != type_) in.fail({"a node of type ", type_}, type);
     const std::uint8_t level = in.u8();
-    if (expected && level != *expected) in.fail(core::Said("level ", *expected), level);
+    if (expected && level != *expected) in.fail({"level ", *expected}, level);
     const std::uint64_t entries = in.u16();
     const std::string body =
         file_.read(address + head, entries * (key_size_ + file_.offset_size), "keys of a B-tree node");
@@ -59,7 +59,7 @@ class Tree2 {
     in.skip(4);
     if (in.u8() != 0) throw Broken{file_.rules.kBlock, file_.base + address, "version 0"};
     if (const auto type = static_cast<Record>(in.u8()); type != type_)
-      in.fail(core::Said("records of type ", static_cast<int>(type_)), static_cast<int>(type));
+      in.fail({"records of type ", static_cast<int>(type_)}, static_cast<int>(type));
     node_size_ = in.u32();
     record_size_ = in.u16();
     const std::uint16_t depth = in.u16();
@@ -97,7 +97,7 @@ class Tree2 {
 
   // libhdf5 relies on these totals in some calls, and on the nodes in others.
   [[noreturn]] void disagree(std::uint64_t address, std::uint64_t total, std::uint64_t there) const {
-    throw Broken{rule_, file_.place(address, 0), core::Said(total, " records in a B-tree"), there};
+    throw Broken{rule_, file_.place(address, 0), {total, " records in a B-tree"}, there};
   }
 
   // Returns the number of records in the node and below it.

@@ -103,7 +103,7 @@ void read_float(Cursor& in, std::uint32_t bits, Datatype& out) {
 }
 
 Datatype read(Cursor& in, unsigned depth) {
-  if (depth > kMostNesting) in.fail(core::Said("a datatype that nests at most ", kMostNesting, " deep"));
+  if (depth > kMostNesting) in.fail({"a datatype that nests at most ", kMostNesting, " deep"});
   const std::uint8_t head = in.u8(), version = head >> 4U;
   const std::uint32_t bits = static_cast<std::uint32_t>(in.number(3));
   if (version < 1 || version > 5) in.fail("a datatype of version 1 to 5", version);
@@ -190,7 +190,7 @@ Dataspace read_dataspace(Cursor in) {
     for (std::uint64_t& most : out.most) {
       const std::uint64_t size = out.shape[static_cast<std::size_t>(&most - out.most.data())];
       most = in.extent();
-      if (most < size) in.fail(core::Said("a largest extent of at least ", size), most);
+      if (most < size) in.fail({"a largest extent of at least ", size}, most);
     }
   return out;
 }

@@ -3,10 +3,10 @@
 #include "formats/huggingface/byte_pairs.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
+#include "base/order.h"
 #include "base/utf8.h"
 #include "core/model/byte_spelling.h"
 #include "core/model/words.h"
@@ -98,10 +98,7 @@ class Maker {
       return fail(rules::kVocabValue, vocabulary != nullptr ? file_.offset(*vocabulary) : 0);
     const std::size_t own = entries.size();
     add_added(reading_, file_, entries);
-    std::vector<std::uint32_t> order(entries.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return entries[i].id; });
-    for (const std::uint32_t i : order) {
+    for (const std::uint32_t i : base::order_by(entries.size(), [&](std::uint32_t at) { return entries[at].id; })) {
       std::string scratch;
       const std::string_view text = wire::json_text(entries[i].text, scratch);
       if (!tokens_.empty() && tokens_.back().id == entries[i].id) {
@@ -116,9 +113,8 @@ class Maker {
       tokens_.push_back({.id = static_cast<std::uint32_t>(entries[i].id), .text = std::string(text), .bytes = {}});
       add_flags(tokens_.back(), entries[i], i >= own);
     }
-    by_text_.resize(tokens_.size());
-    std::iota(by_text_.begin(), by_text_.end(), 0U);
-    std::ranges::sort(by_text_, {}, [&](std::uint32_t i) { return std::tie(tokens_[i].text, tokens_[i].id); });
+    by_text_ =
+        base::order_by(tokens_.size(), [&](std::uint32_t i) { return std::tie(tokens_[i].text, tokens_[i].id); });
     return true;
   }
 
@@ -152,7 +148,7 @@ class Maker {
       if (left == nullptr || right == nullptr || sum == nullptr) {
         if (continues_) continue;  // merges cannot express such a model at all
         return fail(rules::kMerges, at, "three tokens of the vocabulary",
-                    quoted(excerpt(first)) + " and " + quoted(excerpt(second)));
+                    {core::in_quotes(first), " and ", core::in_quotes(second)});
       }
       if (pipeline_.split && right->text.starts_with(kMetaspace)) continue;  // cannot follow another token
       merges_.push_back({left->id, right->id, sum->id, rank});

@@ -113,13 +113,13 @@ Config read_config(Reading& reading, const JsonObject& json) {
     if (!out.bert) break;
     const Member* const member = json.find(key.config);
     if (member == nullptr) {
-      if (key.required) reading.in(json.file).report(rules::kConfigKey, {}, core::quoted(key.config));
+      if (key.required) reading.in(json.file).report(rules::kConfigKey, {}, core::in_quotes(key.config, core::kWhole));
       continue;
     }
     auto text = named_text(key, *member);
     if (!text) {
-      reading.in(json.file).report(rules::kConfigValue, {.offset = json.offset(*member)}, std::string(needed(key.is)),
-                                   shown(member->raw), core::quoted(member->key));
+      reading.in(json.file).report(rules::kConfigValue, {.offset = json.offset(*member)}, needed(key.is),
+                                   shown(member->raw), core::in_quotes(member->key, core::kWhole));
       continue;
     }
     if (key.attribute == "vocab_size") out.vocab_size = positive(*text);

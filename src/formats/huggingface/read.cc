@@ -217,7 +217,7 @@ class Loader {
 
   void conflict(const Value::Entry& metadata, const Value& counts) {
     reading_.findings.report(rules::kMetadataConflict, {}, counts.to_text(), metadata.second.to_text(),
-                             "\"" + metadata.first + "\"");
+                             {"\"", metadata.first, "\""});
   }
 
   void check_embeddings() {
@@ -227,8 +227,8 @@ class Loader {
       if (draft_.name(i) != kWordEmbeddings) continue;
       const Shape shape = draft_.shape(i);
       if (!std::ranges::equal(shape, expected))
-        reading_.findings.report(rules::kEmbeddingShape, {.tensor = kWordEmbeddings}, shape_text(expected),
-                                 shape_text(shape));
+        reading_.findings.report(rules::kEmbeddingShape, {.tensor = kWordEmbeddings}, core::of_shape(expected),
+                                 core::of_shape(shape));
     }
   }
 

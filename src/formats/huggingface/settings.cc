@@ -59,8 +59,8 @@ class SettingsReader {
 
   void invalid(const JsonObject& object, const Member& member, std::string_view wanted) {
     reading_.in(object.file)
-        .report(rules::kSettingValue, {.offset = object.offset(member)}, std::string(wanted), {},
-                core::quoted(member.key));
+        .report(rules::kSettingValue, {.offset = object.offset(member)}, wanted, {},
+                core::in_quotes(member.key, core::kWhole));
   }
 
   // A member of this kind; null if it is absent or null, or of another kind (reported).

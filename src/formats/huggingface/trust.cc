@@ -77,7 +77,7 @@ class Trust {
     for (const std::string_view key : kCodeKeys)
       if (const Member* const member = object->find(key); member != nullptr && is_set(*member))
         reading_.in(object->file)
-            .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {}, core::excerpt(attribute_text(*member)),
+            .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {}, core::excerpted(attribute_text(*member)),
                     key);
     if (const Member* const member = object->find(kChatTemplate); member != nullptr && is_set(*member)) {
       wire::JsonReader in(member->raw, reading_.limits.depth);
@@ -140,7 +140,7 @@ class Trust {
       const Member* const type = module ? module->find("type") : nullptr;
       if (type == nullptr || type->kind != JsonKind::string || unquote(type->raw).starts_with(kOwnModules)) continue;
       reading_.in(modules).report(rules::kRemoteCode, {.offset = module->offset(*type)}, {},
-                                  core::excerpt(unquote(type->raw)), "type");
+                                  core::excerpted(unquote(type->raw)), "type");
     }
   }
 

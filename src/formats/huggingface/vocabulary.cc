@@ -3,9 +3,9 @@
 #include "formats/huggingface/vocabulary.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "base/order.h"
 #include "base/utf8.h"
 #include "core/model/words.h"
 #include "formats/huggingface/byte_pairs.h"
@@ -192,14 +192,13 @@ class TokenizerReader {
     const std::size_t both = std::min(lines.size(), json.tokens.size());
     for (std::size_t i = 0; i < both; ++i) {
       if (lines[i] == json.tokens[i]) continue;
-      findings_.report(rules::kVocabDisagree, {}, "\"" + std::string(lines[i]) + "\"",
-                       "\"" + std::string(json.tokens[i]) + "\"", place(kTokenizerJson, i));
+      findings_.report(rules::kVocabDisagree, {}, {"\"", lines[i], "\""}, {"\"", json.tokens[i], "\""},
+                       place(kTokenizerJson, i));
       return;
     }
     // vocab.txt may lack added tokens.
     if (lines.size() <= json.tokens.size() && lines.size() >= json.own) return;
-    findings_.report(rules::kVocabDisagree, {}, core::Said(lines.size(), " tokens"), json.tokens.size(),
-                     kTokenizerJson);
+    findings_.report(rules::kVocabDisagree, {}, {lines.size(), " tokens"}, json.tokens.size(), kTokenizerJson);
   }
 
   // The text of a token, which is a string or an object with flags; empty for null.
@@ -223,7 +222,7 @@ class TokenizerReader {
       else
         reading_.in(config->file)
             .report(rules::kSettingValue, {.offset = config->offset(*member)}, "the text of a token", {},
-                    core::quoted(member->key));
+                    core::in_quotes(member->key, core::kWhole));
     }
     if (words_.unknown) out[kUnknownToken] = *words_.unknown;
     return out;
@@ -253,20 +252,17 @@ class TokenizerReader {
     for (std::size_t i = 0; bert_ && i < special.size(); ++i) {
       const auto is_role = [&](const auto& known) { return known.first == kSpecialTokens[i].role; };
       if (!special[i].empty() && std::ranges::none_of(out.special, is_role))
-        findings_.report(rules::kSpecialMissing, {}, {}, {}, "\"" + special[i] + "\"");
+        findings_.report(rules::kSpecialMissing, {}, {}, {}, {"\"", special[i], "\""});
     }
     return out;
   }
 
   void report_duplicates(const Texts& tokens) {
-    std::vector<std::uint32_t> order(tokens.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return tokens[i]; });
+    const auto order = base::order_by(tokens.size(), [&](std::uint32_t i) { return tokens[i]; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (tokens[order[i]] == tokens[order[i - 1]])
         findings_.report(rules::kVocabDuplicate, {}, {}, {},
-                         "\"" + std::string(tokens[order[i]]) + "\" is token " + std::to_string(order[i - 1]) +
-                             " and token " + std::to_string(order[i]));
+                         {"\"", tokens[order[i]], "\" is token ", order[i - 1], " and token ", order[i]});
   }
 
   Reading& reading_;

@@ -2,7 +2,7 @@
 // Reads lists of tokens.
 #include "formats/huggingface/vocabulary.h"
 
-#include "core/reading/rules.h"
+#include "core/reading/budget.h"
 
 namespace weighbridge::huggingface {
 namespace {
@@ -24,9 +24,8 @@ void read_flag(JsonReader& in, bool& flag) {
 }  // namespace
 
 bool over_memory(Reading& reading, std::uint64_t tokens, const TextFile& file) {
-  if (tokens <= reading.limits.memory / kTokenCost) return false;
-  reading.in(file).report(core::rules::kLimitMemory, {}, core::at_most(reading.limits.memory, " bytes"));
-  return true;
+  core::Findings findings = reading.in(file);
+  return !core::Budget(reading.limits.memory).keep(findings, {}, tokens, kTokenCost);
 }
 
 bool read_entries(Reading& reading, const TextFile& file, std::string_view raw, std::vector<VocabularyEntry>& entries) {

@@ -219,7 +219,7 @@ class Settler {
     auto sink = config_ ? reading_.in(config_->file) : reading_.findings;
     judge_.warn(kTokenizerConfig, key, quoted_json(counts),
                 "the two files of the tokenizer differ; this counts here, and other programs take " + other);
-    sink.report(rules::kTokenizerConflict, {}, std::move(counts), std::move(other), core::quoted(key));
+    sink.report(rules::kTokenizerConflict, {}, std::move(counts), std::move(other), core::in_quotes(key, core::kWhole));
   }
 
   // Whether transformers makes a BertTokenizer of the folder, which takes settings from tokenizer_config.json.
@@ -309,7 +309,8 @@ class Settler {
     if (said != nullptr && said->kind == JsonKind::boolean) stated = said->raw == "true";
     if (said != nullptr && said->kind != JsonKind::boolean && said->kind != JsonKind::null)
       reading_.in(config_->file)
-          .report(rules::kSettingValue, {.offset = config_->offset(*said)}, "true or false", {}, core::quoted(key));
+          .report(rules::kSettingValue, {.offset = config_->offset(*said)}, "true or false", {},
+                  core::in_quotes(key, core::kWhole));
     const bool null_counts = said != nullptr && said->kind == JsonKind::null && key == "strip_accents";
     if (!has_json_ || !out_.has_normalizer) {
       if (stated) value = stated;
@@ -375,7 +376,7 @@ class Settler {
                   "this build follows it, and transformers 5 takes a BERT's own, so that vectors may differ");
       auto sink = config_ ? reading_.in(config_->file) : reading_.findings;
       sink.report(rules::kTokenizerConflict, {}, "as tokenizer.json says", "a BertTokenizer's own in transformers 5",
-                  core::quoted(key));
+                  core::in_quotes(key, core::kWhole));
     };
     const tokenizers::TokenizerRules& rules = out_.rules;
     name("normalizer", !rules.normalizer.empty());

@@ -10,6 +10,7 @@
 #include "base/endian.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/llama2c/format.h"
 #include "weighbridge/place.h"
 
@@ -44,10 +45,9 @@ struct Sizes {
   bool tied;
 };
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format(kFormat.info.name);
@@ -60,26 +60,20 @@ class Walk {
 
  private:
   bool read_header() {
-    const std::uint64_t size = source_.size();
-    if (size < kHeaderSize)
-      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
+    if (!has_bytes(rules::kTooShort, kHeaderSize)) return false;
     std::byte bytes[kHeaderSize];
     source_.read_at(0, bytes);
     if (base::load_le<std::uint32_t>(bytes) == kLaterMagic)
-      return findings_.fail(rules::kVersion, {.offset = 0}, {},
-                            core::Said("version ", base::load_le<std::uint32_t>(bytes + 4)));
+      return findings_.fail(rules::kVersion, {.offset = 0}, {}, {"version ", base::load_le<std::uint32_t>(bytes + 4)});
     header_ = base::load_record<Header>(bytes);
     findings_.record<Header>(Span::Kind::structure, 0, bytes, "header");
     if (!check_fields(header_, findings_)) return false;
     draft_.set_version("0");
-    if (const std::uint64_t needed = file_size(header_); needed != size)
-      return findings_.fail(rules::kLength, {.offset = std::min(needed, size)}, bytes_text(needed), bytes_text(size));
+    if (const std::uint64_t needed = file_size(header_); needed != size_)
+      return findings_.fail(rules::kLength, {.offset = std::min(needed, size_)}, core::in_bytes(needed),
+                            core::in_bytes(size_));
     const Sizes s(header_);
-    const std::uint64_t tensors = s.layers * 9 + 4 + (s.tied ? 0 : 1);
-    if (tensors > limits_.tensors)
-      return findings_.fail(core::rules::kLimitTensors, core::at_field(&Header::n_layers),
-                            core::at_most(limits_.tensors), tensors);
-    return true;
+    return few_enough(core::at_field(&Header::n_layers), s.layers * 9 + 4 + (s.tied ? 0 : 1));
   }
 
   // Uses the keys of Hugging Face's configurations, which other containers use too.
@@ -135,10 +129,6 @@ class Walk {
         read_tokenizer_file(*file, static_cast<std::uint32_t>(Sizes(header_).vocab), limits_, in_file));
   }
 
-  const Source& source_;
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   Header header_;
   std::uint64_t at_ = kHeaderSize;
 };
@@ -151,16 +141,15 @@ bool check_fields(const Header& h, core::Findings& findings) {
   Header::each(h, [&](const std::int32_t& field, base::FieldNote note) {
     const std::int64_t value = field, magnitude = &field == &h.vocab_size && value < 0 ? -value : value;
     if (good && (magnitude < 1 || magnitude > kMost[i]))  // one says that this is not a checkpoint
-      good = findings.fail(rules::kField, {.offset = 4 * i}, core::Said("1 to ", kMost[i]), value, note.name);
+      good = findings.fail(rules::kField, {.offset = 4 * i}, {"1 to ", kMost[i]}, value, note.name);
     ++i;
   });
   if (!good) return false;
   if (h.dim % h.n_heads != 0 || h.dim / h.n_heads % 2 != 0)
-    good = findings.fail(rules::kHeads, core::at_field(&Header::n_heads), {},
-                         std::to_string(h.n_heads) + " heads of " + std::to_string(h.dim) + " in all");
+    good =
+        findings.fail(rules::kHeads, core::at_field(&Header::n_heads), {}, {h.n_heads, " heads of ", h.dim, " in all"});
   if (h.n_heads % h.n_kv_heads != 0)
-    good = findings.fail(rules::kKvHeads, core::at_field(&Header::n_kv_heads), {},
-                         std::to_string(h.n_kv_heads) + " for " + std::to_string(h.n_heads));
+    good = findings.fail(rules::kKvHeads, core::at_field(&Header::n_kv_heads), {}, {h.n_kv_heads, " for ", h.n_heads});
   return good;
 }
 

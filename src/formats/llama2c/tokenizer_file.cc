@@ -46,11 +46,11 @@ class Reader {
   bool load() {
     const std::uint64_t size = source_.size();
     if (size > limits_.header)
-      return fail(core::rules::kLimitHeader, 0, "at most " + core::bytes_text(limits_.header), core::bytes_text(size),
+      return fail(core::rules::kLimitHeader, 0, core::at_most(core::in_bytes(limits_.header)), core::in_bytes(size),
                   "the tokenizer file");
     const std::uint64_t least = kTokenizerHeaderSize + vocab_size_ * (kTokenRecordSize + 1);
     if (size < least)
-      return fail(rules::kTokenizerShort, size, "at least " + core::bytes_text(least), core::bytes_text(size));
+      return fail(rules::kTokenizerShort, size, core::at_least(core::in_bytes(least)), core::in_bytes(size));
     bytes_.resize(base::to_size(size));
     source_.read_at(0, std::as_writable_bytes(std::span(bytes_)));
     return true;
@@ -68,23 +68,22 @@ class Reader {
     for (std::uint32_t id = 0; id < vocab_size_; ++id) {
       const std::string which = "token " + std::to_string(id);
       if (!base::fits(at, kTokenRecordSize, bytes_.size()))
-        return fail(rules::kTokenizerShort, bytes_.size(), core::Said(vocab_size_, " tokens"), id);
+        return fail(rules::kTokenizerShort, bytes_.size(), {vocab_size_, " tokens"}, id);
       const float score = std::bit_cast<float>(base::load_le<std::uint32_t>(bytes_.data() + at));
       const std::int32_t length = i32(at + 4);
       if (!std::isfinite(score))
         return fail(rules::kTokenScore, at, {}, Value::real(static_cast<double>(score), DType::f32).to_text(), which);
-      if (length < 1 || length > most)
-        return fail(rules::kTokenLength, at + 4, core::Said("1 to ", most), length, which);
+      if (length < 1 || length > most) return fail(rules::kTokenLength, at + 4, {"1 to ", most}, length, which);
       at += kTokenRecordSize;
       const auto count = static_cast<std::uint64_t>(length);
       if (!base::fits(at, count, bytes_.size()))
-        return fail(rules::kTokenizerShort, bytes_.size(), core::Said(vocab_size_, " tokens"), id);
+        return fail(rules::kTokenizerShort, bytes_.size(), {vocab_size_, " tokens"}, id);
       out_.tokens.push_back(std::string_view(bytes_).substr(base::to_size(at), base::to_size(count)));
       scores_.push_back(score);
       at += count;
     }
     return at == bytes_.size() ||
-           fail(rules::kTokenizerTrailing, at, core::bytes_text(at), core::bytes_text(bytes_.size()));
+           fail(rules::kTokenizerTrailing, at, core::in_bytes(at), core::in_bytes(bytes_.size()));
   }
 
   bool check_bytes() {
@@ -92,8 +91,8 @@ class Reader {
       return fail(rules::kTokenizerBytes, 0, core::at_least(kAfterBytes, " tokens"), vocab_size_);
     for (std::uint32_t value = 0; value < 256; ++value)
       if (const std::string_view token = out_.tokens[kFirstByte + value]; token != byte_spelling(value))
-        return fail(rules::kTokenizerBytes, 0, byte_spelling(value), core::quoted(core::excerpt(token)),
-                    core::Said("token ", kFirstByte + value));
+        return fail(rules::kTokenizerBytes, 0, byte_spelling(value), core::in_quotes(token),
+                    {"token ", kFirstByte + value});
     return true;
   }
 
@@ -126,7 +125,7 @@ class Reader {
         if (right) out_.merges.push_back({*left, *right, pieces[i], rank});
       }
       if (out_.merges.size() > limits_.memory / sizeof(Tokenizer::Merge))
-        return fail(core::rules::kLimitMemory, 0, "at most " + core::bytes_text(limits_.memory), {},
+        return fail(core::rules::kLimitMemory, 0, core::at_most(core::in_bytes(limits_.memory)), {},
                     "the merges of the tokenizer file");
     }
     return true;

@@ -131,7 +131,7 @@ class Pass {
     if (bad)
       add(core::Findings::make(
           npz::kBoolByte, {.offset = member.offset + (member.encoding == Encoding::raw ? *bad : 0), .tensor = name},
-          "0 or 1", std::to_integer<unsigned>(bad_byte), core::Said("element ", *bad - begin)));
+          "0 or 1", std::to_integer<unsigned>(bad_byte), {"element ", *bad - begin}));
   }
 
   void add(Finding finding) {

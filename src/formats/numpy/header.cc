@@ -32,8 +32,9 @@ std::string shown(char c) {
 
 class Dictionary {
  public:
-  Dictionary(std::string_view text, std::uint64_t at, bool python2, const ArrayRules& rules, Header& out, Fault& fault)
-      : text_(text), start_(at), python2_(python2), rules_(rules), out_(out), fault_(fault) {}
+  Dictionary(std::string_view text, std::uint64_t at, bool python2, const ArrayRules& rules, Header& out, Fault& fault,
+             core::FieldNotes* notes)
+      : text_(text), start_(at), python2_(python2), rules_(rules), out_(out), fault_(fault), notes_(notes) {}
 
   bool read() {
     skip_space();
@@ -45,14 +46,13 @@ class Dictionary {
       std::string_view key;
       if (!read_text(key)) return unexpected("a key in quotes");
       const std::size_t which = key == kDescrKey ? 0 : key == kOrderKey ? 1 : key == kShapeKey ? 2 : 3;
-      if (which == 3 || std::exchange(seen[which], true))
-        return fail(rules_.kKeys, at, {}, std::string(core::excerpt(key)));
+      if (which == 3 || std::exchange(seen[which], true)) return fail(rules_.kKeys, at, {}, core::excerpted(key));
       skip_space();
       if (!take(':')) return unexpected(":");
       skip_space();
       const std::size_t value_at = place_;
       if (!(which == 0 ? read_descr() : which == 1 ? read_order() : read_shape())) return false;
-      out_.entries[which] = {key, text_.substr(value_at, place_ - value_at), start_ + at, start_ + place_};
+      if (notes_) notes_->add(key, start_ + at, start_ + place_, text_.substr(value_at, place_ - value_at));
       skip_space();
       if (take(',')) {
         skip_space();
@@ -70,7 +70,7 @@ class Dictionary {
  private:
   bool fail(const Rule& rule, std::size_t at, core::Said expected = {}, core::Said found = {}) {
     if (!base::is_utf8(found.text())) found = "bytes that are not UTF-8";
-    fault_ = {&rule, start_ + at, std::move(expected), std::move(found)};
+    fault_ = {&rule, start_ + at, expected.keep(), found.keep()};
     return false;
   }
   bool unexpected(core::Said expected) {
@@ -199,7 +199,7 @@ class Dictionary {
 
   // "<f4": a byte order, a kind, and a size in bytes.
   bool read_type(std::string_view text, std::size_t at) {
-    const auto unknown = [&] { return fail(rules_.kDescr, at, {}, core::quoted(core::excerpt(text))); };
+    const auto unknown = [&] { return fail(rules_.kDescr, at, {}, core::in_quotes(text)); };
     std::string_view code = text;
     if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos) {
       if (code[0] == '>') out_.order = Order::big;
@@ -240,6 +240,7 @@ class Dictionary {
   const ArrayRules& rules_;
   Header& out_;
   Fault& fault_;
+  core::FieldNotes* const notes_;
   std::size_t place_ = 0;
 };
 
@@ -257,9 +258,10 @@ std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexc
   return preamble + std::min(length, kMaxHeader);
 }
 
-std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rules, Fault& fault) {
+std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rules, Fault& fault,
+                                  core::FieldNotes* notes) {
   const auto refuse = [&](const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
-    fault = {&rule, at, std::move(expected), std::move(found)};
+    fault = {&rule, at, expected.keep(), found.keep()};
     return std::nullopt;
   };
   if (!bytes.starts_with(kMagic))
@@ -267,22 +269,26 @@ std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rule
   if (bytes.size() < kPreamble1) return refuse(rules.kTruncatedHeader, bytes.size());
   const auto major = static_cast<unsigned char>(bytes[kVersionAt]),
              minor = static_cast<unsigned char>(bytes[kVersionAt + 1]);
-  if (major < 1 || major > 3 || minor != 0)
-    return refuse(rules.kVersion, kVersionAt, {}, std::to_string(major) + "." + std::to_string(minor));
+  if (major < 1 || major > 3 || minor != 0) return refuse(rules.kVersion, kVersionAt, {}, {major, ".", minor});
   if (major > 1 && bytes.size() < kPreamble2) return refuse(rules.kTruncatedHeader, bytes.size());
   const auto [preamble, length] = lengths(bytes);
   if (length > kMaxHeader) return refuse(rules.kHeaderLength, kLengthAt, core::at_most(kMaxHeader), length);
   if (bytes.size() - preamble < length)
-    return refuse(rules.kTruncatedHeader, bytes.size(), core::bytes_text(length),
-                  core::bytes_text(bytes.size() - preamble));
+    return refuse(rules.kTruncatedHeader, bytes.size(), core::in_bytes(length),
+                  core::in_bytes(bytes.size() - preamble));
   const std::string_view text = bytes.substr(base::to_size(preamble), base::to_size(length));
   if (major == 3 && !base::is_utf8(text)) return refuse(rules.kHeaderUtf8, preamble);
   Header out;
   out.data_at = preamble + length;
-  out.text_at = preamble;
-  if (!Dictionary(text, preamble, major < 3, rules, out, fault).read()) return std::nullopt;
+  if (notes) {
+    notes->add("magic", 0, kMagic.size(), "\\x93NUMPY");
+    notes->add("version", kVersionAt, kLengthAt, "");
+    notes->add("length of the dictionary", kLengthAt, preamble, length);
+    notes->add("dictionary", preamble, out.data_at, "");
+  }
+  if (!Dictionary(text, preamble, major < 3, rules, out, fault, notes).read()) return std::nullopt;
   const DType least = out.dtype == DType::unknown ? DType::u8 : out.dtype;
-  if (!size_of(least, out.shape)) return refuse(rules.kSizeOverflow, preamble, {}, core::shape_text(out.shape));
+  if (!size_of(least, out.shape)) return refuse(rules.kSizeOverflow, preamble, {}, core::of_shape(out.shape));
   return out;
 }
 

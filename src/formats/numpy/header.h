@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of an array: read with a grammar of its own, never evaluated; and written as numpy.save() does.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/reading/findings.h"
+#include "core/reading/field_notes.h"
 #include "formats/numpy/layout.h"
 #include "formats/numpy/rules.h"
 #include "weighbridge/model.h"
@@ -27,13 +26,6 @@ struct Header {
   // Whether the elements are a pickle. With a structured type they may be one: a text in it names the type of objects,
   // or is the name of a field.
   bool objects = false;
-  // Where the keys and their values are, from the first byte of the array.
-  struct Entry {
-    std::string_view key{}, value{};  // of the array's bytes
-    std::uint64_t at = 0, end = 0;
-  };
-  std::array<Entry, 3> entries{};
-  std::uint64_t text_at = 0;  // where the dictionary begins
 };
 
 // Why a header is refused. `at` counts from the first byte of the array.
@@ -54,8 +46,8 @@ template <class Front> std::string up_to_elements(Front front) {
   return bytes;
 }
 // Reads the header. `bytes` begins with the array and has at least bytes_before_elements() bytes, unless the array ends
-// earlier.
-std::optional<Header> read_header(std::string_view bytes, const ArrayRules&, Fault&);
+// earlier. Adds the fields to the notes, if there are any.
+std::optional<Header> read_header(std::string_view bytes, const ArrayRules&, Fault&, core::FieldNotes* = nullptr);
 
 // The bytes of the elements; nullopt if they are 2^63 or more. Like NumPy, ignores zero dimensions in that check.
 std::optional<std::uint64_t> size_of(DType, Shape) noexcept;

@@ -16,6 +16,7 @@
 #include "core/model/words.h"
 #include "core/payload/payload.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"
@@ -45,30 +46,17 @@ class Walk {
   // `bytes` are the bytes of the array before its elements.
   void add(const Place& place, std::string_view bytes) {
     Fault fault;
-    auto header = read_header(bytes, rules_, fault);
+    core::FieldNotes notes(findings_, place.offset);
+    auto header = read_header(bytes, rules_, fault, &notes);
     const core::At start = at(place, fault.at);
     if (!header) return findings_.report(*fault.rule, start, std::move(fault.expected), std::move(fault.found));
-    if (place.encoding == Encoding::raw) tell(place.offset, *header);
+    if (place.encoding == Encoding::raw) notes.report(Span::Kind::structure, "array header", 0, header->data_at);
     const std::uint64_t there = place.size - header->data_at;
     if (!header->unsupported && !fits(place, *header, there)) return;
     add(place, *std::move(header), there);
   }
 
  private:
-  void tell(std::uint64_t at, const Header& header) const {
-    const std::uint64_t end = at + header.data_at;
-    if (!findings_.asks(at, end)) return;
-    const auto field = [&](std::uint64_t from, std::uint64_t to, std::string_view what, std::string_view value) {
-      findings_.span(Span::Kind::field, at + from, at + to, what, core::excerpt(value, 200));
-    };
-    findings_.span(Span::Kind::structure, at, end, "array header");
-    field(0, kMagic.size(), "magic", "\\x93NUMPY");
-    field(kVersionAt, kLengthAt, "version", {});
-    field(kLengthAt, header.text_at, "length of the dictionary", std::to_string(header.data_at - header.text_at));
-    field(header.text_at, header.data_at, "dictionary", {});
-    for (const Header::Entry& entry : header.entries) field(entry.at, entry.end, entry.key, entry.value);
-  }
-
   core::At at(const Place& place, std::uint64_t in_array) const {
     core::At out{.offset = place.offset + (place.encoding == Encoding::raw ? in_array : 0)};
     if (place.named) out.tensor = place.name;
@@ -85,13 +73,13 @@ class Walk {
       return out;
     };
     if (needed > there)
-      return findings_.fail(rules_.kTruncated, placed(place.size), bytes_text(needed), bytes_text(there),
+      return findings_.fail(rules_.kTruncated, placed(place.size), core::in_bytes(needed), core::in_bytes(there),
                             core::missing_text(needed - there));
     if (needed < there)
-      findings_.report(rules_.kTrailing, placed(header.data_at + needed), {}, bytes_text(there - needed));
+      findings_.report(rules_.kTrailing, placed(header.data_at + needed), {}, core::in_bytes(there - needed));
     if (place.encoding != Encoding::raw && place.size > context_.limits.decoded)
-      return findings_.fail(core::rules::kLimitDecoded, at(place, 0), "at most " + bytes_text(context_.limits.decoded),
-                            bytes_text(place.size));
+      return findings_.fail(core::rules::kLimitDecoded, at(place, 0),
+                            core::at_most(core::in_bytes(context_.limits.decoded)), core::in_bytes(place.size));
     return true;
   }
 
@@ -125,14 +113,9 @@ class Walk {
 };
 
 // The members of an npz that are arrays become tensors.
-class Archive {
+class Archive : core::Walker {
  public:
-  Archive(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source),
-        context_(context),
-        findings_(findings),
-        draft_(draft),
-        walk_(context, kNpzRules, findings, draft) {}
+  using Walker::Walker;
 
   void run() {
     auto zip = core::read_zip(source_, context_.limits, kZipRules, findings_, draft_);
@@ -150,7 +133,7 @@ class Archive {
       const std::string_view name = array_name(member.name);
       if (name.size() < member.name.size() && std::ranges::binary_search(names, name))
         findings_.report(npz::kAmbiguousName, {.offset = member.entry_at, .tensor = name}, {},
-                         core::quoted(core::excerpt(member.name)), "it is beside " + core::quoted(core::excerpt(name)));
+                         core::in_quotes(member.name), {"it is beside ", core::in_quotes(name)});
       else if (!member.utf8_flag &&
                !std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
         findings_.report(npz::kNameFlag, {.offset = member.entry_at, .tensor = name});
@@ -176,7 +159,7 @@ class Archive {
         up_to_elements([&](std::size_t n) { return core::zip_front(source_, member, n, context_, fault); });
     // A member is an array by its name or its content, as in numpy.load.
     if (!named && !bytes.starts_with(kMagic)) {
-      findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::quoted(core::excerpt(member.name)));
+      findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::in_quotes(member.name));
       draft_.add_left_behind(core::indexed("files", member.name), "a member that is not an array");
       return;
     }
@@ -197,11 +180,7 @@ class Archive {
     draft_.tensor(tensor).unsupported(std::move(why));
   }
 
-  const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  Walk walk_;
+  Walk walk_{context_, kNpzRules, findings_, draft_};
 };
 
 }  // namespace

@@ -47,15 +47,15 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
   const auto size = all ? packed_size(entries->dtype, *all) : std::nullopt;
   if (!size || *size >> 63 != 0) return fail(rules::kSizeOverflow, shape.dims_at);
   if (entries->shape.size() != 1 || info(entries->dtype).bits % 8 != 0)
-    return fail(rules::kSparseValues, values.at, "a shape of one dimension", core::shape_text(entries->shape));
+    return fail(rules::kSparseValues, values.at, "a shape of one dimension", core::of_shape(entries->shape));
   const std::uint64_t count = entries->count, rank = shape.dims.size();
   const bool linear = std::ranges::equal(where->shape, std::vector<std::uint64_t>{count});
   const bool per_dimension = std::ranges::equal(where->shape, std::vector<std::uint64_t>{count, rank});
   if (where->dtype != DType::i64 || (!linear && !per_dimension))
     return fail(rules::kSparseIndices, indices.at,
-                core::shape_text(std::vector<std::uint64_t>{count}) + " or " +
-                    core::shape_text(std::vector<std::uint64_t>{count, rank}) + " of INT64",
-                core::shape_text(where->shape) + " of " + std::string(name_of_type(indices)));
+                {core::of_shape(std::vector<std::uint64_t>{count}), " or ",
+                 core::of_shape(std::vector<std::uint64_t>{count, rank}), " of INT64"},
+                {core::of_shape(where->shape), " of ", name_of_type(indices)});
   // Each linear index becomes `rank` coordinates.
   const auto numbers = base::checked_mul(count, rank);
   if (!numbers || *numbers > UINT64_MAX / 16) return fail(rules::kSizeOverflow, shape.dims_at);
@@ -155,7 +155,7 @@ Place Adder::place(Place at) {
 
 bool Adder::check_name(const std::string& name, std::uint64_t at) {
   if (base::is_utf8(name)) return true;
-  return findings_.fail(rules::kNameUtf8, {.offset = at}, {}, core::excerpt(name));
+  return findings_.fail(rules::kNameUtf8, {.offset = at}, {}, core::excerpted(name));
 }
 
 bool Adder::counted() {

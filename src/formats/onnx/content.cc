@@ -45,7 +45,7 @@ void check_order(const Tensor& tensor, const Context& context, std::vector<Findi
   const auto bad = std::ranges::adjacent_find(linear, std::ranges::greater{});
   if (bad != linear.end())
     out.push_back(core::Findings::make(rules::kIndexOrder, {.tensor = tensor.name()}, {}, {},
-                                       core::Said("value ", bad - linear.begin() + 1)));
+                                       {"value ", bad - linear.begin() + 1}));
 }
 
 // Elements of 4 or 2 bits need not fill the last byte.
@@ -78,7 +78,8 @@ void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& 
     for (char& c : lower) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
     if (lower != found->second)
       out.push_back(core::Findings::make(rules::kExternalChecksum, {.offset = each.at, .tensor = each.tensor},
-                                         core::excerpt(each.digits), found->second, core::excerpt(each.location, 200)));
+                                         core::excerpted(each.digits), found->second,
+                                         core::excerpted(each.location, 200)));
   }
 }
 
@@ -121,9 +122,9 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     if (tensor.layout() == Layout::sparse_coo && !tensor.unsupported()) check_order(tensor, quiet, found);
   for (const Walked::Typed& each : all.typed)
     if (const auto bad = find_misfit(*source, each.field))
-      found.push_back(core::Findings::make(
-          each.field.dtype == DType::boolean ? rules::kBoolNumber : rules::kNumberRange,
-          {.offset = each.at, .tensor = each.tensor}, {}, bad->value, core::Said("number ", bad->index)));
+      found.push_back(
+          core::Findings::make(each.field.dtype == DType::boolean ? rules::kBoolNumber : rules::kNumberRange,
+                               {.offset = each.at, .tensor = each.tensor}, {}, bad->value, {"number ", bad->index}));
   check_checksums(all.checksums, progress, found);
   progress.finish();
   core::report_sorted(std::move(found), findings);

@@ -61,8 +61,9 @@ class Finder {
 
  private:
   std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
-                      std::string_view detail = {}) {
-    reading_.findings.report(rule, {.offset = at, .tensor = name_}, std::move(expected), std::move(found), detail);
+                      core::Said detail = {}) {
+    reading_.findings.report(rule, {.offset = at, .tensor = name_}, std::move(expected), std::move(found),
+                             std::move(detail));
     return std::nullopt;
   }
 
@@ -87,8 +88,7 @@ class Finder {
     if (!count || *count >> 63 != 0) return fail(rules::kSizeOverflow, tensor_.dims_at);
     if (tensor_.external) return unsupported(rules::kStrings, "STRING");
     const auto elsewhere = [&](std::uint32_t field, std::uint64_t at) {
-      return fail(rules::kDataField, at, core::Said("field ", tensor::kStringData), core::Said("field ", field),
-                  "STRING");
+      return fail(rules::kDataField, at, {"field ", tensor::kStringData}, {"field ", field}, "STRING");
     };
     std::uint64_t texts = 0;
     for (std::size_t i = 0; i < tensor_.typed.size(); ++i) {
@@ -135,19 +135,18 @@ class Finder {
     if (tensor_.raw) {
       out_.extent = {.source = 0, .offset = tensor_.raw->begin, .length = tensor_.raw->size()};
       if (tensor_.raw->size() == out_.size) return true;
-      return fail(rules::kRawSize, tensor_.raw_at, bytes_text(out_.size), bytes_text(tensor_.raw->size())), false;
+      return fail(rules::kRawSize, tensor_.raw_at, core::in_bytes(out_.size), core::in_bytes(tensor_.raw->size())),
+             false;
     }
     if (typed != nullptr) return find_typed(*typed, field);
-    if (out_.count != 0) return fail(rules::kNoData, tensor_.at, bytes_text(out_.size)), false;
+    if (out_.count != 0) return fail(rules::kNoData, tensor_.at, core::in_bytes(out_.size)), false;
     out_.extent = {.source = 0, .offset = tensor_.message.end, .length = 0};
     return true;
   }
 
   bool find_typed(const Numbers& typed, std::uint32_t field) {
     if (field != type_->typed) {
-      return fail(rules::kDataField, typed.at, core::Said("field ", type_->typed), core::Said("field ", field),
-                  type_->name),
-             false;
+      return fail(rules::kDataField, typed.at, {"field ", type_->typed}, {"field ", field}, type_->name), false;
     }
     const std::uint32_t bits = info(out_.dtype).bits;
     const bool complex = info(out_.dtype).kind == DTypeKind::complex;
@@ -172,7 +171,7 @@ class Finder {
     const auto offset = where.offset ? number_of(*where.offset) : 0;
     const auto length = where.length ? number_of(*where.length) : out_.size;
     if (!offset || !length)
-      return fail(rules::kExternalNumber, at, {}, excerpt(offset ? *where.length : *where.offset)), false;
+      return fail(rules::kExternalNumber, at, {}, core::excerpted(offset ? *where.length : *where.offset)), false;
     ExternalFiles::File& file = files_.open(*where.location);
     if (!file.source) {
       // Report it once for each file, not for each tensor in it.
@@ -180,16 +179,16 @@ class Finder {
       return false;
     }
     if (*length != out_.size)
-      return fail(rules::kExternalLength, at, bytes_text(out_.size), bytes_text(*length)), false;
+      return fail(rules::kExternalLength, at, core::in_bytes(out_.size), core::in_bytes(*length)), false;
     const std::uint64_t there = file.source->size();
     if (!base::fits(*offset, out_.size, there)) {
       const auto end = base::checked_add(*offset, out_.size);
-      return fail(rules::kExternalShort, at, end ? bytes_text(*end) : "more than 2^64 bytes", bytes_text(there),
-                  excerpt(*where.location, 200)),
+      return fail(rules::kExternalShort, at, end ? bytes_text(*end) : "more than 2^64 bytes", core::in_bytes(there),
+                  core::excerpted(*where.location, 200)),
              false;
     }
     if (!where.length && *offset + out_.size != there)
-      fail(rules::kExternalRest, at, {}, bytes_text(there - *offset - out_.size));
+      fail(rules::kExternalRest, at, {}, core::in_bytes(there - *offset - out_.size));
     if (*offset % kPage != 0 && !std::exchange(file.remarked_alignment, true))
       fail(rules::kExternalAlignment, at, {}, *offset);
     out_.extent = {.source = file.index, .offset = *offset, .length = out_.size};

@@ -86,8 +86,8 @@ void Reading::keep(std::uint64_t bytes) {
   kept_ += bytes;  // no overflow: each is at most a text's length, and the walk ends once they exceed the limit
   if (kept_ > most_ && !over_) {
     over_ = true;
-    findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(most_),
-                    "more than " + bytes_text(most_), "names and metadata");
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(core::in_bytes(most_)),
+                    {"more than ", core::in_bytes(most_)}, "names and metadata");
   }
 }
 
@@ -139,8 +139,8 @@ bool Fields::sound(const ProtobufField& field) {
   tell(field);
   if (!is_wire_of(fact->kind, field.wire)) {
     if (!again_)
-      reading_.findings.report(rules::kWireType, {.offset = field.at}, std::string(name_of(fact->kind)),
-                               std::string(name_of(field.wire)), what());
+      reading_.findings.report(rules::kWireType, {.offset = field.at}, name_of(fact->kind), name_of(field.wire),
+                               what());
     return false;
   }
   if (fact->inner != nullptr && !again_) {

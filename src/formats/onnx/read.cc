@@ -32,7 +32,8 @@ class Walk {
     draft_.set_format("onnx");
     const std::uint64_t size = reading_.source.size();
     if (size > kMaxSize) {
-      findings_.report(rules::kTooLarge, {.offset = kMaxSize}, "at most " + bytes_text(kMaxSize), bytes_text(size));
+      findings_.report(rules::kTooLarge, {.offset = kMaxSize}, core::at_most(core::in_bytes(kMaxSize)),
+                       core::in_bytes(size));
       return {};
     }
     Front front(reading_.source);
@@ -132,11 +133,11 @@ class Walk {
 
   // A value of the metadata.
   void attribute(std::string key, Range value, std::uint64_t at) {
-    if (!base::is_utf8(key)) return findings_.report(rules::kKeyUtf8, {.offset = at}, {}, core::excerpt(key));
+    if (!base::is_utf8(key)) return findings_.report(rules::kKeyUtf8, {.offset = at}, {}, core::excerpted(key));
     set(std::move(key), text_value(reading_, value), at);
   }
   void set(std::string key, Value value, std::uint64_t at) {
-    if (draft_.attribute(key)) return findings_.report(rules::kDuplicateKey, {.offset = at}, {}, core::excerpt(key));
+    if (draft_.attribute(key)) return findings_.report(rules::kDuplicateKey, {.offset = at}, {}, core::excerpted(key));
     draft_.set_attribute(std::move(key), std::move(value));
   }
 
@@ -152,7 +153,7 @@ class Walk {
     }
     std::string name = reading_.text(domain);
     if (name.empty()) name = "ai.onnx";
-    if (!base::is_utf8(name)) return findings_.report(rules::kKeyUtf8, {.offset = at}, {}, core::excerpt(name));
+    if (!base::is_utf8(name)) return findings_.report(rules::kKeyUtf8, {.offset = at}, {}, core::excerpted(name));
     set("onnx.opset_import." + name, Value::text(std::to_string(version)), at);
   }
 

@@ -76,7 +76,7 @@ void Adder::add(const Content& content, Storages& storages) {
   if (end == WalkEnd::depth) findings_.report(core::rules::kLimitDepth, here, core::at_most(context_.limits.depth));
   if (end == WalkEnd::names) findings_.report(rules::kNames, here);
   if (end == WalkEnd::memory)
-    findings_.report(core::rules::kLimitMemory, here, "at most " + bytes_text(context_.limits.memory));
+    findings_.report(core::rules::kLimitMemory, here, core::at_most(core::in_bytes(context_.limits.memory)));
 }
 
 void Adder::finish() {
@@ -112,7 +112,7 @@ void Adder::value(std::string_view name, Value value, Ref ref) {
   std::string key = full_name(name);
   if (!base::is_utf8(key)) return findings_.report(rules::kNameUtf8, {.offset = offset_of(ref)});
   if (draft_.attribute(key) != nullptr)
-    return findings_.report(rules::kDuplicateValue, {.offset = offset_of(ref)}, {}, core::quoted(core::excerpt(key)));
+    return findings_.report(rules::kDuplicateValue, {.offset = offset_of(ref)}, {}, core::in_quotes(key));
   draft_.set_attribute(std::move(key), std::move(value));
 }
 
@@ -189,7 +189,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   const std::uint64_t width = data.type->bytes;
   const auto count = base::element_count(out.shape);
   const auto bytes = count ? base::checked_mul(*count, width) : std::nullopt;
-  if (!bytes || *bytes > INT64_MAX) return wrong(rules::kSizeOverflow, {}, core::shape_text(out.shape));
+  if (!bytes || *bytes > INT64_MAX) return wrong(rules::kSizeOverflow, {}, core::of_shape(out.shape));
   out.size = *bytes;
   const auto there = base::checked_mul(data.storage.count, data.storage.type->bytes);
   const auto before = base::checked_mul(data.storage.first, data.storage.type->bytes);
@@ -202,7 +202,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
     const auto span_bytes = span ? base::checked_mul(*span, width) : std::nullopt;
     const auto offset = base::checked_mul(data.first, width);
     if (!span_bytes || !offset || !base::fits(*offset, *span_bytes, *there))
-      return wrong(rules::kView, bytes_text(*there),
+      return wrong(rules::kView, core::in_bytes(*there),
                    span_bytes && offset ? bytes_text(*span_bytes) + " at " + std::to_string(*offset)
                                         : std::string("more than 2^64 bytes"),
                    key());
@@ -224,10 +224,9 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   }
   if (stored->type == nullptr) stored->type = data.storage.type;
   if (stored->type != data.storage.type)
-    return wrong(rules::kStorageId, std::string(stored->type->storage), std::string(data.storage.type->storage),
-                 key() + " has two types");
+    return wrong(rules::kStorageId, stored->type->storage, data.storage.type->storage, key() + " has two types");
   if (stored->size < *storage_end)
-    return wrong(rules::kStorageSize, bytes_text(*storage_end), bytes_text(stored->size), key());
+    return wrong(rules::kStorageSize, core::in_bytes(*storage_end), core::in_bytes(stored->size), key());
   return in_storage(data, where, *stored, std::move(out), *count == 0 ? 0 : *before + first, length);
 }
 
@@ -254,8 +253,8 @@ std::optional<Adder::Placed> Adder::in_storage(const Strided& data, const core::
   if (!ordered) {
     out.unreadable = &rules::kStridedDeflate;
   } else if (stored.size > context_.limits.decoded) {
-    findings_.report(core::rules::kLimitDecoded, where, "at most " + bytes_text(context_.limits.decoded),
-                     bytes_text(stored.size));
+    findings_.report(core::rules::kLimitDecoded, where, core::at_most(core::in_bytes(context_.limits.decoded)),
+                     core::in_bytes(stored.size));
     return std::nullopt;
   } else if (begin != 0 || out.size != stored.size) {
     out.cut = core::Cut{.whole = stored.size, .first = begin, .step = data.type->bytes};
@@ -309,14 +308,13 @@ void Adder::add_array(std::string_view name, const PickledArray& array, const co
   if (array.shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, array.shape.size());
   const auto count = base::element_count(array.shape);
   const auto size = count ? packed_size(array.dtype, *count) : std::nullopt;
-  if (!size || *size > INT64_MAX)
-    return findings_.report(rules::kSizeOverflow, where, {}, core::shape_text(array.shape));
+  if (!size || *size > INT64_MAX) return findings_.report(rules::kSizeOverflow, where, {}, core::of_shape(array.shape));
   const Pickle& pickle = content_->pickle;
   const auto span = pickle.span(array.bytes);
   if (pickle.kind(array.bytes) == wire::PickleKind::text || !span || !content_->base)
     return add_decoded_array(name, array, *size, where);
   if (span->length != *size)
-    return findings_.report(rules::kStorageSize, where, bytes_text(*size), bytes_text(span->length));
+    return findings_.report(rules::kStorageSize, where, core::in_bytes(*size), core::in_bytes(span->length));
   draft_.add_tensor(name, Layout::dense, array.dtype, array.shape);
   const std::uint32_t part = draft_.add_part("data", array.dtype, array.shape, Encoding::raw,
                                              {0, *content_->base + span->offset, *size}, *size);
@@ -353,7 +351,7 @@ void Adder::add_decoded_array(std::string_view name, const PickledArray& array, 
     bytes = *std::move(decoded);
   }
   if (bytes.size() != size)
-    return findings_.report(rules::kStorageSize, where, bytes_text(size), bytes_text(bytes.size()));
+    return findings_.report(rules::kStorageSize, where, core::in_bytes(size), core::in_bytes(bytes.size()));
   const DTypeInfo& element = info(array.dtype);
   if (array.big) base::swap_units(std::as_writable_bytes(std::span(bytes)), element.swap_bytes);
   if (array.fortran && size > 0) bytes = reordered(bytes, array.shape, element.bits / 8);

@@ -65,11 +65,11 @@ class Names {
   bool check_one(const core::ZipMember& member) {
     const core::At at{.offset = member.entry_at};
     if ((member.folder_attribute || member.name.ends_with('/')) && (member.size > 0 || member.stored > 0))
-      return findings_.fail(rules::kMemberFolder, at, {}, core::quoted(core::excerpt(member.name)));
+      return findings_.fail(rules::kMemberFolder, at, {}, core::in_quotes(member.name));
     for (const std::string_view each : kLookedUp) {
       const std::string_view below = below_top(member.name);
       if (!same_folded(below, each) || (below == each && exact_top(member.name))) continue;
-      return findings_.fail(rules::kMemberCase, at, core::quoted(each), core::quoted(core::excerpt(member.name)));
+      return findings_.fail(rules::kMemberCase, at, core::in_quotes(each, core::kWhole), core::in_quotes(member.name));
     }
     return true;
   }
@@ -82,7 +82,7 @@ class Names {
     if (!same_folded(one.name, other.name)) return true;
     const bool read = is_read(one.name);
     findings_.report(read ? rules::kMemberCase : rules::kMemberCaseBeside, {.offset = other.entry_at}, {},
-                     core::quoted(core::excerpt(other.name)), "it is beside " + core::quoted(core::excerpt(one.name)));
+                     core::in_quotes(other.name), {"it is beside ", core::in_quotes(one.name)});
     return !read;
   }
 

@@ -119,7 +119,7 @@ void check_cut_bools(const Tensor& tensor, const Part& part, const core::Cut& cu
     }
     at += static_cast<std::uint64_t>(bad - piece.begin());
     out.push_back(core::Findings::make(rules::kBoolByte, {.offset = part.extent()->offset, .tensor = tensor.name()},
-                                       "0 or 1", std::to_integer<unsigned>(*bad), core::Said("element ", at)));
+                                       "0 or 1", std::to_integer<unsigned>(*bad), {"element ", at}));
     return false;
   };
   try {

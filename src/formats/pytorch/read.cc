@@ -17,6 +17,7 @@
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"
@@ -74,14 +75,13 @@ bool is_whole(const Pickle& pickle, std::optional<std::uint64_t> base, std::uint
   const wire::PickleError& error = pickle.error();
   const core::At here{.offset = base ? *base + error.offset : at};
   if (error.fault == wire::PickleFault::memory)
-    return findings.fail(core::rules::kLimitMemory, here, "at most " + bytes_text(limits.memory));
+    return findings.fail(core::rules::kLimitMemory, here, core::at_most(core::in_bytes(limits.memory)));
   return findings.fail(rules::kPickle, here, {}, {}, error.sentence);
 }
 
-class Archive final : Storages {
+class Archive final : Storages, core::Walker {
  public:
-  Archive(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), context_(context), findings_(findings), draft_(draft), adder_(context, findings, draft) {}
+  using Walker::Walker;
 
   void run() {
     auto zip = core::read_zip(source_, context_.limits, kZipRules, findings_, draft_);
@@ -185,7 +185,7 @@ class Archive final : Storages {
       base = found.offset;
     } else if (found.size > context_.limits.header) {
       return findings_.report(core::rules::kLimitHeader, {.offset = found.offset},
-                              "at most " + bytes_text(context_.limits.header), bytes_text(found.size));
+                              core::at_most(core::in_bytes(context_.limits.header)), core::in_bytes(found.size));
     } else {
       const std::string fault = core::read_zip_member(source_, found, context_, [&](std::span<const std::byte> piece) {
         decoded.append(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -215,11 +215,7 @@ class Archive final : Storages {
     return &out;
   }
 
-  const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  Adder adder_;
+  Adder adder_{context_, findings_, draft_};
   core::Zip zip_;
   std::vector<std::uint32_t> by_name_;
   std::vector<Stored> storages_;  // of members, once a tensor refers to them
@@ -228,15 +224,9 @@ class Archive final : Storages {
 };
 
 // The form before 1.6: five pickles, then the bytes of each storage after their number of elements.
-class Legacy final : Storages {
+class Legacy final : Storages, core::Walker {
  public:
-  Legacy(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source),
-        context_(context),
-        findings_(findings),
-        draft_(draft),
-        adder_(context, findings, draft),
-        input_(core::input_of(source, 0, source.size())) {}
+  using Walker::Walker;
 
   void run() {
     tell(next(), 0, findings_);  // the magic number
@@ -289,7 +279,7 @@ class Legacy final : Storages {
       return good;
     });
     if (good && at < source_.size())
-      findings_.report(rules::kTrailing, {.offset = at}, {}, bytes_text(source_.size() - at));
+      findings_.report(rules::kTrailing, {.offset = at}, {}, core::in_bytes(source_.size() - at));
     return good;
   }
 
@@ -310,8 +300,8 @@ class Legacy final : Storages {
                    [&] { return std::to_string(count) + ", key " + std::string(key); });
     const auto size = base::checked_mul(count, found->type->bytes);
     if (!size || !base::fits(at, *size, source_.size()))
-      return findings_.fail(rules::kStorageList, {.offset = at - 8}, bytes_text(source_.size() - at),
-                            std::to_string(count) + " elements of " + bytes_text(found->type->bytes),
+      return findings_.fail(rules::kStorageList, {.offset = at - 8}, core::in_bytes(source_.size() - at),
+                            {count, " elements of ", core::in_bytes(found->type->bytes)},
                             "the file ends inside a storage");
     found->stored = {at, *size, *size, Encoding::raw, nullptr, {}};
     found->there = true;
@@ -325,12 +315,8 @@ class Legacy final : Storages {
     return found == named_.end() || found->key != id.key || !found->there ? nullptr : &found->stored;
   }
 
-  const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  Adder adder_;
-  wire::PickleInput input_;
+  Adder adder_{context_, findings_, draft_};
+  wire::PickleInput input_ = core::input_of(source_, 0, size_);
   std::uint64_t at_ = 0;
   std::vector<Named> named_;  // by key
 };
@@ -351,7 +337,7 @@ void read_alone(const Source& source, const Context& context, core::Findings& fi
   adder.add({.pickle = pickle, .input = input, .base = 0, .prefix = {}, .top = kValue}, storages);
   adder.finish();
   if (pickle.end() < source.size())
-    findings.report(rules::kTrailing, {.offset = pickle.end()}, {}, bytes_text(source.size() - pickle.end()));
+    findings.report(rules::kTrailing, {.offset = pickle.end()}, {}, core::in_bytes(source.size() - pickle.end()));
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ class Walk {
   const Pickle& pickle_;
   const std::uint32_t depth_;
   Found& found_;
-  Budget budget_;
+  WalkBudget budget_;
   Values values_;
   std::string_view top_;
   std::string path_;

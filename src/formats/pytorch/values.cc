@@ -59,11 +59,11 @@ Value pack(std::vector<Value> values) {
 
 }  // namespace
 
-Budget::Budget(const Pickle& pickle, const Limits& limits) : memory_(limits.memory) {
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 16;
-  visits_ = kLeast + kMostVisits * (pickle.end() - pickle.begin());
-  text_ = kLeast + kMostText * (pickle.end() - pickle.begin());
-}
+constexpr std::uint64_t kLeast = std::uint64_t{1} << 16;
+WalkBudget::WalkBudget(const Pickle& pickle, const Limits& limits)
+    : visits_(kLeast + kMostVisits * (pickle.end() - pickle.begin())),
+      text_(kLeast + kMostText * (pickle.end() - pickle.begin())),
+      memory_(limits.memory) {}
 
 std::optional<Ref> Values::state(Ref ref) const {
   auto state = pickle_.state(ref);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/reading/budget.h"
 #include "formats/pytorch/layout.h"
 #include "weighbridge/context.h"
 #include "weighbridge/value.h"
@@ -24,34 +25,31 @@ enum class WalkEnd : std::uint8_t {
 };
 
 // Remaining budget of a walk over a pickle. A call returns false at a limit; `end` says which.
-class Budget {
+class WalkBudget {
  public:
-  Budget(const wire::Pickle&, const Limits&);
-  bool visit(std::uint64_t values = 1) { return spend(visits_, values, WalkEnd::names); }
-  bool text(std::uint64_t bytes) { return spend(text_, bytes, WalkEnd::names); }
+  WalkBudget(const wire::Pickle&, const Limits&);
+  bool visit(std::uint64_t values = 1) { return spend(visits_, values, 1, WalkEnd::names); }
+  bool text(std::uint64_t bytes) { return spend(text_, bytes, 1, WalkEnd::names); }
   // Of `values` in lists.
-  bool values(std::uint64_t values) { return spend(memory_, values * kValueBytes, WalkEnd::memory); }
-  void give_back(std::uint64_t values) { memory_ += values * kValueBytes; }
+  bool values(std::uint64_t values) { return spend(memory_, values, kValueBytes, WalkEnd::memory); }
+  void give_back(std::uint64_t values) { memory_.give_back(values, kValueBytes); }
 
   WalkEnd end = WalkEnd::done;
 
  private:
   static constexpr std::uint64_t kValueBytes = 128;  // about
-  bool spend(std::uint64_t& from, std::uint64_t n, WalkEnd why) {
-    if (n > from) {
-      end = why;
-      return false;
-    }
-    from -= n;
-    return true;
+  bool spend(core::Budget& from, std::uint64_t n, std::uint64_t each, WalkEnd why) {
+    const bool left = from.take(n, each);
+    if (!left) end = why;
+    return left;
   }
-  std::uint64_t visits_, text_, memory_;
+  core::Budget visits_, text_, memory_;
 };
 
 class Values {
  public:
   using Ref = wire::Pickle::Ref;
-  Values(const wire::Pickle& pickle, const wire::PickleInput& input, Budget& budget)
+  Values(const wire::Pickle& pickle, const wire::PickleInput& input, WalkBudget& budget)
       : pickle_(pickle), input_(input), budget_(budget) {}
 
   // A number, text or other scalar, or nested lists of them. nullopt: anything else.
@@ -83,7 +81,7 @@ class Values {
 
   const wire::Pickle& pickle_;
   const wire::PickleInput& input_;
-  Budget& budget_;
+  WalkBudget& budget_;
 };
 
 }  // namespace weighbridge::pytorch

@@ -6,15 +6,16 @@
 //   header: JSON, then spaces: {"NAME": {"dtype": "F32", "shape": [2], "data_offsets": [begin, end]}, ...}
 //   data_offsets: from the beginning of the data
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/order.h"
 #include "base/os.h"
 #include "core/model/words.h"
-#include "core/reading/rules.h"
+#include "core/reading/budget.h"
+#include "core/reading/walker.h"
 #include "formats/safetensors/entry.h"
 #include "formats/safetensors/format.h"
 #include "formats/safetensors/layout.h"
@@ -46,10 +47,9 @@ struct Place {
   std::uint32_t tensor = core::kNone;         // in the draft; kNone: broken, so only its range counts
 };
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format("safetensors");
@@ -66,9 +66,7 @@ class Walk {
  private:
   // Reads the header into owned memory. False if it cannot be read, which has been reported.
   bool read_header() {
-    const std::uint64_t size = source_.size();
-    if (size < kLengthSize)
-      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kLengthSize), bytes_text(size));
+    if (!has_bytes(rules::kTooShort, kLengthSize)) return false;
     std::byte stated[kLengthSize];
     source_.read_at(0, stated);
     const std::uint64_t length = base::load_le<std::uint64_t>(stated);
@@ -77,20 +75,18 @@ class Walk {
       return findings_.fail(rules::kHeaderTooShort, {.offset = 0}, core::at_least(kMinHeader), length);
     if (length > kMaxHeader)
       return findings_.fail(rules::kHeaderTooLarge, {.offset = 0}, core::at_most(kMaxHeader), length);
-    if (!base::fits(kLengthSize, length, size)) {
+    if (!base::fits(kLengthSize, length, size_)) {
       const std::uint64_t needed = kLengthSize + length;
-      return findings_.fail(rules::kHeaderPastEnd, {.offset = size}, "at least " + bytes_text(needed), bytes_text(size),
-                            core::missing_text(needed - size));
+      return findings_.fail(rules::kHeaderPastEnd, {.offset = size_}, core::at_least(core::in_bytes(needed)),
+                            core::in_bytes(size_), core::missing_text(needed - size_));
     }
-    if (length > limits_.header)
-      return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits_.header),
-                            bytes_text(length));
+    if (!within_limit({.offset = 0}, length)) return false;
     core::HeaderMemory text(length);
     source_.read_at(kLengthSize, text.bytes());
     text_ = draft_.retain_header(std::move(text));
     findings_.tree(core::Grammar::json, Span::Kind::structure, kLengthSize, text_, "header");
     data_start_ = kLengthSize + length;
-    buffer_ = size - data_start_;
+    buffer_ = size_ - data_start_;
     if (text_.front() != '{') {
       findings_.report(rules::kHeaderStart, {.offset = kLengthSize}, "{", byte_text(0));
       return false;
@@ -217,7 +213,7 @@ class Walk {
       if (seen == nullptr) {
         read_unknown(in, std::string(field), key_at, name);
       } else if (std::exchange(*seen, true)) {
-        fail(rules::kDuplicateKey, key_at, name, {}, std::string(field));
+        fail(rules::kDuplicateKey, key_at, name, {}, field);
         in.skip_value();
       } else if (seen == &entry_.has_dtype) {
         read_dtype(in, name);
@@ -237,7 +233,7 @@ class Walk {
   void read_unknown(wire::JsonReader& in, std::string key, std::uint64_t at, std::string_view name) {
     std::string_view raw;
     if (!in.skip_value(raw)) return;
-    findings_.report(rules::kUnknownKey, {.offset = at, .tensor = name}, {}, excerpt(key));
+    findings_.report(rules::kUnknownKey, {.offset = at, .tensor = name}, {}, core::excerpted(key));
     const auto bytes = std::as_bytes(std::span(raw));
     Kept kept{std::move(key), Value::foreign("json", {bytes.begin(), bytes.end()}), at};
     if (charge(kept)) unknown_.push_back(std::move(kept));
@@ -321,15 +317,15 @@ class Walk {
       if (!bits) {
         fail(rules::kSizeOverflow, entry_.shape_at, name);
       } else if (*bits % 8 != 0) {
-        fail(rules::kPartialByte, entry_.shape_at, name, "a multiple of 8 bits", core::Said(*bits, " bits"));
+        fail(rules::kPartialByte, entry_.shape_at, name, "a multiple of 8 bits", {*bits, " bits"});
       } else if (const std::uint64_t length = entry_.offsets[1] - entry_.offsets[0]; ranged && length != *bits / 8) {
-        fail(rules::kSizeMismatch, entry_.offsets_at, name, bytes_text(*bits / 8), bytes_text(length));
+        fail(rules::kSizeMismatch, entry_.offsets_at, name, core::in_bytes(*bits / 8), core::in_bytes(length));
       }
     }
     if (entry_.broken) return;
     if (entry_.dtype == DType::unknown) {
       entry_.unsupported = core::Findings::make(rules::kUnknownDtype, {.offset = entry_.dtype_at, .tensor = name}, {},
-                                                excerpt(entry_.dtype_name));
+                                                core::excerpted(entry_.dtype_name));
     } else if (entry_.rank > kMaxRank) {
       entry_.unsupported = core::Findings::make(rules::kRankTooHigh, {.offset = entry_.shape_at, .tensor = name},
                                                 core::at_most(kMaxRank), entry_.rank);
@@ -385,18 +381,17 @@ class Walk {
     std::uint64_t at = 0;
     for (const Place& place : places_) {
       if (place.begin < at) {
-        misplaced(rules::kOverlap, place, core::Said("to begin at ", at), place.begin);
+        misplaced(rules::kOverlap, place, {"to begin at ", at}, place.begin);
         if (place.tensor != core::kNone) drop_.push_back(place.tensor);
       } else if (place.begin > at && complete_) {
-        misplaced(rules::kHole, place, core::Said("to begin at ", at), place.begin);
+        misplaced(rules::kHole, place, {"to begin at ", at}, place.begin);
       }
-      if (place.end > buffer_)
-        misplaced(rules::kDataPastEnd, place, core::Said("to end at ", buffer_, " or before"), place.end);
+      if (place.end > buffer_) misplaced(rules::kDataPastEnd, place, {"to end at ", buffer_, " or before"}, place.end);
       at = std::max(at, place.end);
     }
     if (complete_ && at < buffer_) {
       findings_.report(rules::kTrailingData, {.offset = data_start_ + at, .hint = base::size_hint(data_start_ + at)},
-                       "a file of " + bytes_text(data_start_ + at), bytes_text(data_start_ + buffer_));
+                       {"a file of ", core::in_bytes(data_start_ + at)}, core::in_bytes(data_start_ + buffer_));
     }
   }
 
@@ -419,7 +414,7 @@ class Walk {
     const auto needed = base::checked_add(data_start_, at);
     if (at <= buffer_ || !needed) return false;
     findings_.report(rules::kTruncated, {.offset = data_start_ + buffer_, .hint = base::size_hint(*needed)},
-                     bytes_text(*needed), bytes_text(data_start_ + buffer_), core::missing_text(at - buffer_));
+                     core::in_bytes(*needed), core::in_bytes(data_start_ + buffer_), core::missing_text(at - buffer_));
     return true;
   }
 
@@ -432,31 +427,24 @@ class Walk {
   // Moves entries whose keys are new into `to`; reports duplicates at their own offsets. True if there was a duplicate.
   bool keep(std::vector<Kept> kept, const Rule& rule, std::optional<std::string_view> tensor,
             std::vector<Value::Entry>& to) {
-    std::vector<std::uint32_t> order(kept.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return std::tie(kept[a].key, a) < std::tie(kept[b].key, b); });
-    std::vector<bool> again(kept.size());
-    for (std::size_t i = 1; i < order.size(); ++i) again[order[i]] = kept[order[i]].key == kept[order[i - 1]].key;
-    bool any = false;
+    const auto again = base::repeated(kept.size(), [&](std::uint32_t i) { return std::string_view(kept[i].key); });
     to.reserve(to.size() + kept.size());
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (again[i]) {
-        any = true;
-        findings_.report(rule, {.offset = kept[i].offset, .tensor = tensor}, {}, excerpt(kept[i].key));
-      } else {
+    auto next = again.begin();
+    for (std::uint32_t i = 0; i < kept.size(); ++i) {
+      if (next == again.end() || next->first != i) {
         to.emplace_back(std::move(kept[i].key), std::move(kept[i].value));
+        continue;
       }
+      findings_.report(rule, {.offset = kept[i].offset, .tensor = tensor}, {}, core::excerpted(kept[i].key));
+      ++next;
     }
-    return any;
+    return !again.empty();
   }
 
   bool charge(const Kept& entry) {
-    kept_bytes_ += kKeptEntryCost;
-    if (kept_bytes_ <= limits_.memory) return true;
-    over_memory_ = true;
-    return findings_.fail(core::rules::kLimitMemory, {.offset = entry.offset}, "at most " + bytes_text(limits_.memory),
-                          {}, "the header has too many keys to keep");
+    over_memory_ =
+        !kept_.keep(findings_, {.offset = entry.offset}, 1, kKeptEntryCost, "the header has too many keys to keep");
+    return !over_memory_;
   }
 
   void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected = {},
@@ -484,10 +472,6 @@ class Walk {
 
   static std::uint64_t file_offset(std::size_t in_text) { return kLengthSize + in_text; }
 
-  const Source& source_;
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   std::string_view text_;  // the header, retained
   std::uint64_t data_start_ = 0, buffer_ = 0;
   std::vector<Place> places_;
@@ -502,7 +486,7 @@ class Walk {
   Entry entry_;
   std::vector<Kept> unknown_;
   std::string name_scratch_, scratch_;
-  std::uint64_t kept_bytes_ = 0;
+  core::Budget kept_{limits_.memory};
   bool over_memory_ = false;
 };
 

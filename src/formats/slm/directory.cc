@@ -3,11 +3,11 @@
 #include "formats/slm/directory.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/endian.h"
+#include "base/order.h"
 #include "formats/slm/content.h"
 
 namespace weighbridge::slm_format {
@@ -64,12 +64,9 @@ std::string EntryShape::text() const {
 }
 
 std::uint64_t layout_checksum(const Directory& directory, codecs::ChecksumForm form) {
-  std::vector<std::uint32_t> order(directory.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return directory.hash(i); });
   Checksum sum(kFileSeed, form);
   std::string row;
-  for (const std::uint32_t i : order) {
+  for (const std::uint32_t i : base::order_by(directory.size(), [&](std::uint32_t at) { return directory.hash(at); })) {
     const Entry e = directory[i];
     row.clear();
     base::append_fields(row, e.name_hash, e.dtype, e.rank, e.dims, e.block_size, e.byte_length);

@@ -56,8 +56,7 @@ class Check {
     if (e_.byte_length != needed) fail(rules::kPayloadLength, &Entry::byte_length, needed, e_.byte_length);
     if (dtype == Stored::f32) {
       if (e_.scale_offset != 0 || e_.block_size != 0)
-        fail(rules::kF32Scales, &Entry::scale_offset, "0 and 0",
-             std::to_string(e_.scale_offset) + " and " + std::to_string(e_.block_size));
+        fail(rules::kF32Scales, &Entry::scale_offset, "0 and 0", {e_.scale_offset, " and ", e_.block_size});
       return;
     }
     if (dtype == Stored::q8_0 ? !check_q8_block(x) : !check_q4_block(x)) return;
@@ -72,7 +71,7 @@ class Check {
 
   bool check_q4_block(const Extents& x) {
     if (e_.block_size != 0 && e_.block_size % 2 == 0 && x.columns % e_.block_size == 0) return true;
-    fail(rules::kQ4Block, &Entry::block_size, core::Said("an even divisor of ", x.columns), e_.block_size);
+    fail(rules::kQ4Block, &Entry::block_size, {"an even divisor of ", x.columns}, e_.block_size);
     return false;
   }
 
@@ -82,7 +81,7 @@ class Check {
     if (offset == 0) return fail(rules::kMissingScales, kAt);
     if (offset < place_.data_offset) fail(rules::kScalesBeforeData, kAt, core::at_least(place_.data_offset), offset);
     if (!base::fits(offset, length, place_.file_size))
-      fail(rules::kScalesRange, kAt, past_end(), std::to_string(offset) + " + " + std::to_string(length));
+      fail(rules::kScalesRange, kAt, past_end(), {offset, " + ", length});
     if (offset % kScaleAlignment != 0) report(rules::kScalesAlignment, kAt, "a multiple of 4", offset);
   }
 
@@ -92,8 +91,7 @@ class Check {
     if (e_.byte_offset < place_.data_offset)
       fail(rules::kPayloadBeforeData, kAt, core::at_least(place_.data_offset), e_.byte_offset);
     if (!base::fits(e_.byte_offset, e_.byte_length, place_.file_size))
-      fail(rules::kPayloadRange, kAt, past_end(),
-           std::to_string(e_.byte_offset) + " + " + std::to_string(e_.byte_length));
+      fail(rules::kPayloadRange, kAt, past_end(), {e_.byte_offset, " + ", e_.byte_length});
   }
 
   std::string past_end() const { return "an end of at most " + std::to_string(place_.file_size); }

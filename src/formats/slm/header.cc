@@ -52,14 +52,12 @@ void check_fields(const Header& h, core::Findings& findings) {
       findings.report(rules::kZeroDimension, {.offset = at}, {}, {}, name);
   });
   if (h.head_count != 0 && h.kv_head_count != 0 && h.head_count % h.kv_head_count != 0)
-    findings.report(rules::kKvHeads, at_field(&Header::kv_head_count), core::Said("a divisor of ", h.head_count),
+    findings.report(rules::kKvHeads, at_field(&Header::kv_head_count), {"a divisor of ", h.head_count},
                     h.kv_head_count);
   const std::uint64_t attention = std::uint64_t{h.head_count} * h.head_dim;
   if (h.hidden_size != 0 && attention != 0 && h.hidden_size != attention)
-    findings.report(
-        rules::kAttentionShape, at_field(&Header::hidden_size),
-        std::to_string(h.head_count) + " x " + std::to_string(h.head_dim) + " = " + std::to_string(attention),
-        h.hidden_size);
+    findings.report(rules::kAttentionShape, at_field(&Header::hidden_size),
+                    {h.head_count, " x ", h.head_dim, " = ", attention}, h.hidden_size);
   if (!good(h.rope_theta)) findings.report(rules::kRopeTheta, at_field(&Header::rope_theta), {}, number(h.rope_theta));
   if (!good(h.rms_norm_epsilon))
     findings.report(rules::kEpsilon, at_field(&Header::rms_norm_epsilon), {}, number(h.rms_norm_epsilon));
@@ -86,8 +84,8 @@ bool check_sections(const Header& h, std::uint64_t size, core::Findings& finding
   if (!tokenizer || !directory || h.tensor_directory_offset % kAlignment != 0) return false;
   const std::uint64_t directory_end = h.tensor_directory_offset + directory_size;
   if (h.tensor_data_offset < directory_end || h.tensor_data_offset > size)
-    findings.report(rules::kDataRange, at_field(&Header::tensor_data_offset),
-                    std::to_string(directory_end) + " to " + std::to_string(size), h.tensor_data_offset);
+    findings.report(rules::kDataRange, at_field(&Header::tensor_data_offset), {directory_end, " to ", size},
+                    h.tensor_data_offset);
   const Section sections[] = {
       {"the header", 0, h.header_length, 0},
       {"the tokenizer section", h.tokenizer_offset, h.tokenizer_offset + h.tokenizer_length,

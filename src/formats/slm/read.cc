@@ -6,15 +6,16 @@
 //   108 bytes of header | tokenizer section | directory: entries of 64 bytes | payloads, at multiples of 64
 //   layout.h has the fields of header and entries. The checksum at 100 covers the whole file, itself as zero.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/order.h"
 #include "core/model/words.h"
 #include "core/payload/extents.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/slm/content.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/format.h"
@@ -29,10 +30,9 @@ using core::at_field, core::bytes_text;
 
 constexpr std::uint64_t kMostTrailing = 63;  // the most that alignment can add (M16)
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), context_(context), findings_(findings), draft_(draft), size_(source.size()) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format("slm");
@@ -56,8 +56,7 @@ class Walk {
   bool read_header() {
     const std::string magic = io::text_of(source_, 0, std::min<std::uint64_t>(kMagic.size(), size_));
     if (magic.size() == kMagic.size() && magic != kMagic) return findings_.fail(rules::kMagicRule, {.offset = 0});
-    if (size_ < kHeaderSize)
-      return findings_.fail(rules::kTooShort, {.offset = size_}, bytes_text(kHeaderSize), bytes_text(size_));
+    if (!has_bytes(rules::kTooShort, kHeaderSize)) return false;
     const std::string bytes = io::text_of(source_, 0, kHeaderSize);
     header_ = base::load_record<Header>(bytes.data());
     findings_.record<Header>(Span::Kind::structure, 0, bytes, "header");
@@ -72,13 +71,8 @@ class Walk {
   }
 
   bool within_limits() {
-    if (header_.tensor_count > context_.limits.tensors)
-      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::tensor_count),
-                            core::at_most(context_.limits.tensors), header_.tensor_count);
     const std::uint64_t all = header_.header_length + header_.tokenizer_length + header_.tensor_count * kEntrySize;
-    if (all <= context_.limits.header) return true;
-    return findings_.fail(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(context_.limits.header),
-                          bytes_text(all));
+    return few_enough(at_field(&Header::tensor_count), header_.tensor_count) && within_limit({.offset = 0}, all);
   }
 
   void keep_header() {
@@ -129,21 +123,10 @@ class Walk {
   std::uint64_t hash(std::uint32_t i) const noexcept { return directory_.hash(i); }
 
   void check_hashes(const KnownNames& known) {
-    std::vector<std::uint32_t> order(directory_.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::tuple(hash(i), i); });
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> twice;  // later, first
-    for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
-      if (hash(order[i]) != hash(order[first]))
-        first = i;
-      else
-        twice.emplace_back(order[i], order[first]);
-    }
-    std::ranges::sort(twice);
-    for (const auto& [later, first] : twice) {
+    for (const auto& [later, first] : base::repeated(directory_.size(), [&](std::uint32_t i) { return hash(i); })) {
       sound_[later] = false;
       findings_.report(rules::kDuplicateHash, {.offset = entry_at(later), .tensor = known.name(hash(later))}, {},
-                       spell_hash(hash(later)), core::Said("the first one is at offset ", entry_at(first)));
+                       spell_hash(hash(later)), {"the first one is at offset ", entry_at(first)});
     }
   }
 
@@ -158,7 +141,7 @@ class Walk {
       if (there != core::kNone && hash(there) != hash(i)) {
         sound_[i] = false;
         findings_.report(rules::kBothNames, {.offset = entry_at(i), .tensor = name}, {}, {},
-                         core::Said("the other one is at offset ", entry_at(there)));
+                         {"the other one is at offset ", entry_at(there)});
       } else if (one->alias) {
         findings_.report(rules::kAliasName, {.offset = entry_at(i), .tensor = name});
       }
@@ -226,12 +209,11 @@ class Walk {
           std::optional<std::string_view> tensor;
           if (run.tensor != core::kNone) tensor = name_scratch_ = known.name(hash(run.tensor));
           findings_.report(rules::kOverlap, {.offset = run.field_at, .tensor = tensor}, {}, {},
-                           std::to_string(range.offset) + " to " + std::to_string(range.end()) + " and " +
-                               std::to_string(widest->offset) + " to " + std::to_string(widest->end()));
+                           {range.offset, " to ", range.end(), " and ", widest->offset, " to ", widest->end()});
         });
     if (size_ - reach > kMostTrailing)
-      findings_.report(rules::kTrailingBytes, {.offset = reach}, "at most " + bytes_text(kMostTrailing),
-                       bytes_text(size_ - reach));
+      findings_.report(rules::kTrailingBytes, {.offset = reach}, core::at_most(core::in_bytes(kMostTrailing)),
+                       core::in_bytes(size_ - reach));
   }
 
   void add_tensors(const KnownNames& known) {
@@ -271,11 +253,6 @@ class Walk {
     }
   }
 
-  const Source& source_;
-  const Context& context_;
-  core::Findings& findings_;
-  core::Draft& draft_;
-  const std::uint64_t size_;
   Header header_;
   Directory directory_;
   std::vector<bool> sound_;  // for each entry of the directory

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes and encodes BTOK and BPE1.
+#include "base/order.h"
 #include "formats/slm/header.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -25,7 +25,7 @@ class Parser {
     const bool bpe = magic == kBpe1;
     if (magic.size() == kBtok.size() && magic != kBtok && !bpe) return fail(rules::kTokenizerMagic, 0, "BTOK or BPE1");
     const std::uint64_t least = bpe ? kBpe1HeaderSize : kBtokSize;
-    if (section_.size() < least) return fail(rules::kTokenizerShort, 0, core::Said(least, " bytes"), section_.size());
+    if (section_.size() < least) return fail(rules::kTokenizerShort, 0, {least, " bytes"}, section_.size());
     if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", u32(4));
     out_.vocab_size = u32(8);
     findings_.record<TokenizerHeader>(Span::Kind::entry, at_, section_.substr(0, base::to_size(least)),
@@ -65,7 +65,7 @@ class Parser {
   }
 
   bool trailing(std::uint64_t end) {
-    return refuse(rules::kTokenizerTrailing, end, core::Said("a section of ", end, " bytes"), section_.size());
+    return refuse(rules::kTokenizerTrailing, end, {"a section of ", end, " bytes"}, section_.size());
   }
 
   bool read_bpe() {
@@ -79,9 +79,8 @@ class Parser {
     const std::uint64_t tokens = u32(28), merges = u32(32);
     // A token record takes at least 9 bytes, so counts that pass cannot drive a loop past the section.
     if (tokens * (kTokenRecordSize + 1) + merges * kMergeRecordSize > section_.size() - kBpe1HeaderSize)
-      return refuse(rules::kTokenizerCounts, 28, {},
-                    std::to_string(tokens) + " tokens and " + std::to_string(merges) + " merges",
-                    core::Said(section_.size(), " bytes"));
+      return refuse(rules::kTokenizerCounts, 28, {}, {tokens, " tokens and ", merges, " merges"},
+                    {section_.size(), " bytes"});
     return read_tokens(tokens) && read_merges(merges) && (position_ == section_.size() || trailing(position_));
   }
 
@@ -96,9 +95,9 @@ class Parser {
       if (!base::fits(at, kTokenRecordSize, section_.size())) return refuse(rules::kTokenRecord, at);
       const std::uint32_t id = ids[i] = u32(at), length = u32(at + 4);
       if (id >= out_.vocab_size) return refuse(rules::kTokenId, at, below(), id);
-      if (length == 0) return refuse(rules::kEmptyToken, at + 4, {}, {}, core::Said("the token ", id));
+      if (length == 0) return refuse(rules::kEmptyToken, at + 4, {}, {}, {"the token ", id});
       if (!base::fits(at + kTokenRecordSize, length, section_.size()))
-        return refuse(rules::kTokenRecord, at + 4, {}, core::Said(length, " bytes"), core::Said("the token ", id));
+        return refuse(rules::kTokenRecord, at + 4, {}, {length, " bytes"}, {"the token ", id});
       out_.tokens.push_back(section_.substr(base::to_size(at + kTokenRecordSize), length));
       findings_.span(Span::Kind::entry, at_ + at, at_ + at + kTokenRecordSize + length, "token", [&] {
         return std::to_string(id) + ": " + core::excerpt(section_.substr(base::to_size(at + kTokenRecordSize), length));
@@ -144,23 +143,14 @@ class Parser {
 
   // Reports all repeated merges in one finding.
   void remark_repeated(std::uint64_t first) {
-    std::vector<std::uint32_t> order(out_.merges.size());
-    std::iota(order.begin(), order.end(), 0U);
-    const auto key = [&](std::uint32_t i) { return std::tie(out_.merges[i].left, out_.merges[i].right); };
-    std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple_cat(key(a), std::tie(a)) < std::tuple_cat(key(b), std::tie(b));
-    });
-    std::uint64_t repeated = 0, earliest = UINT64_MAX;
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      if (key(order[i]) != key(order[i - 1])) continue;
-      ++repeated;
-      earliest = std::min<std::uint64_t>(earliest, order[i]);
-    }
-    if (repeated == 0) return;
-    const Tokenizer::Merge& merge = out_.merges[base::to_size(earliest)];
+    const auto repeated = base::repeated(
+        out_.merges.size(), [&](std::uint32_t i) { return std::pair(out_.merges[i].left, out_.merges[i].right); });
+    if (repeated.empty()) return;
+    const std::uint64_t earliest = repeated.front().first;
+    const Tokenizer::Merge& merge = out_.merges[repeated.front().first];
     findings_.report(rules::kRepeatedMerge, {.offset = at_ + first + earliest * kMergeRecordSize}, {},
-                     std::to_string(repeated) + (repeated == 1 ? " repetition" : " repetitions"),
-                     "the first is " + std::to_string(merge.left) + " + " + std::to_string(merge.right));
+                     {repeated.size(), (repeated.size() == 1 ? " repetition" : " repetitions")},
+                     {"the first is ", merge.left, " + ", merge.right});
   }
 
   std::string_view section_;

@@ -90,8 +90,7 @@ class Pass {
     const auto at = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
     if (padding_ || at == bytes.end()) return;  // one finding per file is enough
     padding_ = true;
-    add(rules::kPadding, offset + static_cast<std::uint64_t>(at - bytes.begin()), {}, "0",
-        std::to_string(std::to_integer<int>(*at)));
+    add(rules::kPadding, offset + static_cast<std::uint64_t>(at - bytes.begin()), {}, "0", std::to_integer<int>(*at));
   }
 
   void part(std::size_t i) {
@@ -112,13 +111,11 @@ class Pass {
         }
         const auto index = base::load_le<std::uint64_t>(piece.data() + k);
         if (index >= elements) {
-          add(rules::kIndexRange, begin + at, tensor.name(), "below " + std::to_string(elements),
-              std::to_string(index));
+          add(rules::kIndexRange, begin + at, tensor.name(), {"below ", elements}, index);
           return false;
         }
         if (!first && index <= before) {
-          add(rules::kIndexOrder, begin + at, tensor.name(), "more than " + std::to_string(before),
-              std::to_string(index));
+          add(rules::kIndexOrder, begin + at, tensor.name(), {"more than ", before}, index);
           return false;
         }
         before = index;

@@ -16,6 +16,7 @@
 #include "codecs/indexed_checksum.h"
 #include "core/payload/extents.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/slm_adapter/format.h"
 #include "formats/slm_adapter/layout.h"
 
@@ -28,10 +29,9 @@ struct Wanted {
   std::uint64_t count_least = 1, count_most = 0, first = 0, second = 0;
 };
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format(kFormat.info.name);
@@ -48,8 +48,6 @@ class Walk {
     auto operator<=>(const Place&) const = default;
   };
 
-  static std::string number(std::uint64_t n) { return std::to_string(n); }
-
   bool read_header() {
     const std::uint64_t there = std::min(kHeaderSize, source_.size());
     source_.read_at(0, std::span(head_).first(base::to_size(there)));
@@ -57,9 +55,8 @@ class Walk {
     const std::string_view magic(header_.magic, sizeof header_.magic);
     const auto known = std::ranges::find(kMagics, magic);
     if (known == std::end(kMagics))
-      return findings_.fail(rules::kMagicRule, {.offset = 0}, "ADP1, ASP1 or ALR1", std::string(magic));
-    if (there < kHeaderSize)
-      return findings_.fail(rules::kTooShort, {.offset = there}, core::Said(kHeaderSize, " bytes"), there);
+      return findings_.fail(rules::kMagicRule, {.offset = 0}, "ADP1, ASP1 or ALR1", magic);
+    if (there < kHeaderSize) return findings_.fail(rules::kTooShort, {.offset = there}, {kHeaderSize, " bytes"}, there);
     findings_.record<Header>(Span::Kind::structure, 0, head_, "header");
     kind_ = static_cast<Kind>(known - std::begin(kMagics));
     draft_.set_version(std::string(magic));
@@ -178,7 +175,7 @@ class Walk {
     wanted.count_most = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
     wanted.count_least = kind_ == Kind::dense ? elements : 1;
     if (e.count < wanted.count_least || e.count > wanted.count_most) {
-      fail(rules::kCount, &Entry::count, number(wanted.count_least) + " to " + number(wanted.count_most), e.count);
+      fail(rules::kCount, &Entry::count, {wanted.count_least, " to ", wanted.count_most}, e.count);
       return false;
     }
     switch (kind_) {
@@ -204,8 +201,8 @@ class Walk {
     }
     if (offset % kAlignment != 0) fail(rules::kAlignmentRule, place, "a multiple of 64", offset);
     if (offset < header_.data_offset || !base::fits(offset, length, source_.size()))
-      return fail(rules::kRange, place, "within " + number(header_.data_offset) + " and " + number(source_.size()),
-                  number(offset) + " and " + number(length) + " bytes");
+      return fail(rules::kRange, place, {"within ", header_.data_offset, " and ", source_.size()},
+                  {offset, " and ", length, " bytes"});
     places_.push_back({offset, length, at_ + base::offset_of(place)});
   }
 
@@ -235,7 +232,7 @@ class Walk {
   void check_duplicates() {
     draft_.drop_same_names([&](std::uint32_t earlier, std::uint32_t later) {
       findings_.report(rules::kDuplicate, {.offset = entry_of_[later], .tensor = draft_.name(later)}, {}, {},
-                       core::Said("the first one is at offset ", entry_of_[earlier]));
+                       {"the first one is at offset ", entry_of_[earlier]});
     });
   }
 
@@ -247,14 +244,10 @@ class Walk {
         .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
           if (meeting == core::Meeting::overlap)
             findings_.report(rules::kOverlap, {.offset = places_[range.item].at},
-                             core::Said("to begin at ", widest->end(), " or behind it"), range.offset);
+                             {"to begin at ", widest->end(), " or behind it"}, range.offset);
         });
   }
 
-  const Source& source_;
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   std::array<std::byte, kHeaderSize> head_{};
   Header header_;
   Kind kind_ = Kind::dense;

@@ -14,6 +14,7 @@
 #include "core/model/words.h"
 #include "core/payload/extents.h"
 #include "core/reading/rules.h"
+#include "core/reading/walker.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
@@ -68,10 +69,9 @@ struct Entry {
   bool known_layout() const noexcept { return d.layout < kStorageCount; }
 };
 
-class Walk {
+class Walk : core::Walker {
  public:
-  Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : source_(source), limits_(context.limits), findings_(findings), draft_(draft) {}
+  using Walker::Walker;
 
   void run() {
     draft_.set_format("stb");
@@ -85,14 +85,12 @@ class Walk {
  private:
   // Reads the header and the table into memory. False if there is no table to read.
   bool read_header() {
-    const std::uint64_t size = source_.size();
-    if (size < kHeaderSize)
-      return findings_.fail(rules::kTooShort, {.offset = size}, bytes_text(kHeaderSize), bytes_text(size));
+    if (!has_bytes(rules::kTooShort, kHeaderSize)) return false;
     std::byte head[kHeaderSize];
     source_.read_at(0, head);
     findings_.record<Header>(Span::Kind::structure, 0, head, "header");
     header_ = base::load_record<Header>(head);
-    if (header_.magic != kMagicWord) return findings_.fail(rules::kMagic, {.offset = 0}, std::string(kMagic));
+    if (header_.magic != kMagicWord) return findings_.fail(rules::kMagic, {.offset = 0}, kMagic);
     if (header_.version != kVersion)
       return findings_.fail(rules::kVersion, at_field(&Header::version), kVersion, header_.version);
     draft_.set_version("0.1");
@@ -108,13 +106,13 @@ class Walk {
 
   // False if the file is truncated: one finding, not one per missing tensor.
   bool check_file_size() {
-    const std::uint64_t size = source_.size(), stated = header_.file_size;
-    if (stated == size) return true;
+    const std::uint64_t stated = header_.file_size;
+    if (stated == size_) return true;
     findings_.report(
         rules::kFileSize, {.offset = base::offset_of(&Header::file_size), .hint = base::size_hint(stated)},
-        bytes_text(stated), bytes_text(size),
-        stated > size ? core::missing_text(stated - size) : bytes_text(size - stated) + " follow the stated end");
-    return stated < size;
+        core::in_bytes(stated), core::in_bytes(size_),
+        stated > size_ ? core::missing_text(stated - size_) : bytes_text(size_ - stated) + " follow the stated end");
+    return stated < size_;
   }
 
   bool read_table() {
@@ -122,14 +120,10 @@ class Walk {
     if (count > kMaxTensors)
       return findings_.fail(rules::kTooManyTensors, at_field(&Header::tensor_count), core::at_most(kMaxTensors), count);
     if (table > header_.file_size)
-      return findings_.fail(rules::kTablePastEnd, at_field(&Header::tensor_count), "at least " + bytes_text(table),
-                            bytes_text(header_.file_size));
-    if (count > limits_.tensors)
-      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::tensor_count), core::at_most(limits_.tensors),
-                            count);
-    if (table > limits_.header)
-      return findings_.fail(core::rules::kLimitHeader, at_field(&Header::tensor_count),
-                            "at most " + bytes_text(limits_.header), bytes_text(table));
+      return findings_.fail(rules::kTablePastEnd, at_field(&Header::tensor_count),
+                            core::at_least(core::in_bytes(table)), core::in_bytes(header_.file_size));
+    if (!few_enough(at_field(&Header::tensor_count), count) || !within_limit(at_field(&Header::tensor_count), table))
+      return false;
     table_.resize(base::to_size(count * kDescriptorSize));
     source_.read_at(kHeaderSize, table_);
     findings_.span(Span::Kind::structure, kHeaderSize, kHeaderSize + table_.size(), "tensor table");
@@ -160,15 +154,14 @@ class Walk {
     file_ = sidecar_->file_of(source_);
     if (file_ == nullptr) return in_sidecar.report(rules::kSidecarOther, {});
     if (file_->size && *file_->size != source_.size())
-      in_sidecar.report(rules::kSidecarSize, {.offset = file_->at}, bytes_text(*file_->size),
-                        bytes_text(source_.size()));
+      in_sidecar.report(rules::kSidecarSize, {.offset = file_->at}, core::in_bytes(*file_->size),
+                        core::in_bytes(source_.size()));
     std::bitset<kMaxTensors> there;
     for (std::size_t i = 0; i < table_.size(); i += kDescriptorSize) there.set(std::to_integer<std::size_t>(table_[i]));
     for (const TensorEntry& tensor : sidecar_->tensors) {
       if (tensor.file != file_->id) continue;
       listed_[tensor.id] = &tensor;
-      if (!there[tensor.id])
-        in_sidecar.report(rules::kSidecarTensor, {.offset = tensor.at}, {}, core::Said("id ", tensor.id));
+      if (!there[tensor.id]) in_sidecar.report(rules::kSidecarTensor, {.offset = tensor.at}, {}, {"id ", tensor.id});
     }
   }
 
@@ -198,8 +191,8 @@ class Walk {
       fail(entry, rules::kBeforeData, &Descriptor::offset, core::at_least(header_.data_offset), offset);
     if (offset % kAlignment != 0) fail(entry, rules::kUnaligned, &Descriptor::offset, "a multiple of 64", offset);
     if (!base::fits(offset, size, header_.file_size))
-      fail(entry, rules::kPastEnd, &Descriptor::offset, core::Said("to end at ", header_.file_size, " or before"),
-           bytes_text(size) + " at " + std::to_string(offset));
+      fail(entry, rules::kPastEnd, &Descriptor::offset, {"to end at ", header_.file_size, " or before"},
+           {core::in_bytes(size), " at ", offset});
   }
 
   void check_unused_dims(const Entry& entry) {
@@ -220,8 +213,7 @@ class Walk {
     } else if (file_ != nullptr && sidecar_->shapes) {
       const auto& table = *sidecar_->shapes;
       if (entry.d.dims[0] >= table.size())
-        return fail(entry, rules::kShapeIndex, &Descriptor::dims, core::Said("less than ", table.size()),
-                    entry.d.dims[0]);
+        return fail(entry, rules::kShapeIndex, &Descriptor::dims, {"less than ", table.size()}, entry.d.dims[0]);
       entry.shape = table[entry.d.dims[0]];
     } else if (stated) {
       entry.shape = *stated;
@@ -229,10 +221,9 @@ class Walk {
       return;
     }
     if (entry.shape.size() != entry.d.rank)
-      return fail(entry, rules::kShapeRank, &Descriptor::rank, core::Said("rank ", entry.d.rank),
-                  shape_text(entry.shape));
+      return fail(entry, rules::kShapeRank, &Descriptor::rank, {"rank ", entry.d.rank}, core::of_shape(entry.shape));
     if (stated && *stated != entry.shape)
-      return fail(entry, rules::kShapeDiffers, &Descriptor::dims, shape_text(*stated), shape_text(entry.shape));
+      return fail(entry, rules::kShapeDiffers, &Descriptor::dims, core::of_shape(*stated), core::of_shape(entry.shape));
     entry.has_shape = true;
   }
 
@@ -241,9 +232,10 @@ class Walk {
     const auto elements = base::element_count(entry.shape);
     const auto size = elements ? packed_size(entry.dtype, *elements) : std::nullopt;
     if (!size)
-      fail(entry, rules::kSizeOverflow, &Descriptor::dims, {}, shape_text(entry.shape));
+      fail(entry, rules::kSizeOverflow, &Descriptor::dims, {}, core::of_shape(entry.shape));
     else if (*size != entry.d.size_bytes)
-      fail(entry, rules::kSizeMismatch, &Descriptor::size_bytes, bytes_text(*size), bytes_text(entry.d.size_bytes));
+      fail(entry, rules::kSizeMismatch, &Descriptor::size_bytes, core::in_bytes(*size),
+           core::in_bytes(entry.d.size_bytes));
   }
 
   // The reason why the elements cannot be read; nullopt if they can.
@@ -253,8 +245,8 @@ class Walk {
     };
     if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, &Descriptor::dtype, entry.d.dtype);
     if (!entry.known_layout()) return make(rules::kUnknownLayout, &Descriptor::layout, entry.d.layout);
-    if (!entry.has_shape) return make(rules::kNoShape, &Descriptor::rank, core::Said("rank ", entry.d.rank));
-    if (!orders(entry)) return make(rules::kChannelsLastRank, &Descriptor::layout, core::Said("rank ", entry.d.rank));
+    if (!entry.has_shape) return make(rules::kNoShape, &Descriptor::rank, {"rank ", entry.d.rank});
+    if (!orders(entry)) return make(rules::kChannelsLastRank, &Descriptor::layout, {"rank ", entry.d.rank});
     return std::nullopt;
   }
 
@@ -307,7 +299,7 @@ class Walk {
           if (meeting != core::Meeting::overlap) return;
           const Place& place = places_[range.item];
           findings_.report(rules::kOverlap, at_field(&Descriptor::offset, place.at, place.name),
-                           core::Said("to begin at ", widest->end(), " or behind it"), place.offset);
+                           {"to begin at ", widest->end(), " or behind it"}, place.offset);
         });
   }
 
@@ -323,10 +315,6 @@ class Walk {
     std::string name;
   };
 
-  const Source& source_;
-  const Limits& limits_;
-  core::Findings& findings_;
-  core::Draft& draft_;
   Header header_;
   std::vector<std::byte> table_;
   std::optional<Sidecar> sidecar_;

@@ -5,10 +5,10 @@
 #include <bitset>
 #include <functional>
 #include <initializer_list>
-#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/order.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
 #include "formats/stb/format.h"
@@ -80,7 +80,7 @@ class Parser {
     std::string_view raw;
     in_.skip_value(raw);
     need_sound();
-    fail(rules::kSidecarType, at, where, std::move(expected), excerpt(raw));
+    fail(rules::kSidecarType, at, where, std::move(expected), core::excerpted(raw));
   }
 
   void skip() {
@@ -103,7 +103,7 @@ class Parser {
         fail(rules::kSidecarKey, key.offset - 1, where, {}, found);
       } else if (seen[place]) {
         skip();
-        fail(rules::kSidecarDuplicateKey, key.offset - 1, where, {}, std::string(field->key));
+        fail(rules::kSidecarDuplicateKey, key.offset - 1, where, {}, field->key);
       } else {
         seen.set(place);
         field->read();
@@ -112,7 +112,7 @@ class Parser {
     need_sound();
     for (const Field& field : fields)
       if (field.required && !seen[static_cast<std::size_t>(&field - fields.begin())])
-        fail(rules::kSidecarMissingKey, at, where, std::string(field.key), {});
+        fail(rules::kSidecarMissingKey, at, where, field.key, {});
   }
 
   // Calls item(where) at each element, which must read it. Allows at most `most` elements.
@@ -160,7 +160,7 @@ class Parser {
     const std::uint64_t at = in_.offset();
     const bool text = in_.peek() == wire::JsonKind::string;
     read_text(where, out);
-    if (text && !is_sidecar_path(out)) fail(rules::kSidecarPath, at, where, {}, excerpt(out));
+    if (text && !is_sidecar_path(out)) fail(rules::kSidecarPath, at, where, {}, core::excerpted(out));
   }
 
   std::vector<std::uint64_t> read_shape(std::string_view where) {
@@ -232,15 +232,8 @@ class Parser {
   // Reports each item with the key of an earlier one; `spell` prints the key.
   template <class Item, class Key, class Spell>
   void refuse_twins(const std::vector<Item>& items, std::string_view array, Key key, Spell spell) {
-    std::vector<std::uint32_t> order(items.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return key(items[i]); });
-    std::vector<std::uint32_t> twins;
-    for (std::size_t i = 1; i < order.size(); ++i)
-      if (key(items[order[i]]) == key(items[order[i - 1]])) twins.push_back(order[i]);
-    std::ranges::sort(twins);
-    for (const std::uint32_t i : twins)
-      fail(rules::kSidecarDuplicate, items[i].at, array, {}, excerpt(spell(items[i])));
+    for (const auto& [i, first] : base::repeated(items.size(), [&](std::uint32_t at) { return key(items[at]); }))
+      fail(rules::kSidecarDuplicate, items[i].at, array, {}, core::excerpted(spell(items[i])));
   }
 
   void check_duplicates() {
@@ -260,7 +253,7 @@ class Parser {
     std::bitset<kMaxIds> there;
     for (const BinFile& file : out_.files) there.set(file.id);
     for (const TensorEntry& tensor : out_.tensors)
-      if (!there[tensor.file]) fail(rules::kSidecarFile, tensor.at, "tensors", {}, core::Said("file ", tensor.file));
+      if (!there[tensor.file]) fail(rules::kSidecarFile, tensor.at, "tensors", {}, {"file ", tensor.file});
   }
 
   const Limits& limits_;
@@ -279,7 +272,7 @@ std::optional<Sidecar> parse_sidecar(std::string_view text, const Limits& limits
 std::optional<Sidecar> read_sidecar(const Source& source, const Limits& limits, core::Findings& findings) {
   if (source.size() > limits.header) {
     findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(limits.header, " bytes"),
-                    core::Said(source.size(), " bytes"), "the sidecar");
+                    {source.size(), " bytes"}, "the sidecar");
     return std::nullopt;
   }
   return parse_sidecar(io::text_of(source), limits, findings);

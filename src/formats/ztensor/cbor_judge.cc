@@ -6,64 +6,62 @@
 
 namespace weighbridge::ztensor {
 
-void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
-                       Said found) {
-  findings_.report(rule, {.offset = at, .tensor = e.known_name()}, std::move(expected), std::move(found), detail);
+void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, Said detail, Said expected, Said found) {
+  findings_.report(rule, {.offset = at, .tensor = e.known_name()}, std::move(expected), std::move(found),
+                   std::move(detail));
 }
 
-bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, std::string_view detail, Said expected,
-                       Said found) {
+bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, Said detail, Said expected, Said found) {
   e.broken = true;
-  report(rule, e, at, detail, std::move(expected), std::move(found));
+  report(rule, e, at, std::move(detail), std::move(expected), std::move(found));
   return false;
 }
 
-void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, std::string_view detail) {
-  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
+void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, Said detail) {
+  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, std::move(detail));
 }
 
 bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, Said expected, Said found) {
-  return reject(rule, e, part.at, role_text(part), std::move(expected), std::move(found));
+  return reject(rule, e, part.at, role_text(&part), std::move(expected), std::move(found));
 }
 
 void CborJudge::doubt(const Rule& rule, const CborEntry& e, const CborPart& part, std::string_view what) {
-  doubt(rule, e, part.at, role_text(part) + ", " + std::string(what));
+  doubt(rule, e, part.at, role_text(&part, ", ", what));
 }
 
-std::string CborJudge::role_text(const CborPart& part) const {
-  return std::string(noun_) + " \"" + std::string(part.role) + "\"";
+Said CborJudge::role_text(const CborPart* part, std::string_view then, std::string_view more) const {
+  if (part == nullptr) return more;
+  return {noun_, " \"", part->role, "\"", then, more};
 }
 
 void CborJudge::require(const Rule& rule, CborEntry& e, const CborPart* part, std::initializer_list<Field> fields) {
   for (const auto& [seen, key] : fields)
-    if (!seen) reject(rule, e, part ? part->at : e.at, (part ? role_text(*part) + ", " : "") + std::string(key));
+    if (!seen) reject(rule, e, part ? part->at : e.at, role_text(part, ", ", key));
 }
 
 void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart* part, std::uint64_t offset,
                              std::uint64_t length) {
   const std::uint64_t at = part ? part->at : e.at;
   if (offset < bounds.alignment || offset % bounds.alignment != 0) {
-    const std::string unit = std::to_string(bounds.alignment);
-    reject(bounds.misplaced, e, at, part ? role_text(*part) : "", "a multiple of " + unit + " from " + unit + " on",
-           offset);
+    reject(bounds.misplaced, e, at, role_text(part),
+           {"a multiple of ", bounds.alignment, " from ", bounds.alignment, " on"}, offset);
   } else if (!base::fits(offset, length, bounds.end)) {
-    reject(bounds.outside, e, at, part ? role_text(*part) : "", Said("an end of at most ", bounds.end),
-           std::to_string(offset) + " + " + std::to_string(length));
+    reject(bounds.outside, e, at, role_text(part), {"an end of at most ", bounds.end}, {offset, " + ", length});
   }
 }
 
 bool CborJudge::within_limit(CborEntry& e, const CborPart* part, std::uint64_t decoded) {
   const std::uint64_t most = context_.limits.decoded;
-  return decoded <= most || reject(core::rules::kLimitDecoded, e, part ? part->at : e.at, part ? role_text(*part) : "",
+  return decoded <= most || reject(core::rules::kLimitDecoded, e, part ? part->at : e.at, role_text(part),
                                    core::at_most(most, " bytes"), decoded);
 }
 
 void CborJudge::check_digest(const Rule& malformed, const Rule& unknown, CborEntry& e, const CborPart& part,
                              const DigestText& digest) {
   if (!digest.problem.empty())
-    reject(malformed, e, part, std::string(digest.problem), std::string(part.digest));
+    reject(malformed, e, part, digest.problem, part.digest);
   else if (digest.kind == core::PartDigest::none)
-    report(unknown, e, part.at, role_text(part), {}, std::string(part.digest));
+    report(unknown, e, part.at, role_text(&part), {}, part.digest);
 }
 
 bool CborJudge::resolve_type(const Rule& unknown, const Rule& mismatch, std::span<const LogicalType> types,
@@ -72,8 +70,7 @@ bool CborJudge::resolve_type(const Rule& unknown, const Rule& mismatch, std::spa
   if (!part.has_type) return true;
   const auto known = std::ranges::find(types, part.type, &LogicalType::type);
   if (known != types.end() && known->storage != part.storage)
-    return reject(mismatch, e, part.at, role_text(part) + ", " + std::string(part.type),
-                  std::string(name(known->storage)), std::string(part.dtype));
+    return reject(mismatch, e, part.at, role_text(&part, ", ", part.type), name(known->storage), part.dtype);
   part.logical = known != types.end() ? known->logical : DType::unknown;
   if (part.logical == DType::unknown) doubt(unknown, e, part, part.type);
   return true;

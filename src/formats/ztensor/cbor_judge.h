@@ -29,16 +29,14 @@ class CborJudge {
   ~CborJudge() = default;
 
   // `at` is an offset in the file; that of a part is its own, and then the finding names the part.
-  void report(const Rule&, const CborEntry&, std::uint64_t at, std::string_view detail, Said expected = {},
-              Said found = {});
+  void report(const Rule&, const CborEntry&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
   // The same, and marks the entry as broken. False.
-  bool reject(const Rule&, CborEntry&, std::uint64_t at, std::string_view detail = {}, Said expected = {},
-              Said found = {});
+  bool reject(const Rule&, CborEntry&, std::uint64_t at, Said detail = {}, Said expected = {}, Said found = {});
   bool reject(const Rule&, CborEntry&, const CborPart&, Said expected = {}, Said found = {});
   // Keeps the first reason why the entry's elements cannot be read.
-  void doubt(const Rule&, const CborEntry&, std::uint64_t at, std::string_view detail);
+  void doubt(const Rule&, const CborEntry&, std::uint64_t at, Said detail);
   void doubt(const Rule&, const CborEntry&, const CborPart&, std::string_view what);
-  std::string role_text(const CborPart&) const;  // part "data"
+  Said role_text(const CborPart*, std::string_view then = {}, std::string_view more = {}) const;  // part "data"
 
   // Rejects each field that is missing from the entry, or from the part if one is given.
   using Field = std::pair<bool, std::string_view>;  // seen, key

@@ -151,13 +151,13 @@ void write_real(wire::CborWriter& out, double value, DType width, Floats floats)
 
 }  // namespace
 
-Value read_value(wire::CborReader& in, ValueBudget& budget, std::optional<std::size_t>& duplicate, Floats floats) {
+Value read_value(wire::CborReader& in, core::Budget& budget, std::optional<std::size_t>& duplicate, Floats floats) {
   const CborKind kind = in.peek();
   if (kind != CborKind::array && kind != CborKind::map) return ItemReader::read_scalar(in, floats);
   const std::size_t offset = in.offset();
   std::string_view item;
   if (!in.skip_item(item)) return {};
-  if (!budget.take(item.size() * kValueCost)) return foreign(item);
+  if (!budget.take(item.size(), kValueCost)) return foreign(item);
   return ItemReader(item, offset, duplicate, floats).read();
 }
 

@@ -8,22 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/reading/budget.h"
 #include "weighbridge/value.h"
 #include "wire/cbor_reader.h"
 #include "wire/cbor_writer.h"
 
 namespace weighbridge::ztensor {
 
-// The memory left for one file's values. A list or map that does not fit is kept as its verbatim bytes.
-struct ValueBudget {
-  std::uint64_t left = 0;
-  // False if the budget is exhausted.
-  bool take(std::uint64_t bytes) noexcept {
-    if (bytes > left) return false;
-    left -= bytes;
-    return true;
-  }
-};
+// Of the memory for the values of one file. A list or map that does not fit is kept as its verbatim bytes.
 inline constexpr std::uint64_t kValueCost = 128;  // one Value with its content block, its entry in a list or map
 
 // What the width of a float means in a container.
@@ -35,7 +27,7 @@ enum class Floats : std::uint8_t {
 // Reads the next item. Sets `duplicate` to the offset (in the reader's bytes) of the first repeated key of a map. Tags,
 // undefined, simple values, integers below -2^63 and maps with keys other than text become foreign values of grammar
 // "cbor".
-Value read_value(wire::CborReader& in, ValueBudget& budget, std::optional<std::size_t>& duplicate,
+Value read_value(wire::CborReader& in, core::Budget& budget, std::optional<std::size_t>& duplicate,
                  Floats floats = Floats::own_width);
 // Deterministic: map keys keep their order. Throws Error{misuse} for text that is not UTF-8.
 void write_value(wire::CborWriter& out, const Value& value, Floats floats = Floats::own_width);

@@ -18,7 +18,7 @@ using wire::items::text;
 
 Value read(const std::string& item, Floats floats = Floats::own_width) {
   wire::CborReader in(item);
-  ValueBudget budget{UINT64_MAX};
+  core::Budget budget{UINT64_MAX};
   std::optional<std::size_t> duplicate;
   const Value value = read_value(in, budget, duplicate, floats);
   EXPECT_TRUE(in.finish());
@@ -53,7 +53,7 @@ TEST(CborValue, WritesTheShortestFloatWhereTheWidthMeansNothing) {
 TEST(CborValue, IsVerbatimPastTheBudget) {
   const std::string item = array({number(1), number(2)});
   wire::CborReader in(item);
-  ValueBudget budget{10};
+  core::Budget budget{10};
   std::optional<std::size_t> duplicate;
   const Value value = read_value(in, budget, duplicate);
   EXPECT_EQ(value.kind(), Value::Kind::foreign);
@@ -63,7 +63,7 @@ TEST(CborValue, IsVerbatimPastTheBudget) {
 TEST(CborValue, FindsAKeyThatAMapHasTwice) {
   const std::string item = array({map({{text("a"), number(1)}, {text("a"), number(2)}})});
   wire::CborReader in(item);
-  ValueBudget budget{UINT64_MAX};
+  core::Budget budget{UINT64_MAX};
   std::optional<std::size_t> duplicate;
   read_value(in, budget, duplicate);
   EXPECT_EQ(duplicate, 5U);

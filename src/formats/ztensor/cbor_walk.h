@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/draft.h"
-#include "core/reading/findings.h"
+#include "core/reading/walker.h"
 #include "formats/ztensor/cbor_entry.h"
 #include "formats/ztensor/cbor_value.h"
 #include "weighbridge/context.h"
@@ -22,7 +21,7 @@ namespace weighbridge::ztensor {
 
 using core::Draft, core::Findings, core::HeaderMemory, core::Said;
 
-class CborWalk {
+class CborWalk : protected core::Walker {
  protected:
   // Thrown when the rest of the index is unusable, after the reason was reported.
   struct Abandon {};
@@ -31,8 +30,8 @@ class CborWalk {
     const Rule& broken;    // malformed CBOR
   };
 
-  CborWalk(const Context& context, Findings& findings, Draft& draft, Rules rules)
-      : context_(context), findings_(findings), draft_(draft), rules_(rules), budget_{context.limits.memory / 4} {}
+  CborWalk(const Source& source, const Context& context, Findings& findings, Draft& draft, Rules rules)
+      : Walker(source, context, findings, draft), rules_(rules), budget_{limits_.memory / 4} {}
   ~CborWalk() = default;
 
   // Retains the index, which begins at `begin` in the file; messages call it `what`. Each tensor takes at least
@@ -109,14 +108,14 @@ class CborWalk {
   // The functions below take offsets in the file.
 
   // Reports an error of the entry, which is broken by it.
-  void broken(CborEntry&, const Rule&, std::uint64_t at, std::string_view detail, Said expected = {}, Said found = {});
+  void broken(CborEntry&, const Rule&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
   // Reports that the entry's next value has the wrong type, and skips it.
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
   // Reports an error of the file that leaves the rest of the index readable. The walk continues until need_unspoilt()
   // ends it.
-  void spoil(const Rule&, std::uint64_t at, std::string_view detail, Said expected = {}, Said found = {});
+  void spoil(const Rule&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
   void need_unspoilt() const {
     if (spoilt_) throw Abandon{};
   }
@@ -131,9 +130,6 @@ class CborWalk {
   // Builds the index of names; reports duplicates and drops the later tensor of each.
   void check_names(const Rule& duplicate);
 
-  const Context& context_;
-  Findings& findings_;
-  Draft& draft_;
   wire::CborReader in_{std::string_view{}};
 
  private:
@@ -145,7 +141,7 @@ class CborWalk {
   std::string_view text_;    // the index
   std::uint64_t begin_ = 0;  // its offset in the file
   std::uint64_t count_ = 0;  // of tensors
-  ValueBudget budget_;
+  core::Budget budget_;
   std::string_view last_name_;
   bool spoilt_ = false;
   bool ascending_ = true;  // all names so far are ascending and in one piece

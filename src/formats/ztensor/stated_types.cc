@@ -194,7 +194,7 @@ std::optional<Value> restore_item(const Value& stored, std::string_view base64) 
   wire::CborReader sound(std::span<const std::byte>(*item), 64);
   if (!sound.skip_item() || !sound.finish()) return std::nullopt;
   wire::CborReader in{std::span<const std::byte>(*item), 64};
-  ValueBudget budget{std::uint64_t{1} << 20};
+  core::Budget budget{std::uint64_t{1} << 20};
   std::optional<std::size_t> duplicate;
   Value value = read_value(in, budget, duplicate);
   if (duplicate || stored.as_text() != value.to_text()) return std::nullopt;
@@ -225,7 +225,7 @@ Stated state(const Value& value, bool as_text, Floats floats) {
   wire::CborWriter writer;
   write_value(writer, value, floats);
   wire::CborReader in(writer.data(), UINT32_MAX);
-  ValueBudget budget{UINT64_MAX};
+  core::Budget budget{UINT64_MAX};
   std::optional<std::size_t> duplicate;
   const Value plain = read_value(in, budget, duplicate, floats);
   if (plain == value) return {value, "", true};

@@ -45,8 +45,7 @@ class Line {
   }
 
   [[noreturn]] void refuse_here(std::string_view why) const {
-    refuse(rules::kSyntax, {.offset = offset_ + begin_}, {}, {},
-           "line " + std::to_string(number_) + ": " + std::string(why));
+    refuse(rules::kSyntax, {.offset = offset_ + begin_}, {}, {}, {"line ", number_, ": ", why});
   }
   // Refuses the line at the token that next() returned last.
   [[noreturn]] void refuse_word(std::string_view word, std::string_view why) const {

@@ -110,9 +110,9 @@ std::shared_ptr<const Source> BinFiles::find(const stb::BinFile& entry, core::At
     if (auto found = place ? place->open(entry.path) : nullptr) return found;
   } catch (const Error& error) {
     if (error.finding().rule == "io/outside")
-      refuse(rules::kPath, at, {}, {}, called(entry) + ": " + error.finding().message);
+      refuse(rules::kPath, at, {}, {}, {called(entry), ": ", error.finding().message});
     // The path is a folder or a device. The table named it, not the caller, so this is no usage error.
-    if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, called(entry) + ": " + error.finding().message);
+    if (error.kind() == Kind::misuse) refuse(rules::kFile, at, {}, {}, {called(entry), ": ", error.finding().message});
     throw;
   }
   refuse(rules::kFileMissing, at, {}, {}, called(entry));
@@ -132,7 +132,7 @@ std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at)
   out->source = find(entry, at);
   const std::uint64_t size = out->source->size();
   if (entry.size && *entry.size != size)
-    refuse(rules::kFileSize, at, bytes_text(*entry.size), bytes_text(size), called(entry));
+    refuse(rules::kFileSize, at, core::in_bytes(*entry.size), core::in_bytes(size), called(entry));
   if (entry.mmap_required && out->source->map(0, size).keep == nullptr)
     refuse(rules::kMmapRequired, at, {}, {}, called(entry));
   Context context = context_;
@@ -147,12 +147,12 @@ std::unique_ptr<OpenFile> BinFiles::load(const stb::BinFile& entry, core::At at)
     const Finding& why = *report.first_error();
     std::string detail = called(entry) + ": " + why.message + " (" + why.rule;
     if (why.offset) detail += " at byte " + std::to_string(*why.offset);
-    refuse(rule_for(why.rule), at, {}, {}, detail + ")");
+    refuse(rule_for(why.rule), at, {}, {}, {detail, ")"});
   }
   for (const Finding& finding : report.findings())
     if (finding.severity == Severity::unsupported)
       out->unsupported.push_back(core::Findings::make(rules::kTensor, {.tensor = finding.tensor}, {}, {},
-                                                      called(entry) + ": " + finding.message));
+                                                      {called(entry), ": ", finding.message}));
   out->model = *std::move(model);
   for (std::uint32_t i = 0; i < out->model.size(); ++i)
     out->place[static_cast<std::uint8_t>(*out->model[i].id())] = static_cast<std::uint16_t>(i + 1);

@@ -23,8 +23,7 @@ void check_functions(const Module::Rep& module, core::Findings& findings) {
     const std::string expected =
         "FUNC_DEF " + std::to_string(function.id) + " at word " + std::to_string(function.offset);
     if (function.offset >= count) {
-      findings.report(rules::kFunctionTable, {}, expected,
-                      "a module of " + std::to_string(count) + (count == 1 ? " word" : " words"));
+      findings.report(rules::kFunctionTable, {}, expected, {"a module of ", count, (count == 1 ? " word" : " words")});
       continue;
     }
     const Word word = fields(module.words[base::to_size(function.offset)]);
@@ -39,12 +38,13 @@ void check_functions(const Module::Rep& module, core::Findings& findings) {
 std::vector<std::uint32_t> internal::read_words(const Source& source, const Limits& limits, core::Findings& findings) {
   const std::uint64_t size = source.size();
   if (size > limits.header) {
-    findings.report(core::rules::kLimitHeader, {.offset = 0}, "at most " + bytes_text(limits.header), bytes_text(size),
-                    "the module");
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(core::in_bytes(limits.header)),
+                    core::in_bytes(size), "the module");
     return {};
   }
   const std::uint64_t rest = size % kWordSize;
-  if (rest != 0) findings.report(rules::kTruncated, {.offset = size - rest}, "a multiple of 4 bytes", bytes_text(size));
+  if (rest != 0)
+    findings.report(rules::kTruncated, {.offset = size - rest}, "a multiple of 4 bytes", core::in_bytes(size));
   std::vector<std::uint32_t> words(base::to_size(size / kWordSize));
   const auto bytes = std::as_writable_bytes(std::span(words));
   source.read_at(0, bytes);

@@ -135,7 +135,7 @@ class Packer {
     refuse(rules::kPackTensor,
            {.hint = std::ranges::all_of(items, castable) ? base::option_hint("cast", "f32")
                                                          : base::option_hint(option, value)},
-           {}, {}, list + "; " + std::string(help) + (cast_helps ? ", or cast floating-point tensors" : ""));
+           {}, {}, {list, "; ", help, (cast_helps ? ", or cast floating-point tensors" : "")});
   }
 
   // Checks digests and the like of the source: a module has none that could show a failure later.

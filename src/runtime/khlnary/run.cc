@@ -103,8 +103,8 @@ class Machine {
   void jump(std::uint8_t payload) {
     const auto target = jump_target(at_, payload, words_.size());
     if (!target)
-      refuse(rules::kJump, here(), core::Said("a word from 0 to ", words_.size() - 1),
-             core::Said("word ", static_cast<std::int64_t>(at_) + signed_payload(payload)));
+      refuse(rules::kJump, here(), {"a word from 0 to ", words_.size() - 1},
+             {"word ", static_cast<std::int64_t>(at_) + signed_payload(payload)});
     next_ = *target;
   }
 
@@ -136,7 +136,7 @@ class Machine {
   void load(std::uint8_t file_id, std::uint8_t tensor_id) {
     const OpenFile& file = files_.open(file_id, here().offset);
     const auto tensor = file.tensor(tensor_id);
-    if (!tensor) refuse(rules::kTensorId, here(), {}, tensor_id, core::Said("file ", file_id));
+    if (!tensor) refuse(rules::kTensorId, here(), {}, tensor_id, {"file ", file_id});
     push({.kind = Cell::Kind::tensor, .file = file_id, .tensor = tensor_id});
     std::uint32_t& place = loaded_[file_id * kTensorsPerFile + tensor_id];
     if (place != 0) {

@@ -68,8 +68,8 @@ class Verifier {
       case Glyph::Id::ifz_jump8:
       case Glyph::Id::jump8:
         if (!jump_target(at, word.payload, words_.size()))
-          findings_.report(rules::kJump, where, core::Said("a word from 0 to ", words_.size() - 1),
-                           core::Said("word ", static_cast<std::int64_t>(at) + signed_payload(word.payload)));
+          findings_.report(rules::kJump, where, {"a word from 0 to ", words_.size() - 1},
+                           {"word ", static_cast<std::int64_t>(at) + signed_payload(word.payload)});
         return;
       case Glyph::Id::func_def:
         if (ends_[at] == kNowhere) findings_.report(rules::kNoFunctionEnd, where);
@@ -92,7 +92,7 @@ class Verifier {
   void check_tensor(core::At where, std::uint8_t file_id, std::uint8_t tensor_id) {
     const OpenFile* const found = file(file_id, where.offset);
     if (found && !found->tensor(tensor_id))
-      findings_.report(rules::kTensorId, where, {}, tensor_id, core::Said("file ", file_id));
+      findings_.report(rules::kTensorId, where, {}, tensor_id, {"file ", file_id});
   }
 
   // The file, or null if it is invalid. The first word that names it reports the error, once.

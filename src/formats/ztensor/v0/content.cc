@@ -20,7 +20,7 @@ void find_overlaps(const Model& model, std::vector<Finding>& out) {
     if (meeting == core::Meeting::overlap)
       out.push_back(core::Findings::make(rules::kOverlap,
                                          {.offset = range.offset, .tensor = model.name(owners.tensor[range.item])}, {},
-                                         core::Said("the bytes before ", widest->end())));
+                                         {"the bytes before ", widest->end()}));
   });
 }
 

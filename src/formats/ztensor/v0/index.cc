@@ -34,26 +34,21 @@ bool check_magic(const Source& source, core::Findings& findings) {
 
 std::optional<core::HeaderMemory> read_index(const Source& source, const Context& context, core::Findings& findings) {
   const std::uint64_t size = source.size();
-  if (!check_magic(source, findings)) return std::nullopt;
-  if (size < kMinFile) {
-    findings.report(rules::kTooShort, {.offset = size}, core::at_least(kMinFile, " bytes"), size);
+  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, std::uint64_t found) {
+    findings.report(rule, {.offset = at}, std::move(expected), found);
     return std::nullopt;
-  }
+  };
+  if (!check_magic(source, findings)) return std::nullopt;
+  if (size < kMinFile) return fail(rules::kTooShort, size, core::at_least(kMinFile, " bytes"), size);
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
   source.read_at(size - tail.size(), tail);
   const auto length = base::load_le<std::uint64_t>(tail.data() + tail.size() - kFooterSize);
-  const core::At at{.offset = size - kFooterSize};
-  findings.span(Span::Kind::field, size - kFooterSize, size, "length of the index",
-                [&] { return std::to_string(length); });
+  const std::uint64_t at = size - kFooterSize;
+  findings.span(Span::Kind::field, at, size, "length of the index", [&] { return std::to_string(length); });
   const std::uint64_t most = size - kMagicSize - kFooterSize;
-  if (length == 0 || length > most) {
-    findings.report(rules::kIndexRange, at, core::Said("1 to ", most), length);
-    return std::nullopt;
-  }
-  if (length > context.limits.header) {
-    findings.report(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
-    return std::nullopt;
-  }
+  if (length == 0 || length > most) return fail(rules::kIndexRange, at, {"1 to ", most}, length);
+  if (length > context.limits.header)
+    return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
   const auto out = text.bytes();
   if (length > tail.size() - kFooterSize)

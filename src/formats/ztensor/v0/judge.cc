@@ -20,8 +20,8 @@ core::DigestText parse_checksum(std::string_view text) noexcept {
   return core::parse_digest(text);
 }
 
-bool Judge::reject(const Rule& rule, Entry& e, std::string_view detail, core::Said expected, core::Said found) {
-  return CborJudge::reject(rule, e, e.at, detail, std::move(expected), std::move(found));
+bool Judge::reject(const Rule& rule, Entry& e, core::Said detail, core::Said expected, core::Said found) {
+  return CborJudge::reject(rule, e, e.at, std::move(detail), std::move(expected), std::move(found));
 }
 
 void Judge::judge(Entry& e) {
@@ -60,12 +60,12 @@ DType Judge::lookup(std::string_view dtype) noexcept {
 
 void Judge::check_texts(Entry& e) {
   if (e.has_endianness && e.endianness != kLittle && e.endianness != kBig)
-    reject(rules::kEndiannessRule, e, {}, {}, std::string(e.endianness));
+    reject(rules::kEndiannessRule, e, {}, {}, e.endianness);
   if (!e.has_checksum) return;
   const core::DigestText digest = parse_checksum(e.checksum);
   if (digest.kind != core::PartDigest::none) return;
   findings_.report(digest.problem.empty() ? rules::kChecksumUnknown : rules::kChecksumSpelling,
-                   {.offset = e.at, .tensor = e.name}, std::string(digest.problem), std::string(e.checksum));
+                   {.offset = e.at, .tensor = e.name}, digest.problem, e.checksum);
 }
 
 Judge::Size Judge::check_size(Entry& e, DType dtype) {
@@ -78,7 +78,7 @@ Judge::Size Judge::check_size(Entry& e, DType dtype) {
   const bool dense = e.layout == kDense && dtype != DType::unknown;
   if (!dense || (e.encoding != kRaw && e.encoding != kZstd)) return {e.size, false};
   if (e.encoding == kRaw && e.size != *demanded) {
-    reject(rules::kSizeRule, e, {}, core::Said(*demanded, " bytes"), e.size);
+    reject(rules::kSizeRule, e, {}, {*demanded, " bytes"}, e.size);
   } else if (e.encoding == kZstd) {
     within_limit(e, nullptr, *demanded);
   }
@@ -117,7 +117,7 @@ std::optional<std::uint64_t> Judge::blob_size(Entry& e) {
     e.broken = true;
     findings_.report(probed.limit ? *probed.limit : rules::kZstdRule,
                      {.offset = probed.offset.value_or(e.at), .tensor = e.name}, std::move(probed.expected), {},
-                     "the data" + probed.why);
+                     {"the data", probed.why});
   }
   return probed.size;
 }
@@ -138,8 +138,7 @@ void Judge::add_sparse(Entry& e, DType dtype) {
   const auto bounds = rows ? base::checked_mul(*rows, kIndex) : std::nullopt;
   if (!bounds || *bounds > *whole || (*whole - *bounds) % entry != 0) {
     reject(rules::kSparseSize, e, {},
-           (csr && bounds ? std::to_string(*bounds) + " and " : std::string()) + "a multiple of " +
-               std::to_string(entry) + " bytes",
+           {(csr && bounds ? std::to_string(*bounds) + " and " : std::string()), "a multiple of ", entry, " bytes"},
            *whole);
     return;
   }

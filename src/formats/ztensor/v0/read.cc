@@ -21,7 +21,7 @@ constexpr std::size_t kShortestEntry = 46;  // of a valid tensor
 class Walk : private ztensor::CborWalk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
+      : CborWalk(source, context, findings, draft, {rules::kTrailing, rules::kCbor}) {}
 
   void run() {
     draft_.set_format("zt0");
@@ -166,7 +166,6 @@ class Walk : private ztensor::CborWalk {
     return value;
   }
 
-  const Source& source_;
   Judge* judge_ = nullptr;
   Entry entry_;
   std::vector<wire::Key> keys_;

@@ -293,7 +293,7 @@ class Planner {
     wire::CborWriter writer;
     ztensor::write_value(writer, value, ztensor::Floats::shortest);
     wire::CborReader in(writer.data(), UINT32_MAX);
-    ztensor::ValueBudget budget{UINT64_MAX};
+    core::Budget budget{UINT64_MAX};
     std::optional<std::size_t> duplicate;
     return ztensor::read_value(in, budget, duplicate, ztensor::Floats::shortest) == value;
   }

@@ -28,7 +28,7 @@ class LayoutPass {
     std::uint64_t end = kMagicSize;
     core::Extents::of(model_).walk([&](const core::Range& range, core::Meeting meeting, const core::Range*) {
       if (meeting == core::Meeting::overlap)
-        report(rules::kOverlap, range.offset, owners.tensor[range.item], core::Said("the bytes before ", end));
+        report(rules::kOverlap, range.offset, owners.tensor[range.item], {"the bytes before ", end});
       between(end, std::max(end, range.offset));
       end = std::max(end, range.end());
     });
@@ -46,7 +46,7 @@ class LayoutPass {
   void between(std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
     if (end - begin >= kAlignment)
-      report(rules::kGap, begin, std::nullopt, core::Said(end - begin, " bytes"));
+      report(rules::kGap, begin, std::nullopt, {end - begin, " bytes"});
     else
       holes_.push_back({begin, end - begin});
   }

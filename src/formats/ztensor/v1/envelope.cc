@@ -74,40 +74,31 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
 std::optional<core::HeaderMemory> read_manifest(const Source& source, const Context& context,
                                                 core::Findings& findings) {
   const std::uint64_t size = source.size();
+  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, core::Said found) {
+    findings.report(rule, {.offset = at}, std::move(expected), std::move(found));
+    return std::nullopt;
+  };
   std::array<std::byte, kMagicSize> magic{};
   const auto head = std::span(magic).first(static_cast<std::size_t>(std::min(size, kMagicSize)));
   if (!head.empty()) source.read_at(0, head);
   findings.span(Span::Kind::field, 0, head.size(), "magic");
-  if (as_text(head) != kMagic.substr(0, head.size()) || head.empty()) {
-    findings.report(rules::kBadMagic, {.offset = 0}, hex_bytes(std::as_bytes(std::span(kMagic))), hex_bytes(head));
-    return std::nullopt;
-  }
-  if (size < kMinFile) {
-    findings.report(rules::kTooShort, {.offset = size}, core::at_least(kMinFile, " bytes"), size);
-    return std::nullopt;
-  }
+  if (as_text(head) != kMagic.substr(0, head.size()) || head.empty())
+    return fail(rules::kBadMagic, 0, hex_bytes(std::as_bytes(std::span(kMagic))), hex_bytes(head));
+  if (size < kMinFile) return fail(rules::kTooShort, size, core::at_least(kMinFile, " bytes"), size);
   std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
   source.read_at(size - tail.size(), tail);
   const auto footer = std::span<const std::byte>(tail).last(kFooterSize);
-  findings.record<Footer>(Span::Kind::structure, size - kFooterSize, footer, "footer");
+  const std::uint64_t at = size - kFooterSize;
+  findings.record<Footer>(Span::Kind::structure, at, footer, "footer");
   if (as_text(footer.last(kMagicSize)) != kMagic) {
     report_footer(source, findings, size, footer.last(kMagicSize));
     return std::nullopt;
   }
   const auto length = base::load_le<std::uint64_t>(footer.data());
-  const core::At at{.offset = size - kFooterSize};
-  if (length > kMaxManifest) {
-    findings.report(rules::kManifestTooLarge, at, core::at_most(kMaxManifest), length);
-    return std::nullopt;
-  }
-  if (length > size - kMinFile) {
-    findings.report(rules::kManifestRange, at, core::at_most(size - kMinFile), length);
-    return std::nullopt;
-  }
-  if (length > context.limits.header) {
-    findings.report(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
-    return std::nullopt;
-  }
+  if (length > kMaxManifest) return fail(rules::kManifestTooLarge, at, core::at_most(kMaxManifest), length);
+  if (length > size - kMinFile) return fail(rules::kManifestRange, at, core::at_most(size - kMinFile), length);
+  if (length > context.limits.header)
+    return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
   const std::span<std::byte> out = text.bytes();
   const std::size_t have = base::to_size(std::min<std::uint64_t>(out.size(), tail.size() - kFooterSize));

@@ -114,10 +114,10 @@ bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements
   if (!size) return reject(rules::kShapeOverflow, e, c);
   c.size = *size;
   if (is(c.encoding, kRaw)) {
-    if (c.length != *size) return reject(raw_rule, e, c, core::Said(*size, " bytes"), c.length);
+    if (c.length != *size) return reject(raw_rule, e, c, {*size, " bytes"}, c.length);
   } else if (c.encoding == kZstdName) {
     if (c.has_decoded && c.decoded_length != *size) {
-      return reject(rules::kUncompressed, e, c, core::Said(*size, " bytes"), c.decoded_length);
+      return reject(rules::kUncompressed, e, c, {*size, " bytes"}, c.decoded_length);
     }
     return within_limit(e, &c, c.size);
   }
@@ -171,7 +171,7 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
   if (!raw && !c.has_decoded) return std::nullopt;
   const std::uint64_t size = raw ? c.length : c.decoded_length, unit = element_size(c);
   if (size % unit == 0) return size / unit;
-  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(c), core::multiple_of(unit, " bytes"),
+  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(&c), core::multiple_of(unit, " bytes"),
          size);
   return std::nullopt;
 }
@@ -181,13 +181,13 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
 std::optional<std::uint64_t> Judge::probed_count(Entry& e, const Component& c) {
   core::Probed probed = probe_.size_of(c.offset, c.length);
   if (!probed.size) {
-    reject(probed.limit ? *probed.limit : rules::kZstd, e, probed.offset.value_or(c.at), role_text(c) + probed.why,
+    reject(probed.limit ? *probed.limit : rules::kZstd, e, probed.offset.value_or(c.at), role_text(&c, {}, probed.why),
            std::move(probed.expected));
     return std::nullopt;
   }
   const auto size = probed.size;
   if (*size % element_size(c) == 0) return *size / element_size(c);
-  reject(rules::kZstd, e, c.offset, role_text(c), core::multiple_of(element_size(c), " bytes"), *size);
+  reject(rules::kZstd, e, c.offset, role_text(&c), core::multiple_of(element_size(c), " bytes"), *size);
   return std::nullopt;
 }
 
@@ -202,7 +202,7 @@ void Judge::csr(Entry& e) {
   if (!values || !indices || !indptr) return;
   for (const Component* c : {indices, indptr})
     if (c->logical != DType::unknown && !codecs::is_integer(c->logical))
-      reject(rules::kIndexDtype, e, *c, {}, std::string(c->dtype));
+      reject(rules::kIndexDtype, e, *c, {}, c->dtype);
   if (e.broken) return;
   if (doubt_) {
     for (Component* c : {values, indices, indptr})
@@ -226,7 +226,7 @@ void Judge::coo(Entry& e) {
   Component* const coords = need(e, kCoords);
   if (!values || !coords) return;
   if (coords->logical != DType::unknown && !codecs::is_integer(coords->logical)) {
-    reject(rules::kIndexDtype, e, *coords, {}, std::string(coords->dtype));
+    reject(rules::kIndexDtype, e, *coords, {}, coords->dtype);
     return;
   }
   if (e.rank == 0) doubt(rules::kUnknownFormat, e, e.at, "sparse_coo without dimensions");

@@ -24,7 +24,7 @@ constexpr std::size_t kShortestObject = 60;  // of a valid object
 class Walk : private ztensor::CborWalk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : CborWalk(context, findings, draft, {rules::kTrailing, rules::kCbor}), source_(source) {}
+      : CborWalk(source, context, findings, draft, {rules::kTrailing, rules::kCbor}) {}
 
   void run() {
     draft_.set_format("zt");
@@ -109,7 +109,7 @@ class Walk : private ztensor::CborWalk {
     const std::string_view version = root_text(text);
     const auto parsed = parse_version(version);
     if (!parsed || parsed->major != 1)
-      spoil(rules::kVersionRule, value_at, {}, "1.MINOR.PATCH", std::string(version));
+      spoil(rules::kVersionRule, value_at, {}, "1.MINOR.PATCH", version);
     else
       draft_.set_version(version);
   }
@@ -166,7 +166,7 @@ class Walk : private ztensor::CborWalk {
     if (other_keys.count != 0) {
       core::At where{.offset = at(other_keys.first)};
       if (&duplicate_rule == &rules::kObjectDuplicate) where.tensor = entry_.name;
-      findings_.report(rules::kAttributeKey, where, {}, core::Said(other_keys.count, " of them"));
+      findings_.report(rules::kAttributeKey, where, {}, {other_keys.count, " of them"});
       wire::CborWriter map;
       map.map(other_keys.count);
       others = std::move(other_keys.entries.insert(0, map.data()));
@@ -394,7 +394,6 @@ class Walk : private ztensor::CborWalk {
     }
   }
 
-  const Source& source_;
   Judge* judge_ = nullptr;
   Entry entry_;
   std::vector<wire::Key> root_keys_, keys_, roles_, component_keys_;

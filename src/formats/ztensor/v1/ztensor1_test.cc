@@ -290,7 +290,7 @@ TEST(ZtensorValues, ComeBackWithTheirTypeAsTextAndAsTheyAre) {
       wire::CborWriter out;
       ztensor::write_value(out, stated.value);
       wire::CborReader in(out.data());
-      ztensor::ValueBudget budget{UINT64_MAX};
+      core::Budget budget{UINT64_MAX};
       std::optional<std::size_t> duplicate;
       const Value stored = ztensor::read_value(in, budget, duplicate);
       EXPECT_TRUE(in.finish());

@@ -49,8 +49,7 @@ void check_nibbles(const Model& model, const Context& context, std::vector<Findi
       }
       if ((last & std::byte{0xF0}) != std::byte{0})
         out.push_back(core::Findings::make(rules::kNibble, {.offset = extent->offset, .tensor = tensor.name()}, "0",
-                                           std::to_integer<unsigned>(last) >> 4,
-                                           "part \"" + std::string(part.role()) + "\""));
+                                           std::to_integer<unsigned>(last) >> 4, {"part \"", part.role(), "\""}));
     }
 }
 
@@ -107,7 +106,7 @@ class ShardPass {
     });
     const std::string found(core::parse_decoded_digest(digester.finish()).digits);
     if (found == digest.digits) return;
-    Finding finding = core::Findings::make(rules::kShardDigest, {}, std::string(digest.digits), found);
+    Finding finding = core::Findings::make(rules::kShardDigest, {}, digest.digits, found);
     finding.file = {std::string(source.name()), index};
     out_.push_back(std::move(finding));
   }

@@ -56,7 +56,7 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
   if (version != kVersion) return fail(rules::kVersionRule, footer + base::offset_of(&Footer::version), "2", version);
   if (length == 0) {
     if (offset == 0 && hash == 0) return Envelope{};
-    return fail(rules::kShardFooter, footer, "0 and 0", std::to_string(offset) + " and " + std::to_string(hash));
+    return fail(rules::kShardFooter, footer, "0 and 0", {offset, " and ", hash});
   }
   if (length > kMaxManifest)
     return fail(rules::kManifestTooLarge, footer + base::offset_of(&Footer::manifest_length),
@@ -64,8 +64,7 @@ std::optional<Envelope> read_envelope(const Source& source, const Context& conte
   if (offset < kAlignment || offset % kAlignment != 0)
     return fail(rules::kManifestOffset, footer, "a multiple of 4096 from 4096 on", offset);
   if (!base::fits(offset, length, footer))
-    return fail(rules::kManifestRange, footer, core::Said("an end of at most ", footer),
-                std::to_string(offset) + " + " + std::to_string(length));
+    return fail(rules::kManifestRange, footer, {"an end of at most ", footer}, {offset, " + ", length});
   if (length > context.limits.header)
     return fail(core::rules::kLimitHeader, footer + base::offset_of(&Footer::manifest_length),
                 core::at_most(context.limits.header), length);

@@ -47,7 +47,7 @@ void Judge::check_part(Entry& e, PartEntry& p) {
 void Judge::check_types(Entry& e, PartEntry& p) {
   const auto found = dtype_from_name(p.dtype);
   if (!found || !is_storage(*found)) {
-    reject(rules::kDtypeRule, e, p, {}, std::string(p.dtype));
+    reject(rules::kDtypeRule, e, p, {}, p.dtype);
     return;
   }
   p.storage = *found;
@@ -69,7 +69,7 @@ void Judge::check_blob(Entry& e, PartEntry& p) {
   if (p.has_shard) {
     const auto shard = shards_.find(p.shard);
     if (!shard) {
-      reject(rules::kShardUnknown, e, p, {}, std::string(p.shard));
+      reject(rules::kShardUnknown, e, p, {}, p.shard);
       return;
     }
     p.shard_index = *shard;
@@ -90,9 +90,7 @@ std::vector<std::uint32_t> Judge::overlaps(std::uint64_t manifest_offset, std::u
         if (range.source != 0) detail = "shard \"" + std::string(shards_[range.source - 1].name) + "\"";
         if (item != core::kNone) at.tensor = draft_.name(item);
         findings_.report(rules::kOverlap, at, {},
-                         std::to_string(range.offset) + " to " + std::to_string(range.end()) + " and " +
-                             std::to_string(before->offset) + " to " + std::to_string(before->end()),
-                         detail);
+                         {range.offset, " to ", range.end(), " and ", before->offset, " to ", before->end()}, detail);
         if (item != core::kNone) broken.push_back(item);
       });
   std::ranges::sort(broken);
@@ -137,12 +135,12 @@ bool Judge::exactly(Entry& e, std::initializer_list<std::string_view> roles) {
 
 bool Judge::plain_index(Entry& e, const PartEntry& p) {
   return (!p.has_type && (p.storage == DType::u32 || p.storage == DType::u64)) ||
-         reject(rules::kLayoutDtype, e, p, "u32 or u64", std::string(p.type_name()));
+         reject(rules::kLayoutDtype, e, p, "u32 or u64", p.type_name());
 }
 
 bool Judge::demand_bytes(Entry& e, PartEntry& p, std::optional<std::uint64_t> bytes, const Rule& rule) {
   if (!bytes) return reject(rules::kShapeOverflow, e, p);
-  return p.size == *bytes || reject(rule, e, p, core::Said(*bytes, " bytes"), p.size);
+  return p.size == *bytes || reject(rule, e, p, {*bytes, " bytes"}, p.size);
 }
 
 bool Judge::demand(Entry& e, PartEntry& p, std::optional<std::uint64_t> elements, const Rule& rule) {
@@ -179,7 +177,7 @@ void Judge::csr(Entry& e) {
   PartEntry &values = *e.find(kValues), &indices = *e.find(kIndices), &indptr = *e.find(kIndptr);
   if (!plain_index(e, indices) || !plain_index(e, indptr)) return;
   if (indptr.storage != indices.storage) {
-    reject(rules::kLayoutDtype, e, indptr, std::string(indices.dtype), std::string(indptr.dtype));
+    reject(rules::kLayoutDtype, e, indptr, indices.dtype, indptr.dtype);
     return;
   }
   const std::uint64_t width = info(indices.storage).bits / 8;

@@ -79,13 +79,12 @@ Layout Judge::quantized(Entry& e) {
   PartEntry &data = *e.find(kData), &scales = *e.find(kScales);
   PartEntry* const zeros = e.find(kZeros);
   if (data.has_type || !codecs::is_integer(data.storage) || info(data.storage).bits != word_bits)
-    reject(rules::kLayoutDtype, e, data, std::string(*word), std::string(data.type_name()));
+    reject(rules::kLayoutDtype, e, data, *word, data.type_name());
   const bool good_scales = exponent                      ? scales.logical == DType::f8_e8m0
                            : q.scale_form == kF16Factors ? scales.logical == DType::f16 || scales.logical == DType::bf16
                                                          : codecs::is_scale(scales.logical);
   if (!good_scales && scales.logical != DType::unknown)
-    reject(rules::kLayoutDtype, e, scales, exponent ? "f8_e8m0" : "a floating-point type",
-           std::string(scales.type_name()));
+    reject(rules::kLayoutDtype, e, scales, exponent ? "f8_e8m0" : "a floating-point type", scales.type_name());
   if (e.broken) return Layout::structural;
   const std::uint64_t elements = *base::element_count(e.shape());
   const std::uint64_t groups = q.group == 0 ? along : along / q.group, lanes = along == 0 ? 0 : elements / along;
@@ -137,9 +136,8 @@ Layout Judge::mx(Entry& e) {
   const bool element = data.logical == DType::f4 || data.logical == DType::f8_e4m3 || data.logical == DType::f8_e5m2 ||
                        data.logical == DType::i8;
   if (!element && data.logical != DType::unknown)
-    reject(rules::kLayoutDtype, e, data, "f4_e2m1, f8_e4m3fn, f8_e5m2 or i8", std::string(data.type_name()));
-  if (scales.logical != DType::f8_e8m0)
-    reject(rules::kLayoutDtype, e, scales, "f8_e8m0", std::string(scales.type_name()));
+    reject(rules::kLayoutDtype, e, data, "f4_e2m1, f8_e4m3fn, f8_e5m2 or i8", data.type_name());
+  if (scales.logical != DType::f8_e8m0) reject(rules::kLayoutDtype, e, scales, "f8_e8m0", scales.type_name());
   if (e.broken) return Layout::structural;
   const std::uint64_t elements = *base::element_count(e.shape());
   demand(e, data, elements, rules::kLayoutSize);
@@ -165,7 +163,7 @@ Layout Judge::gguf(Entry& e, std::string_view type) {
     return Layout::structural;
   PartEntry& data = e.parts.front();
   if (data.has_type || data.storage != DType::u8) {
-    reject(rules::kLayoutDtype, e, data, "u8", std::string(data.type_name()));
+    reject(rules::kLayoutDtype, e, data, "u8", data.type_name());
     return Layout::structural;
   }
   if (!demand_bytes(e, data, base::checked_mul(all / *elements, *bytes), rules::kLayoutSize) || doubt_)

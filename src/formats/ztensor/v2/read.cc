@@ -32,8 +32,7 @@ constexpr std::size_t kShortestObject = 50;  // of a valid object
 class Walk : private ztensor::CborWalk {
  public:
   Walk(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft)
-      : CborWalk(context, findings, draft, {rules::kCbor, rules::kCbor}),
-        source_(source),
+      : CborWalk(source, context, findings, draft, {rules::kCbor, rules::kCbor}),
         shards_(source, findings, draft),
         judge_(context, findings, draft, shards_, source.size() < kMinFile ? 0 : source.size() - kFooterSize) {}
 
@@ -175,15 +174,14 @@ class Walk : private ztensor::CborWalk {
         continue;
       }
       shard.at = name_at;
-      if (!is_shard_name(shard.name)) spoil(rules::kShardName, name_at, {}, {}, std::string(shard.name));
+      if (!is_shard_name(shard.name)) spoil(rules::kShardName, name_at, {}, {}, shard.name);
       read_shard(shard, name_at);
     }
   }
 
   void read_shard(Shard& shard, std::uint64_t name_at) {
     const auto bad = [&](std::string_view detail, core::Said expected = {}, core::Said found = {}) {
-      spoil(rules::kShardField, name_at, std::string(shard.name) + ", " + std::string(detail), std::move(expected),
-            std::move(found));
+      spoil(rules::kShardField, name_at, {shard.name, ", ", detail}, std::move(expected), std::move(found));
     };
     if (!in_.enter_map()) {
       pass_items(1);
@@ -211,8 +209,7 @@ class Walk : private ztensor::CborWalk {
     else
       shards_.add(shard);
     if (digest.problem.empty() && digest.kind == core::PartDigest::none)
-      findings_.report(rules::kDigestUnknown, {.offset = name_at}, {}, std::string(shard.digest),
-                       "shard \"" + std::string(shard.name) + "\"");
+      findings_.report(rules::kDigestUnknown, {.offset = name_at}, {}, shard.digest, {"shard \"", shard.name, "\""});
   }
 
   void read_object() {
@@ -304,12 +301,11 @@ class Walk : private ztensor::CborWalk {
     bool numbers = true;
     const std::size_t count = read_dims(pair, [&] { numbers = false; });
     if (!numbers || count != 2)
-      broken(entry_, rules::kPartField, value_at, kBlob, "an offset and a length", core::Said(count, " items"));
+      broken(entry_, rules::kPartField, value_at, kBlob, "an offset and a length", {count, " items"});
     part.offset = pair[0];
     part.length = pair[1];
   }
 
-  const Source& source_;
   Shards shards_;
   Judge judge_;
   Entry entry_;

@@ -45,8 +45,7 @@ const Shard& Shards::open(std::uint32_t i) {
     return shard;
   }
   shard.state = Shard::State::missing;
-  shard.missing_why =
-      core::Findings::make(rules::kShardMissing, {.offset = shard.at}, core::Said(shard.size, " bytes"), {}, why);
+  shard.missing_why = core::Findings::make(rules::kShardMissing, {.offset = shard.at}, {shard.size, " bytes"}, {}, why);
   findings_.report(*shard.missing_why);
   return shard;
 }
@@ -63,7 +62,7 @@ void Shards::check(Shard& shard, std::shared_ptr<const Source> source) {
   shard.source = draft_.add_source(source);  // findings name it
   core::Findings in = findings_.in(source);
   if (source->size() != shard.size)
-    in.report(rules::kShardSize, {}, core::Said(shard.size, " bytes"), source->size());
+    in.report(rules::kShardSize, {}, {shard.size, " bytes"}, source->size());
   else if (!is_container(*source))
     in.report(rules::kShardFile, {});
   else
