@@ -309,30 +309,40 @@ core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInf
   return out;
 }
 
+// The plan for a model in the format of `rep`, whose models are those that are in the output already.
+template <class LayOut>
+Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const Options& options,
+               const Context& context, LayOut layout) {
+  const core::Format& to = *rep->format;
+  check_options(to, options);
+  const Model checked = as_checked(model);
+  Input input = input_of(checked, to.info, options, context);
+  const Options asked = input.refused ? convert::without_values(options) : options;
+  rep->layout = lay_out_true(model, input, to.info, asked, [&](const Model& from) { return layout(to, from, asked); });
+  add_items(rep->layout, input);
+  if (!input.refused) {
+    convert::judge_codes(rep->layout, input.model, model.format(), to.info.name);
+    name_folder_files(rep->layout, model, input.files);
+    name_left_behind(rep->layout, model);
+    name_missing(rep->layout, model);
+    name_making(rep->layout, model);
+    if (rep->models.empty()) name_factors(rep->layout, input.model);
+  }
+  // The digests to check belong to the original's parts.
+  append(rep->models, core::members_of(input.computed ? checked : input.model));
+  if (rep->layout.base) rep->models.push_back(*rep->layout.base);
+  return convert::PlanMaker::make(std::move(rep), model, options);
+}
+
 }  // namespace
 
 Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
-  check_options(*rep->format, options);
-  const Model checked = as_checked(model);
-  Input input = input_of(checked, rep->format->info, options, context);
-  const Options asked = input.refused ? convert::without_values(options) : options;
-  rep->layout = lay_out_true(model, input, rep->format->info, asked,
-                             [&](const Model& from) { return registry::lay_out(*rep->format, from, asked, context); });
-  add_items(rep->layout, input);
-  if (!input.refused) {
-    convert::judge_codes(rep->layout, input.model, model.format(), rep->format->info.name);
-    name_folder_files(rep->layout, model, input.files);
-    name_left_behind(rep->layout, model);
-    name_missing(rep->layout, model);
-    name_making(rep->layout, model);
-    name_factors(rep->layout, input.model);
-  }
-  // The digests to check belong to the original's parts.
-  rep->models = core::members_of(input.computed ? checked : input.model);
-  if (rep->layout.base) rep->models.push_back(*rep->layout.base);
-  return convert::PlanMaker::make(std::move(rep), model, options);
+  return plan_with(std::move(rep), model, options, context,
+                   [&context](const core::Format& to, const Model& from, const Options& asked) {
+                     return registry::lay_out(to, from, asked, context);
+                   });
 }
 
 Plan plan_append(const Model& target, const Model& more, const Options& options, const Context& context) {
@@ -346,24 +356,12 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
   if (!options.gptq.empty()) base::misuse("append", "append takes tensors as they are, GPTQ's too: convert them first");
   if (options.canonical)
     base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
-  check_options(*rep->format, options);
-  const Model checked = as_checked(more);
-  Input input = input_of(checked, rep->format->info, options, context);
-  const Options asked = input.refused ? convert::without_values(options) : options;
-  rep->layout = lay_out_true(more, input, rep->format->info, asked,
-                             [&](const Model& from) { return rep->format->append(target, from, asked); });
-  add_items(rep->layout, input);
-  if (!input.refused) {
-    convert::judge_codes(rep->layout, input.model, more.format(), target.format());
-    name_folder_files(rep->layout, more, input.files);
-    name_left_behind(rep->layout, more);
-    name_missing(rep->layout, more);
-    name_making(rep->layout, more);
-  }
-  rep->models = core::members_of(input.computed ? checked : input.model);
-  rep->models.insert(rep->models.begin(), target);
+  rep->models.push_back(target);
   rep->kept_tensors = target.size();
-  return convert::PlanMaker::make(std::move(rep), more, options);
+  return plan_with(std::move(rep), more, options, context,
+                   [&target](const core::Format& to, const Model& from, const Options& asked) {
+                     return to.append(target, from, asked);
+                   });
 }
 
 std::string_view format_of_output(const std::string& path, const Options& options) {

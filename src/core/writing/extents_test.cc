@@ -130,7 +130,7 @@ TEST(Extents, OverlapsAreKnownOfAModel) {
 TEST(Extents, WritersNameThePartialCopies) {
   const Model model = views(3, 100);
   WriteLayout out;
-  name_copies(Ledger(out), model, {0, 1, 2});
+  name_copies(Ledger(out), model);
   ASSERT_EQ(out.losses.size(), 2U);
   EXPECT_EQ(out.losses[0].kind, LossKind::alias);
   EXPECT_EQ(out.losses[0].from, "some of the bytes of tensors[\"view0\"]");

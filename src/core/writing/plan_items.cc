@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "base/checked.h"
@@ -43,13 +44,24 @@ void drop_attributes(Ledger ledger, const Tensor& tensor) {
   }
 }
 
-bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view states_shape) {
+void drop_attributes(Ledger ledger, const Model& model, std::string_view why) {
+  for (const auto& [key, value] : model.attributes())
+    ledger.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: " + std::string(why));
+}
+
+void drop_tokenizer(Ledger ledger, const Model& model, std::string_view container_has) {
+  if (model.tokenizer())
+    ledger.lose(LossKind::tokenizer, "tokenizer", "a tokenizer",
+                "dropped: " + std::string(container_has) + " no place for it");
+}
+
+bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view container) {
   if (const Finding* why = tensor.unsupported()) {
     ledger.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), why->message);
     return false;
   }
   if (!tensor.has_shape()) {
-    ledger.block(LossKind::shape, subject(tensor), "an unknown shape", std::string(states_shape));
+    ledger.block(LossKind::shape, subject(tensor), "an unknown shape", std::string(container) + " states every shape");
     return false;
   }
   return true;
@@ -70,14 +82,24 @@ void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_v
       ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       continue;
     }
-    if (is_coded(part.encoding()))
-      ledger.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()), "raw");
-    if (part.order() == Order::big)
-      ledger.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
-    if (!part.strides().empty()) ledger.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+    judge_encoding(ledger, tensor, part, Encoding::raw);
     if (!part.digest().empty())
       ledger.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), std::string(no_digest));
   }
+}
+
+void judge_encoding(Ledger ledger, const Tensor& tensor, const Part& part, Encoding to) {
+  const auto change = [&](std::string from, std::string anew) {
+    ledger.change(LossKind::layout, subject(tensor, part), std::move(from), std::move(anew));
+  };
+  if (is_coded(part.encoding())) change(std::string(part.encoding_name()), encoding_text(part, to));
+  if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1) change("big-endian", "little-endian");
+  if (!part.strides().empty()) change("strided", "row-major");
+}
+
+DType Planning::cast_of(const Tensor& tensor) const {
+  const DType to = target_dtype(tensor);
+  return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
 }
 
 void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
@@ -90,7 +112,7 @@ void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
     ledger.lose(LossKind::precision, subject(tensor), std::string(name(from)), std::string(name(to)));
 }
 
-void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint32_t>& tensors) {
+void name_copies(Ledger ledger, const Model& model, std::span<const std::uint32_t> tensors) {
   std::vector<Range> stored;
   stored.reserve(tensors.size());
   for (const std::uint32_t i : tensors) {
@@ -105,6 +127,12 @@ void name_copies(Ledger ledger, const Model& model, const std::vector<std::uint3
     if (meeting == Meeting::alias) name_copy(ledger, model[range.item], model[first]);
     if (meeting == Meeting::overlap) name_partial_copy(ledger, model[range.item], model[widest->item]);
   });
+}
+
+void name_copies(Ledger ledger, const Model& model) {
+  std::vector<std::uint32_t> all(model.size());
+  std::iota(all.begin(), all.end(), 0U);
+  name_copies(ledger, model, all);
 }
 
 void name_copy(Ledger ledger, const Tensor& tensor, const Tensor& of) {

@@ -3,6 +3,7 @@
 // is cast or is copied. Each writer adds the items for its own container.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,20 +48,47 @@ void drop_extra(Ledger, const Tensor&);
 void drop_extra(Ledger, const Tensor&, const Part&);
 // Attributes that only describe the packing of a quantized tensor are not listed: the loss of its layout covers them.
 void drop_attributes(Ledger, const Tensor&);
+// Lists the metadata as losses, for containers that have none; `why` says so.
+void drop_attributes(Ledger, const Model&, std::string_view why);
+// Lists the tokenizer as a loss, if there is one: "NumPy has" no place for it.
+void drop_tokenizer(Ledger, const Model&, std::string_view container_has);
 
-// False, with a blocker, if the tensor's type or shape is unknown. `states_shape` is the reason for the blocker of an
-// unknown shape: the container states every shape.
-bool judge_known(Ledger, const Tensor&, std::string_view states_shape);
+// False, with a blocker, if the tensor's type or shape is unknown: "NumPy states every shape".
+bool judge_known(Ledger, const Tensor&, std::string_view container);
 // Lists what changes in a tensor that is written as one raw, row-major, little-endian part of `dtype`.
 void judge_dense(Ledger, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
 void judge_cast(Ledger, const Tensor&, DType to);
 
 // Lists the tensors among these that share some or all bytes with another; each is written separately.
-void name_copies(Ledger, const Model&, const std::vector<std::uint32_t>& tensors);
+void name_copies(Ledger, const Model&, std::span<const std::uint32_t> tensors);
+void name_copies(Ledger, const Model&);  // of all tensors
 // The loss for a tensor that gets its own copy of shared bytes: all bytes shared, or only some. Partial overlaps are
 // never written (reading G6 makes them a warning).
 void name_copy(Ledger, const Tensor&, const Tensor& of);
 void name_partial_copy(Ledger, const Tensor&, const Tensor& with);
+
+// Lists what changes in the encoding of a part that is stored anew.
+void judge_encoding(Ledger, const Tensor&, const Part&, Encoding to);
+
+// What the planners of all formats begin with: the model, the options, and the layout that they make.
+class Planning {
+ public:
+  Planning(const Model& model, const Options& options) : model_(model), options_(options) {
+    out_.keep = std::make_shared<const Model>(model);
+  }
+
+ protected:
+  ~Planning() = default;
+  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
+  // Of containers that also hold sparse and quantized tensors: these would become dense, which the caller did not ask
+  // for, so only dense ones are cast. unknown: it is not cast.
+  DType cast_of(const Tensor&) const;
+
+  const Model& model_;
+  const Options& options_;
+  WriteLayout out_;
+  Ledger ledger_{out_};
+};
 
 // The index of Tensor::main() among the tensor's parts.
 std::uint32_t main_part(const Tensor&);

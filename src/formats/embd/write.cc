@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
 #include "formats/embd/architecture.h"
 #include "formats/embd/format.h"
 #include "formats/embd/metadata.h"
@@ -37,13 +38,12 @@ bool counts_up(const Part& part, const Context& context) {
   return good;
 }
 
-class Planner {
+class Planner : core::Planning {
  public:
   Planner(const Model& model, const Options& options, const Context& context)
-      : model_(model), options_(options), context_(context) {}
+      : Planning(model, options), context_(context) {}
 
   core::WriteLayout run() {
-    out_.keep = std::make_shared<const Model>(model_);
     core::drop_extra(ledger_, model_);
     metadata_ = plan_metadata(model_, options_, ledger_);
     plan_tokenizer();
@@ -55,8 +55,6 @@ class Planner {
   }
 
  private:
-  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
-
   void plan_tokenizer() {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
@@ -82,7 +80,7 @@ class Planner {
   // Lists everything about one tensor that EMBD cannot express.
   void judge(const Tensor& tensor) {
     judge_text(tensor);
-    if (!core::judge_known(ledger_, tensor, "EMBD states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "EMBD")) return;
     if (judge_position_ids(tensor)) return;
     core::judge_dense(ledger_, tensor, target_dtype(tensor), "no digest of its own");
     if (judge_dtype(tensor) && judge_shape(tensor)) written_.push_back(tensor.index());
@@ -272,11 +270,7 @@ class Planner {
     file.write(summed.end, std::as_bytes(std::span(bytes)));
   }
 
-  const Model& model_;
-  const Options& options_;
   const Context& context_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   MetadataPlan metadata_;
   std::optional<VocabularyPlan> vocabulary_;  // nullopt: no vocabulary section
   std::vector<std::uint32_t> written_;        // tensors of the model that go into the file

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,12 +86,9 @@ struct Out {
   std::uint64_t size = 0;
 };
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options)
-      : model_(model),
-        options_(options),
-        quantized_(options.quantize.empty() ? nullptr : element_type(options.quantize)) {}
+  using Planning::Planning;
 
   core::WriteLayout run() {
     judge_all();
@@ -109,7 +105,6 @@ class Planner {
 
  private:
   void judge_all() {
-    out_.keep = std::make_shared<const Model>(model_);
     if (model_.tokenizer() && !model_.attribute("tokenizer.ggml.tokens"))
       ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped");
     core::drop_extra(ledger_, model_);
@@ -118,9 +113,7 @@ class Planner {
       metadata_.add(kPadding, Value::text(std::string(base::to_size(options_.header.reserve), ' ')));
     outs_.reserve(model_.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    std::vector<std::uint32_t> all(model_.size());
-    std::iota(all.begin(), all.end(), 0U);
-    core::name_copies(ledger_, model_, all);
+    core::name_copies(ledger_, model_);
   }
 
   void take_metadata() {
@@ -155,7 +148,7 @@ class Planner {
   void judge(const Tensor& tensor) {
     core::drop_extra(ledger_, tensor);
     core::drop_attributes(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "GGUF states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "GGUF")) return;
     const std::size_t before = out_.blockers.size();
     if (tensor.shape().size() > kMaxRank)
       ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
@@ -333,11 +326,8 @@ class Planner {
   }
 
   static constexpr std::size_t kMostFiles = 65535;  // split.no and split.count are u16
-  const Model& model_;
-  const Options& options_;
-  const ElementType* const quantized_;  // what Options::quantize asks for
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
+  // What Options::quantize asks for.
+  const ElementType* const quantized_ = options_.quantize.empty() ? nullptr : element_type(options_.quantize);
   MetadataOut metadata_;
   std::uint64_t alignment_ = kDefaultAlignment;
   std::vector<Out> outs_;

@@ -34,9 +34,9 @@ using core::indexed, core::subject;
 constexpr std::string_view kFormatKey = "format", kFormatValue = "pt";
 constexpr std::string_view kCreatedAt = "created_at";
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+  using Planning::Planning;
 
   core::WriteLayout run() {
     bert_ = describes_bert();
@@ -420,10 +420,6 @@ class Planner {
     };
   }
 
-  const Model& model_;
-  const Options& options_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   bool bert_ = false, prefix_ = false;
   std::map<std::string, std::string> config_;  // key to JSON
   std::vector<Value::Entry> metadata_;         // of the weights

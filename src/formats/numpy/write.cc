@@ -2,7 +2,6 @@
 // Model to npy and npz: the one layout that plan and writer share. An npy is byte for byte what numpy.save() writes; an
 // npz has such a file for each tensor, in the order of the model. What NumPy cannot express is a blocker or a loss.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,20 +37,13 @@ struct Members {
   std::vector<std::string> headers;  // of the arrays
 };
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options, bool archive)
-      : model_(model), options_(options), archive_(archive) {}
+  Planner(const Model& model, const Options& options, bool archive) : Planning(model, options), archive_(archive) {}
 
   core::WriteLayout run() {
     judge_all();
-    if (!out_.blockers.empty()) {
-      out_.keep = std::make_shared<const Model>(model_);
-    } else if (archive_) {
-      lay_out_archive();
-    } else {
-      lay_out_array();
-    }
+    if (out_.blockers.empty()) archive_ ? lay_out_archive() : lay_out_array();
     return std::move(out_);
   }
 
@@ -60,23 +52,18 @@ class Planner {
     if (!archive_ && model_.size() != 1)
       ledger_.block(LossKind::layout, "tensors", std::to_string(model_.size()) + " tensors",
                     "an npy file holds exactly one: choose one by its name, or write an npz");
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: NumPy has no place for it");
-    for (const auto& [key, value] : model_.attributes())
-      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                   "dropped: NumPy's files have no attributes");
+    core::drop_tokenizer(ledger_, model_, "NumPy has");
+    core::drop_attributes(ledger_, model_, "NumPy's files have no attributes");
     core::drop_extra(ledger_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    std::vector<std::uint32_t> all(model_.size());
-    std::iota(all.begin(), all.end(), 0U);
-    core::name_copies(ledger_, model_, all);
+    core::name_copies(ledger_, model_);
   }
 
   void judge(const Tensor& tensor) {
     judge_name(tensor);
     core::drop_attributes(ledger_, tensor);
     core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "NumPy states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "NumPy")) return;
     const DType dtype = core::target_dtype(tensor, options_);
     core::judge_dense(ledger_, tensor, dtype);
     judge_dtype(tensor, dtype);
@@ -141,7 +128,6 @@ class Planner {
   }
 
   void lay_out_array() {
-    out_.keep = std::make_shared<const Model>(model_);
     const Tensor tensor = model_[0];
     out_.head = header_of(tensor);
     out_.payloads.push_back(add(tensor, kArray));
@@ -213,11 +199,7 @@ class Planner {
     return member;
   }
 
-  const Model& model_;
-  const Options& options_;
   const bool archive_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
 };
 
 }  // namespace

@@ -57,13 +57,12 @@ struct Gap {
   }
 };
 
-class Planner {
+class Planner : core::Planning {
  public:
   Planner(const Model& model, const Options& options, const Context& context)
-      : model_(model), options_(options), context_(context), source_(options.onnx.into) {}
+      : Planning(model, options), context_(context), source_(options.onnx.into) {}
 
   core::WriteLayout run() {
-    out_.keep = std::make_shared<const Model>(model_);
     if (!source_) {
       ledger_.block(LossKind::file, "graph", core::kAbsent,
                     "an ONNX model needs a graph: give the ONNX model to copy, whose tensors are to be replaced");
@@ -95,8 +94,7 @@ class Planner {
   }
 
   void judge_all() {
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: ONNX has no place for it");
+    core::drop_tokenizer(ledger_, model_, "ONNX has");
     for (const auto& [key, value] : model_.attributes()) {
       const Value* const there = base_.attribute(key);
       if (!there || there->to_text() != value.to_text())
@@ -148,7 +146,7 @@ class Planner {
                            "the ONNX model has no tensor of this name: rename the tensor, or leave it out");
     core::drop_attributes(ledger_, tensor);
     core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "ONNX states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "ONNX")) return;
     const std::uint32_t at = there->index();
     if (!walked_.places[at].tensor || there->unsupported())
       return ledger_.block(LossKind::layout, subject(tensor), "its elements",
@@ -326,8 +324,6 @@ class Planner {
     out_.tail = [gaps, source](std::span<const core::Stored>) { return gaps->back().make(*source); };
   }
 
-  const Model& model_;
-  const Options& options_;
   const Context& context_;
   const std::shared_ptr<const Source> source_;  // the model to copy
   Model base_;
@@ -335,8 +331,6 @@ class Planner {
   std::vector<std::optional<Tensor>> inputs_;  // by tensor of the base: what replaces it
   std::vector<Edit> edits_;
   std::map<std::uint64_t, Growing> growing_;  // by the offset of their fields
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
 };
 
 }  // namespace

@@ -105,14 +105,12 @@ core::ZipOut small_member(std::string_view name, std::string_view bytes, std::ui
   return out;
 }
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+  using Planning::Planning;
 
   core::WriteLayout run() {
-    out_.keep = std::make_shared<const Model>(model_);
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: PyTorch's files have no place for it");
+    core::drop_tokenizer(ledger_, model_, "PyTorch's files have");
     attributes_ = judge_attributes(model_.attributes(), ledger_);
     core::drop_extra(ledger_, model_);
     outs_.reserve(model_.size());
@@ -153,7 +151,7 @@ class Planner {
       ledger_.block(LossKind::name, subject(tensor), "its name", "a text of protocol 2 has at most 2^32 - 1 bytes");
     core::drop_attributes(ledger_, tensor);
     core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "PyTorch states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "PyTorch")) return;
     Out one{.tensor = tensor};
     one.sparse = stays_sparse(tensor);
     one.dtype = one.sparse ? tensor.dtype() : core::target_dtype(tensor, options_);
@@ -513,10 +511,6 @@ class Planner {
     return member;
   }
 
-  const Model& model_;
-  const Options& options_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   std::vector<Value::Entry> attributes_;
   std::vector<Out> outs_;
   std::vector<Group> groups_;

@@ -3,7 +3,6 @@
 // for the same tensors, with metadata keys sorted. What safetensors cannot express is a blocker or a loss.
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,9 +73,9 @@ namespace {
 
 using core::indexed, core::subject;
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+  using Planning::Planning;
 
   core::WriteLayout run() {
     judge_all();
@@ -93,16 +92,12 @@ class Planner {
 
  private:
   void judge_all() {
-    out_.keep = std::make_shared<const Model>(model_);
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: safetensors has no place for it");
+    core::drop_tokenizer(ledger_, model_, "safetensors has");
     core::drop_extra(ledger_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    name_aliases();
+    core::name_copies(ledger_, model_);  // tensors that share bytes each get a copy
     begin_header();
   }
-
-  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
 
   // Records everything that safetensors cannot express about one tensor.
   void judge(const Tensor& tensor) {
@@ -112,7 +107,7 @@ class Planner {
     for (const auto& [key, value] : tensor.extra())
       if (value.grammar() != "json")
         ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
-    if (!core::judge_known(ledger_, tensor, "safetensors states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "safetensors")) return;
     core::judge_dense(ledger_, tensor, target_dtype(tensor));
     judge_dtype(tensor);
   }
@@ -128,13 +123,6 @@ class Planner {
       ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bits");
     else if (*bits % 8 != 0)
       ledger_.block(LossKind::shape, subject(tensor), std::to_string(*bits) + " bits", "safetensors needs whole bytes");
-  }
-
-  // Tensors that share bytes each get a copy.
-  void name_aliases() {
-    std::vector<std::uint32_t> all(model_.size());
-    std::iota(all.begin(), all.end(), 0U);
-    core::name_copies(ledger_, model_, all);
   }
 
   // The order of the reference writer: the dtype of the highest rank first, then names by bytes.
@@ -286,10 +274,6 @@ class Planner {
     out.size = out.head.size() + data_size;
   }
 
-  const Model& model_;
-  const Options& options_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   std::string metadata_;  // the beginning of every header
   std::string json_;      // the current header
 };

@@ -51,11 +51,10 @@ struct Out {
   core::Heads heads{};                 // how rows are rearranged, in values
 };
 
-class Planner {
+class Planner : core::Planning {
  public:
   Planner(const Model& model, const Options& options)
-      : model_(model),
-        options_(options),
+      : Planning(model, options),
         kept_(std::make_shared<Sealed>()),
         hyper_(derive_hyper(model, options, out_)),
         known_(std::min(hyper_.header.layer_count, model.size())) {}
@@ -124,7 +123,7 @@ class Planner {
       return ledger_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()), "an .slm has no biases");
     core::drop_extra(ledger_, tensor);
     core::drop_attributes(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "an .slm states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "an .slm")) return;
     const std::size_t before = out_.blockers.size();
     if (info(tensor.dtype()).kind != DTypeKind::real)
       ledger_.block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())),
@@ -384,10 +383,6 @@ class Planner {
     return begin;
   }
 
-  const Model& model_;
-  const Options& options_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   std::shared_ptr<Sealed> kept_;
   Hyper hyper_;
   KnownNames known_;

@@ -35,12 +35,11 @@ std::string sidecar_text(Sidecar sidecar, std::string_view name) {
   return write_sidecar(sidecar);
 }
 
-class Planner {
+class Planner : core::Planning {
  public:
-  Planner(const Model& model, const Options& options) : model_(model), options_(options) {}
+  using Planning::Planning;
 
   core::WriteLayout run() {
-    out_.keep = std::make_shared<const Model>(model_);
     judge_model();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (out_.blockers.empty()) lay_out();
@@ -48,25 +47,21 @@ class Planner {
   }
 
  private:
-  DType target_dtype(const Tensor& tensor) const { return core::target_dtype(tensor, options_); }
-
   // ---- what STB cannot express ----
 
   void judge_model() {
     if (model_.size() > kMaxTensors)
       ledger_.block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
                     "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: STB has no place for it");
-    for (const auto& [key, value] : model_.attributes())
-      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: STB has no attributes");
+    core::drop_tokenizer(ledger_, model_, "STB has");
+    core::drop_attributes(ledger_, model_, "STB has no attributes");
     core::drop_extra(ledger_, model_);
   }
 
   void judge(const Tensor& tensor) {
     core::drop_attributes(ledger_, tensor);
     core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "STB states every shape")) return;
+    if (!core::judge_known(ledger_, tensor, "STB")) return;
     core::judge_dense(ledger_, tensor, target_dtype(tensor));
     judge_dtype(tensor);
     judge_shape(tensor);
@@ -221,10 +216,6 @@ class Planner {
     out_.companion = std::move(companion);
   }
 
-  const Model& model_;
-  const Options& options_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   Sidecar sidecar_;
   std::uint64_t end_ = 0;  // the end of the payloads placed so far
   struct Placed {

@@ -29,14 +29,13 @@ using Form = core::Payload::Form;
 // The bound on sums of sizes, which leaves room for an index below 2^64.
 constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
 
-class Planner {
+class Planner : core::Planning {
  public:
   Planner(const Model& model, const Options& options)
-      : model_(model),
-        options_(options),
+      : Planning(model, options),
         index_(std::make_shared<OutIndex>()),
         from_zt0_(!options.canonical && model.format() == "zt0") {
-    index_->keep = std::make_shared<const Model>(model);
+    index_->keep = out_.keep;
   }
 
   core::WriteLayout run() {
@@ -50,12 +49,9 @@ class Planner {
 
  private:
   void judge_root() {
-    for (const auto& [key, value] : model_.attributes())
-      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                   "dropped: zTensor 0.1 has custom fields of tensors only");
+    core::drop_attributes(ledger_, model_, "zTensor 0.1 has custom fields of tensors only");
     core::drop_extra(ledger_, model_);
-    if (model_.tokenizer())
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: zTensor 0.1 has no place for it");
+    core::drop_tokenizer(ledger_, model_, "zTensor 0.1 has");
   }
 
   // Whether the tensor is from a zTensor 0.1 file and is copied unchanged, as unsupported and sparse ones are.
@@ -89,7 +85,7 @@ class Planner {
     core::drop_extra(ledger_, tensor);
     if (opaque(tensor)) {
       judge_digest(tensor, tensor.main());
-    } else if (core::judge_known(ledger_, tensor, "zTensor 0.1 states every shape")) {
+    } else if (core::judge_known(ledger_, tensor, "zTensor 0.1")) {
       judge_layout(tensor);
       judge_dtype(tensor);
     }
@@ -125,13 +121,8 @@ class Planner {
   void judge_stored(const Tensor& tensor, const Part& part) {
     judge_digest(tensor, part);
     if (stores(tensor)) return;
-    if (core::is_coded(part.encoding()))
-      ledger_.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()),
-                     core::encoding_text(
-                         part, options_.encoding.empty() ? Encoding::raw : core::encoding_named(options_.encoding)));
-    if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-      ledger_.change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
-    if (!part.strides().empty()) ledger_.change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+    core::judge_encoding(ledger_, tensor, part,
+                         options_.encoding.empty() ? Encoding::raw : core::encoding_named(options_.encoding));
   }
 
   bool keeps_checksum(const Tensor& tensor) const { return stores(tensor) && options_.digest.empty(); }
@@ -307,12 +298,8 @@ class Planner {
     out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
   }
 
-  const Model& model_;
-  const Options& options_;
   std::shared_ptr<OutIndex> index_;
   const bool from_zt0_;
-  core::WriteLayout out_;
-  core::Ledger ledger_{out_};
   std::uint64_t at_ = kMagicSize;
   core::Sharing sharing_;
   std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order; kNone: none yet

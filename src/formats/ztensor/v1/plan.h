@@ -9,16 +9,18 @@
 #include "core/payload/extents.h"
 #include "core/reading/format.h"
 #include "core/writing/layout.h"
+#include "core/writing/plan_items.h"
 #include "formats/ztensor/v1/manifest.h"
 
 namespace weighbridge::ztensor1 {
 
-class Planner {
+class Planner : core::Planning {
  public:
   // `version` is the version of the file, MAJOR.MINOR.PATCH.
   Planner(const Model& model, const Options& options, std::string version);
 
   core::WriteLayout& out() noexcept { return out_; }
+  core::Ledger ledger() const noexcept { return ledger_; }
   Manifest& manifest() noexcept { return *manifest_; }
 
   // Lays out the objects of the model from offset `begin` on. Lays out nothing if there is a blocker.
@@ -28,19 +30,14 @@ class Planner {
   // Adds tail and size, which completes the layout.
   core::WriteLayout finish();
 
-  void block(LossKind, std::string subject, std::string from, std::string to);
-  void lose(LossKind, std::string subject, std::string from, std::string to);
-
  private:
   struct PartPlan {
     core::Payload payload;
     OutComponent component;
   };
-  void change(LossKind, std::string subject, std::string from, std::string to);
   bool judge(const Tensor&);
   bool judge_parts(const Tensor&, DType cast);
   void judge_metadata(const Tensor&);
-  DType cast_of(const Tensor&) const;
   bool stores(const Tensor&, const Part&) const;
   bool may_compress(const Tensor&, const Part&) const;
   void widen(core::Payload&, OutComponent&);
@@ -49,10 +46,7 @@ class Planner {
   void place(const Tensor&);
   bool place_part(const Tensor&, std::uint32_t part, DType cast);
 
-  const Model& model_;
-  const Options& options_;
   std::shared_ptr<Manifest> manifest_;
-  core::WriteLayout out_;
   bool from_zt_ = false;  // stored bytes may be copied verbatim
   std::uint64_t at_ = 0;
   core::Sharing sharing_;

@@ -47,29 +47,12 @@ std::string version_of(const Model& model, const Options& options) {
 }  // namespace
 
 Planner::Planner(const Model& model, const Options& options, std::string version)
-    : model_(model),
-      options_(options),
+    : Planning(model, options),
       manifest_(std::make_shared<Manifest>()),
       from_zt_(!options.canonical && (model.format() == "zt" || model.format().empty())) {
   manifest_->keys_of_1_2 = has_keys_of_1_2(version);
   manifest_->version = std::move(version);
-  manifest_->keep = std::make_shared<const Model>(model);
-}
-
-void Planner::block(LossKind kind, std::string what, std::string from, std::string to) {
-  out_.blockers.push_back({kind, std::move(what), std::move(from), std::move(to)});
-}
-void Planner::lose(LossKind kind, std::string what, std::string from, std::string to) {
-  out_.losses.push_back({kind, std::move(what), std::move(from), std::move(to)});
-}
-void Planner::change(LossKind kind, std::string what, std::string from, std::string to) {
-  out_.changes.push_back({kind, std::move(what), std::move(from), std::move(to)});
-}
-
-// Casts only dense tensors: a sparse or quantized one would become dense, which the caller did not request.
-DType Planner::cast_of(const Tensor& tensor) const {
-  const DType to = core::target_dtype(tensor, options_);
-  return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
+  manifest_->keep = out_.keep;
 }
 
 // Whether the stored bytes can be copied to the file.
@@ -94,17 +77,18 @@ bool Planner::may_compress(const Tensor& tensor, const Part& part) const {
 // Whether the tensor can be written at all.
 bool Planner::judge(const Tensor& tensor) {
   const std::size_t before = out_.blockers.size();
-  if (!tensor.has_shape()) block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
+  if (!tensor.has_shape())
+    ledger_.block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
   if (!base::is_utf8(tensor.name()))
-    block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+    ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
   const BlockTypeInfo* const blocks = tensor.block_type();
   if (!has_layout(tensor.layout()) ||
       (blocks && blocks->layout == Layout::quantized_block && blocks->id.starts_with("zt.")))
-    block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-          "no layout that zTensor 1.x is written with");
+    ledger_.block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                  "no layout that zTensor 1.x is written with");
   if (tensor.unsupported() && !from_zt_)
-    core::Ledger(out_).block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
-                                           tensor.unsupported()->message);
+    ledger_.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
+                                tensor.unsupported()->message);
   if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
   judge_metadata(tensor);
   return true;
@@ -113,18 +97,18 @@ bool Planner::judge(const Tensor& tensor) {
 bool Planner::judge_parts(const Tensor& tensor, DType cast) {
   const std::size_t before = out_.blockers.size();
   if (cast != DType::unknown) {
-    core::judge_cast(core::Ledger(out_), tensor, cast);
+    core::judge_cast(ledger_, tensor, cast);
     return true;
   }
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
     const Part part = tensor.part(i);
     const bool verbatim = stores(tensor, part);
     if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
-      block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
-            "no dtype of zTensor 1.x: a cast can make one");
+      ledger_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
+                    "no dtype of zTensor 1.x: a cast can make one");
     else if (part.encoding() == Encoding::unknown && !verbatim)
-      core::Ledger(out_).block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
-                                             "an encoding that this build cannot undo");
+      ledger_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
+                                  "an encoding that this build cannot undo");
   }
   return out_.blockers.size() == before;
 }
@@ -133,19 +117,19 @@ void Planner::judge_metadata(const Tensor& tensor) {
   const auto attributes = tensor.attributes();
   if (!attributes.empty()) {
     encode_attributes(attributes, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-      lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
+      ledger_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
     });
   }
   for (const auto& [key, value] : tensor.extra()) {
     if (key == kShape || key == kFormatKey || key == kComponents || key == kAttributes ||
         (value.kind() == Value::Kind::foreign && value.grammar() != "cbor"))
-      lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+      ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
   }
 }
 
 // The integer type of indices is not part of the content.
 void Planner::widen(core::Payload& p, OutComponent& c) {
-  change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
+  ledger_.change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
   p.form = Form::made;
   core::fill_with(p, core::widened(c.part));
   p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMost);
@@ -191,21 +175,17 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   const Part& part = plan.component.part;
   const core::Payload& p = plan.payload;
   if (!part.digest().empty() && !plan.component.keep_digest) {
-    change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
-           p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+    ledger_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
+                   p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
   }
   if (p.form == Form::stored) return;
   for (const auto& [key, value] : part.extra())
-    lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
-         "dropped: the bytes are stored anew");
-  if (core::is_coded(part.encoding()))
-    change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()),
-           core::encoding_text(part, p.encoding));
-  if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-    change(LossKind::layout, subject(tensor, part), "big-endian", "little-endian");
-  if (!part.strides().empty()) change(LossKind::layout, subject(tensor, part), "strided", "row-major");
+    ledger_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
+                 "dropped: the bytes are stored anew");
+  core::judge_encoding(ledger_, tensor, part, p.encoding);
   if (core::cut_of(part))
-    change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others", "in a component of its own");
+    ledger_.change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others",
+                   "in a component of its own");
 }
 
 // False if the file would exceed 2^64 bytes.
@@ -224,15 +204,16 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
       manifest_->components.push_back(std::move(plan.component));
       return true;
     }
-    lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor), "a copy of them");
+    ledger_.lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor),
+                 "a copy of them");
   }
   if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
-    lose(LossKind::alias, subject(tensor, plan.component.part),
-         "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
+    ledger_.lose(LossKind::alias, subject(tensor, plan.component.part),
+                 "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
   const auto start = base::align_up(at_, kAlignment);
   const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
   if (!end || *end > kMost) {
-    block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+    ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
     return false;
   }
   at_ = *end;
@@ -298,7 +279,7 @@ void Planner::place_root(const Model* target) {
     entries.assign(old.begin(), old.end());
     if (target->tokenizer()) {
       if (tokenizer && *tokenizer != *target->tokenizer())
-        lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
+        ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
       tokenizer = target->tokenizer();
     }
   }
@@ -307,21 +288,21 @@ void Planner::place_root(const Model* target) {
     if (!there)
       entries.emplace_back(key, value);
     else if (!(*there == value))
-      lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-           "dropped: the file has another value for it");
+      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                   "dropped: the file has another value for it");
   }
   if (tokenizer) {
     std::erase_if(entries, [&](const Value::Entry& e) {
       if (e.first != kTokenizerKey) return false;
-      lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
-           "dropped: the key is this program's own");
+      ledger_.lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
+                   "dropped: the key is this program's own");
       return true;
     });
     entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizers::tokenizer_to_json(*tokenizer)));
   }
   manifest_->attributes = encode_attributes(
       entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-        lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
+        ledger_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
       });
   std::vector<const Value::Entry*> extra;
   const Attributes older = target ? target->extra() : Attributes();
@@ -330,7 +311,7 @@ void Planner::place_root(const Model* target) {
   };
   for (const Value::Entry& e : older) {
     if (is_own(e))
-      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+      ledger_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
     else
       extra.push_back(&e);
   }
@@ -338,7 +319,7 @@ void Planner::place_root(const Model* target) {
     const Value* const there = older.find(e.first);
     const bool other_grammar = e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor";
     if (is_own(e) || other_grammar || (there && !(*there == e.second)))
-      lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+      ledger_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
     else if (!there)
       extra.push_back(&e);
   }

@@ -98,18 +98,16 @@ void require_sound_indices(const Tensor& tensor, const Context& context) {
                base::option_hint("sparse", tensor.layout() == Layout::sparse_csr ? "csr" : "coo"));
 }
 
-class Planner {
+class Planner : core::Planning {
  public:
   Planner(const Model& model, const Options& options, const Context& context)
-      : model_(model),
-        options_(options),
+      : Planning(model, options),
         context_(context),
         from_zt2_(!options.canonical && model.format() == "zt2"),
-        ledger_(out_),
         manifest_(std::make_shared<Manifest>()) {
     encoding_ = options;
     if (options.encoding == name(Encoding::zstd)) encoding_.encoding = name(Encoding::zstd_seekable);
-    manifest_->keep = std::make_shared<const Model>(model);
+    manifest_->keep = out_.keep;
   }
 
   core::WriteLayout run() {
@@ -139,12 +137,6 @@ class Planner {
   }
 
  private:
-  // Only dense tensors are cast: a sparse or quantized one would become dense, which the caller did not ask for.
-  DType cast_of(const Tensor& tensor) const {
-    const DType to = core::target_dtype(tensor, options_);
-    return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
-  }
-
   // Whether the stored bytes can be copied to the file.
   bool stores(const Part& part) const {
     if (!from_zt2_ || !part.extent() || !part.strides().empty() || core::cut_of(part)) return false;
@@ -320,11 +312,7 @@ class Planner {
     for (const auto& [key, value] : part.extra())
       ledger_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
                    "dropped: the bytes are stored anew");
-    if (core::is_coded(part.encoding()))
-      change(LossKind::layout, std::string(part.encoding_name()), core::encoding_text(part, p.encoding));
-    if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-      change(LossKind::layout, "big-endian", "little-endian");
-    if (!part.strides().empty()) change(LossKind::layout, "strided", "row-major");
+    core::judge_encoding(ledger_, tensor, part, p.encoding);
     if (core::cut_of(part)) change(LossKind::layout, "in one run of bytes with the others", "in a part of its own");
   }
 
@@ -490,13 +478,9 @@ class Planner {
     std::optional<codecs::Digest256> digest;
   };
 
-  const Model& model_;
-  const Options& options_;
   const Context& context_;
   Options encoding_;
   const bool from_zt2_;  // stored bytes may be copied verbatim
-  core::WriteLayout out_;
-  core::Ledger ledger_;
   std::shared_ptr<Manifest> manifest_;
   std::uint64_t at_ = kMagicSize;
   core::Sharing sharing_;
