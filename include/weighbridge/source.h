@@ -29,10 +29,10 @@ struct ReadRange {
 
 /// The cost of a read, by which readers choose between one large read and several small ones.
 struct ReadCost {
-  /// Two ranges with at most this many bytes between them are cheaper to read as one.
-  std::uint64_t gap = 4096;
-  /// Each call waits for a remote reply, so readers should ask for all they need in one call, and early.
-  bool round_trip = false;
+  /// Two ranges with at most this many bytes between them are cheaper to read as one. 0, as for files and memory: a
+  /// read costs only its bytes. If each read waits for a remote reply, about the bytes that arrive in that time. Then
+  /// opening reads ahead and makes few requests, and jobs read at least this much at once.
+  std::uint64_t gap = 0;
 };
 
 /// A file as readers see it.
@@ -47,7 +47,7 @@ class Source {
   /// Fills several ranges, in any order, as read_at() would one by one. May leave some unfilled when it throws.
   /// Override it if the source can serve them in one round trip.
   virtual void read(std::span<const ReadRange> ranges) const;
-  /// The default is the cost of a positional read of a local file.
+  /// The default is the cost of a local file.
   virtual ReadCost cost() const noexcept;
   /// The range as mapped memory, or an empty Bytes if this source cannot map. The caller has checked that the range
   /// lies within size().

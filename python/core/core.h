@@ -83,7 +83,7 @@ template <class Options> void set_options(Options& to, OptionOf kind, nb::handle
   }
 }
 
-// A path (str, bytes, os.PathLike), bytes or another buffer, or an object with size, name and read_at(offset, length).
+// A path (str, bytes, os.PathLike), bytes or another buffer, or an object with ranges (_sources.py).
 struct Input {
   std::string path;                      // empty: `source`
   std::shared_ptr<const Source> source;  // null: `path`

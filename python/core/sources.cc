@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a user opens: paths, buffers, and objects of Python that read ranges.
 #include <cstring>
+#include <vector>
 
 #include "core.h"
 
@@ -45,13 +46,15 @@ std::string utf8(nb::handle object) {
   return {data, static_cast<std::size_t>(size)};
 }
 
-// weighbridge._sources.Reader: name, size, read_at(offset, length) -> bytes. Called from any thread.
+// weighbridge._sources.Reader: name, size, gap (ReadCost), read(ranges) -> list of bytes; a range is (offset, length).
+// Called from any thread.
 class Ranges final : public Source {
  public:
   explicit Ranges(nb::handle reader)
       : reader_(new nb::object(nb::borrow(reader))),
         name_(utf8(reader.attr("name"))),
-        size_(nb::cast<std::uint64_t>(reader.attr("size"))) {}
+        size_(nb::cast<std::uint64_t>(reader.attr("size"))),
+        gap_(nb::cast<std::uint64_t>(reader.attr("gap"))) {}
   ~Ranges() override {
     if (!nb::is_alive()) return;
     const WithGil acquired;
@@ -62,20 +65,33 @@ class Ranges final : public Source {
 
   std::uint64_t size() const noexcept override { return size_; }
   std::string_view name() const noexcept override { return name_; }
-  ReadCost cost() const noexcept override { return {.gap = 1U << 20, .round_trip = true}; }
+  ReadCost cost() const noexcept override { return {.gap = gap_}; }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (out.empty()) return;
+    const ReadRange range{offset, out};
+    read({&range, 1});
+  }
+  void read(std::span<const ReadRange> all) const override {
+    std::vector<ReadRange> ranges(all.begin(), all.end());
+    std::erase_if(ranges, [](const ReadRange& range) { return range.out.empty(); });
     std::string why;
+    std::size_t done = 0;
     {
       const WithGil acquired;
       try {
-        const nb::object got = reader_->attr("read_at")(offset, out.size());
-        const Buffer buffer(got);
-        if (buffer.bytes().size() == out.size()) {
-          std::memcpy(out.data(), buffer.bytes().data(), out.size());
-          return;
+        nb::list wanted;
+        for (const ReadRange& range : ranges) wanted.append(nb::make_tuple(range.offset, range.out.size()));
+        const nb::object read = reader_->attr("read")(wanted);
+        for (; done < ranges.size() && why.empty(); ++done) {
+          const nb::object got = read[done];
+          const Buffer buffer(got);
+          const std::span<std::byte> out = ranges[done].out;
+          if (buffer.bytes().size() != out.size())
+            why = "gave " + std::to_string(buffer.bytes().size()) + " bytes of " + std::to_string(out.size());
+          else
+            std::memcpy(out.data(), buffer.bytes().data(), out.size());
         }
-        why = "gave " + std::to_string(buffer.bytes().size()) + " bytes of " + std::to_string(out.size());
+        if (why.empty()) return;
+        --done;
       } catch (nb::python_error& error) {
         if (!PyErr_GivenExceptionMatches(error.type().ptr(), PyExc_Exception)) throw;  // KeyboardInterrupt
         why = utf8(error.type().attr("__name__")) + ": " + utf8(error.value());
@@ -85,7 +101,7 @@ class Ranges final : public Source {
     finding.rule = "io/read";
     finding.kind = Kind::io;
     finding.file.name = name_;
-    finding.offset = offset;
+    finding.offset = ranges[done].offset;
     finding.message = "cannot be read: " + why;
     throw Error(std::move(finding));
   }
@@ -93,13 +109,13 @@ class Ranges final : public Source {
  private:
   nb::object* reader_;  // deleted with the GIL
   const std::string name_;
-  const std::uint64_t size_;
+  const std::uint64_t size_, gap_;
 };
 
 }  // namespace
 
 Input to_input(nb::handle object) {
-  if (nb::hasattr(object, "read_at")) return {{}, std::make_shared<Ranges>(object)};
+  if (nb::hasattr(object, "gap")) return {{}, std::make_shared<Ranges>(object)};
   if (PyUnicode_Check(object.ptr()) || nb::hasattr(object, "__fspath__")) {
     PyObject* encoded = nullptr;
     if (PyUnicode_FSConverter(object.ptr(), &encoded) == 0) throw nb::python_error();

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 class Reader:
     """A file object as ranges, for the extension module. Reads take turns, because a file object has one position."""
 
+    gap = 16 << 10  # most are local, or keep what they have read
+
     def __init__(self, file: Any, name: str, size: int) -> None:
         self._file, self.name, self.size = file, name, size
         self._lock = Lock()
 
-    def read_at(self, offset: int, length: int) -> Any:
+    def read(self, ranges: list[tuple[int, int]]) -> list[Any]:
+        return [self._read_at(*each) for each in ranges]
+
+    def _read_at(self, offset: int, length: int) -> Any:
         with self._lock:
             self._file.seek(offset)
             out = self._file.read(length)
@@ -39,7 +44,9 @@ def is_address(file: Any) -> bool:
 
 
 class Remote:
-    """A file of fsspec as ranges, for the extension module. Each range is a request of its own, from any thread."""
+    """A file of fsspec as ranges, for the extension module. Each range is a request; fsspec sends several at once."""
+
+    gap = 1 << 20
 
     def __init__(self, address: str) -> None:
         try:
@@ -55,16 +62,28 @@ class Remote:
         except Exception as error:  # of the package of the protocol
             raise _unreachable(address, error) from error
         self._whole: bytes | None = None
+        self._in_ranges = False  # the server has given a range
         if size is None:  # the server does not know it
             self._whole = whole = self._files.cat_file(self._path)
             size = len(whole)
         self.size: int = size
 
-    def read_at(self, offset: int, length: int) -> Any:
+    def read(self, ranges: list[tuple[int, int]]) -> list[Any]:
+        if not self._in_ranges or len(ranges) == 1:
+            return [self._read_at(*each) for each in ranges]
+        begins, ends = [offset for offset, _ in ranges], [offset + length for offset, length in ranges]
+        out = self._files.cat_ranges([self._path] * len(ranges), begins, ends)
+        for each in out:
+            if isinstance(each, Exception):
+                raise each
+        return list(out)
+
+    def _read_at(self, offset: int, length: int) -> Any:
         whole = self._whole
         if whole is None:
             out = self._files.cat_file(self._path, start=offset, end=offset + length)
             if len(out) != self.size:
+                self._in_ranges = len(out) == length
                 return out
             self._whole = whole = out  # the server ignores ranges
         return whole[offset:offset + length]

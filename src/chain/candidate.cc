@@ -14,7 +14,7 @@
 #include "core/model/words.h"
 #include "formats/slm/header.h"
 #include "formats/slm/hyper.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"

@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 #include "io/fd.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "weighbridge/json.h"
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"

@@ -13,7 +13,7 @@
 #include "codecs/checksum.h"
 #include "core/model/words.h"
 #include "io/atomic_file.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "weighbridge/source.h"
 #include "wire/json_writer.h"
 

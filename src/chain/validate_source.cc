@@ -16,15 +16,13 @@
 #include "codecs/indexed_checksum.h"
 #include "core/model/progress.h"
 #include "core/model/words.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/convert.h"
 
 namespace weighbridge::chain {
 using namespace internal;
 namespace {
-
-constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 class Validator {
  public:
@@ -152,18 +150,14 @@ class Validator {
     codecs::Sha256 sha;
     codecs::IndexedChecksum checksum;
     ValueCounter counter(bound_);
-    std::vector<std::byte> piece(base::to_size(std::min<std::uint64_t>(kPiece, source.size())));
-    for (std::uint64_t at = 0; at < source.size();) {
-      const auto part =
-          std::span(piece).first(base::to_size(std::min<std::uint64_t>(piece.size(), source.size() - at)));
-      source.read_at(at, part);
+    io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> part) {
       sha.update(part);
       checksum.update(part);
       counter.update(part);
-      at += part.size();
       done_ += part.size();
       if (!core::goes_on(context_, done_, 0)) throw Cancelled();
-    }
+      return true;
+    });
     expect(row + ".checksum", codecs::checksum_text(checksum.value()));
     expect(row + ".sha256", codecs::to_hex(sha.finish()));
     object_to_values(report_, manifest().get(row + ".name"), counter.values(), bound_);

@@ -10,7 +10,7 @@
 #include "core/model/draft.h"
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::convert {
 
@@ -24,8 +24,7 @@ Identity identity_of(const Model& base) {
   if (core::is_view(base))
     base::misuse("adapter-base", "an adapter package belongs to an .slm file; the base model is a view of one");
   const Source& source = *base.sources()[0];
-  const std::string head = io::text_of(source, 0, kHeaderSize);
-  const Header header = base::load_record<Header>(head.data());
+  const auto header = io::record_of<Header>(source, 0);
   const Directory directory(io::text_of(source, header.tensor_directory_offset, header.tensor_count * kEntrySize));
   Identity out;
   out.flags = header.flags;

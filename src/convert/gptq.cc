@@ -29,7 +29,7 @@
 #include "core/model/plan_text.h"
 #include "core/payload/elements.h"
 #include "core/payload/work.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {

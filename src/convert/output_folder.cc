@@ -10,10 +10,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "core/payload/asking_source.h"
 #include "core/writing/layout.h"
 #include "io/fd.h"
 #include "io/journal.h"
+#include "io/read.h"
 #include "io/temporary.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -58,7 +58,7 @@ void require_empty(const std::string& path) {
 
 // Writes the whole of a file, in pieces, and reads it back.
 void copy(const Source& from, io::AtomicFile& to) {
-  core::read_pieces(from, 0, from.size(), [&](std::uint64_t at, std::span<const std::byte> bytes) {
+  io::read_pieces(from, 0, from.size(), [&](std::uint64_t at, std::span<const std::byte> bytes) {
     to.write_at(at, bytes);
     return true;
   });

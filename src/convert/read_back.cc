@@ -11,6 +11,7 @@
 #include "core/model/words.h"
 #include "core/payload/payload.h"
 #include "core/writing/layout.h"
+#include "io/read.h"
 #include "weighbridge/open.h"
 
 namespace weighbridge::convert {
@@ -82,15 +83,11 @@ class ReadBack {
   }
 
   void check_text(std::uint64_t offset, std::string_view expected, const char* what) {
-    const core::BufferPool::Lease lease(buffers_);
-    for (std::uint64_t done = 0; done < expected.size();) {
-      const auto bytes =
-          lease.span().first(static_cast<std::size_t>(std::min<std::uint64_t>(kSegment, expected.size() - done)));
-      source_->read_at(offset + done, bytes);
-      if (!std::ranges::equal(bytes, std::as_bytes(std::span(expected.substr(base::to_size(done), bytes.size())))))
-        differs(what);
-      done += bytes.size();
-    }
+    io::read_pieces(*source_, offset, offset + expected.size(), [&](std::uint64_t, std::span<const std::byte> bytes) {
+      if (!std::ranges::equal(bytes, std::as_bytes(std::span(expected.substr(0, bytes.size()))))) differs(what);
+      expected.remove_prefix(bytes.size());
+      return true;
+    });
   }
 
   static std::string subject(std::string_view name) { return "tensor " + core::quoted(name); }

@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "core/model/progress.h"
-#include "core/payload/asking_source.h"
+#include "io/read.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/hash.h"
 
@@ -58,7 +58,7 @@ std::string git_sha1(const Source& source, const Context& context) {
   const std::string head = "blob " + std::to_string(source.size()) + '\0';
   hash.update(std::as_bytes(std::span(head)));
   core::Progress progress(context, source.size());
-  core::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> bytes) {
+  io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> bytes) {
     hash.update(bytes);
     progress.add(bytes.size());
     return true;

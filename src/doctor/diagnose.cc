@@ -11,7 +11,7 @@
 #include "core/model/view.h"
 #include "core/reading/findings.h"
 #include "doctor/damage.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "registry/detect.h"
 #include "registry/load.h"
 #include "registry/registry.h"

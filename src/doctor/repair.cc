@@ -4,8 +4,8 @@
 
 #include "base/fail.h"
 #include "core/model/progress.h"
-#include "core/payload/asking_source.h"
 #include "io/publication.h"
+#include "io/read.h"
 #include "weighbridge/doctor.h"
 
 namespace weighbridge {
@@ -24,7 +24,7 @@ void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, con
   const std::uint64_t size = diagnosis.trailing->offset;
   io::AtomicFile out(path, {.replace = replace, .expected_size = size});
   core::Progress progress(context, 2 * size);
-  core::read_pieces(*source, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+  io::read_pieces(*source, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
     out.write_at(at, bytes);
     progress.add(bytes.size());
     return true;

@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "core/model/progress.h"
+#include "io/read.h"
 
 namespace weighbridge::doctor {
 namespace {
-
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 
 bool is_zero(std::span<const std::byte> bytes) {
   return bytes.empty() ||
@@ -35,10 +34,7 @@ Zeros find_zeros(const Source& source, std::vector<ByteRange> extents, std::uint
     if (run.length >= least && inside && (!out.hole || run.length > out.hole->length)) out.hole = run;
   };
   core::Progress progress(context, source.size());
-  std::vector<std::byte> piece(base::to_size(std::min(kPiece, source.size())));
-  for (std::uint64_t at = 0; at < source.size();) {
-    const std::span<std::byte> bytes(piece.data(), base::to_size(std::min(kPiece, source.size() - at)));
-    source.read_at(at, bytes);
+  io::read_pieces(source, 0, source.size(), [&](std::uint64_t at, std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < bytes.size(); i += kZeroBlock) {
       const auto block = bytes.subspan(i, std::min<std::size_t>(kZeroBlock, bytes.size() - i));
       if (is_zero(block)) {
@@ -50,9 +46,9 @@ Zeros find_zeros(const Source& source, std::vector<ByteRange> extents, std::uint
       const auto last = std::find_if(block.rbegin(), block.rend(), [](std::byte each) { return each != std::byte{0}; });
       out.tail = run.offset - static_cast<std::uint64_t>(last - block.rbegin());
     }
-    at += bytes.size();
     progress.add(bytes.size());
-  }
+    return true;
+  });
   end_run(source.size());
   progress.finish();
   return out;

@@ -7,7 +7,7 @@
 
 #include "base/endian.h"
 #include "core/archive/zip.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::doctor {
 namespace {
@@ -39,12 +39,10 @@ class Walk {
   const std::vector<core::ZipOut>& members() const noexcept { return members_; }
 
  private:
-  std::string read(std::uint64_t offset, std::uint64_t length) const { return io::text_of(source_, offset, length); }
-
   // Adds the member at `place`, and returns where it ends; nullopt if it is not there, or not whole.
   std::optional<std::uint64_t> member(std::uint64_t place) {
     if (!base::fits(place, kLocalSize, source_.size())) return std::nullopt;
-    const auto record = base::load_record<LocalRecord>(read(place, kLocalSize).data());
+    const auto record = io::record_of<LocalRecord>(source_, place);
     if (record.signature != kLocalMagic) return std::nullopt;
     core::ZipOut out{.header_at = place,
                      .stored = record.stored,
@@ -54,7 +52,7 @@ class Walk {
                      .flags = record.flags};
     const std::uint64_t name = record.name, extra = record.extra;
     if (!base::fits(place + kLocalSize, name + extra, source_.size())) return std::nullopt;
-    const std::string text = read(place + kLocalSize, name + extra);
+    const std::string text = io::text_of(source_, place + kLocalSize, name + extra);
     out.name = text.substr(0, base::to_size(name));
     if (!read_zip64(std::string_view(text).substr(base::to_size(name)), out)) return std::nullopt;
     const std::uint64_t data = place + kLocalSize + name + extra;
@@ -83,7 +81,7 @@ class Walk {
   std::optional<std::uint64_t> with_descriptor(std::uint64_t data, core::ZipOut member) {
     std::string piece;
     for (std::uint64_t begin = data; base::fits(begin, 16, source_.size());) {
-      piece = read(begin, std::min<std::uint64_t>(kSearchPiece, source_.size() - begin));
+      piece = io::text_of(source_, begin, std::min<std::uint64_t>(kSearchPiece, source_.size() - begin));
       for (std::size_t found = piece.find(kDescriptorMagic); found != piece.npos;
            found = piece.find(kDescriptorMagic, found + 1))
         if (const auto end = descriptor(begin + found, data, member, std::string_view(piece).substr(found))) {
@@ -102,7 +100,7 @@ class Walk {
                                           std::string_view text) const {
     const auto length = base::to_size(std::min<std::uint64_t>(kMostDescriptor, source_.size() - place));
     std::string longer;
-    if (text.size() < length) text = longer = read(place, length);
+    if (text.size() < length) text = longer = io::text_of(source_, place, length);
     text = text.substr(0, length);
     const auto follows = [&](std::size_t end) {
       if (text.size() == end) return place + end == source_.size();

@@ -19,7 +19,7 @@
 #include "core/writing/claims.h"
 #include "edit/values.h"
 #include "io/atomic_file.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
 #include "weighbridge/view.h"

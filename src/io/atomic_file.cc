@@ -14,6 +14,7 @@
 #include "io/file_source.h"
 #include "io/journal.h"
 #include "io/publication.h"
+#include "io/read.h"
 
 namespace weighbridge::io {
 namespace {
@@ -155,17 +156,14 @@ void AtomicFile::read_back(std::span<const std::byte> expected) const {
 
 void AtomicFile::read_back(const Source& written, std::uint64_t at, const Source& original, std::uint64_t from,
                            std::uint64_t length, const std::function<void(std::uint64_t)>& did) const {
-  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-  std::vector<std::byte> a(base::to_size(std::min(kPiece, length))), b(a.size());
-  for (std::uint64_t done = 0; done < length;) {
-    const auto n = base::to_size(std::min<std::uint64_t>(a.size(), length - done));
-    const auto expected = std::span(a).first(n), found = std::span(b).first(n);
-    original.read_at(from + done, expected);
-    written.read_at(at + done, found);
-    if (std::memcmp(expected.data(), found.data(), n) != 0) refuse_read_back();
-    done += n;
-    if (did) did(n);
-  }
+  std::vector<std::byte> found;
+  read_pieces(original, from, from + length, [&](std::uint64_t offset, std::span<const std::byte> expected) {
+    found.resize(expected.size());
+    written.read_at(at + (offset - from), found);
+    if (std::memcmp(expected.data(), found.data(), found.size()) != 0) refuse_read_back();
+    if (did) did(found.size());
+    return true;
+  });
 }
 
 void AtomicFile::write_whole(std::span<const std::byte> bytes) {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/read.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/place.h"
@@ -42,11 +43,7 @@ class OpenFilesLimit {
   struct rlimit before_ {};
 };
 
-std::string text_of(const Source& source) {
-  std::string out(source.size(), '\0');
-  source.read_at(0, std::as_writable_bytes(std::span(out)));
-  return out;
-}
+using io::text_of;
 
 std::string name_of(int i) { return std::to_string(i) + ".bin"; }
 std::string content_of(int i) { return "content of file " + std::to_string(i); }

@@ -84,8 +84,6 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
     }
   }
 
-  ReadCost cost() const noexcept override { return {.gap = access_ == Access::mapped ? 0U : 4096U}; }
-
   void will_need(std::uint64_t offset, std::uint64_t length) const noexcept override {
     try {
       os::will_need(file_.use()->get(), offset, length);

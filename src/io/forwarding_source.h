@@ -15,6 +15,9 @@ class ForwardingSource : public Source {
   explicit ForwardingSource(std::shared_ptr<const Source> of) : of_(std::move(of)) {}
   // Over a source that outlives this one.
   explicit ForwardingSource(const Source& of) : of_(std::shared_ptr<const Source>(), &of) {}
+  // A copy would forward past the source that it is made over.
+  ForwardingSource(const ForwardingSource&) = delete;
+  ForwardingSource& operator=(const ForwardingSource&) = delete;
 
   std::uint64_t size() const noexcept override { return of_->size(); }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override { of_->read_at(offset, out); }

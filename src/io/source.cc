@@ -23,8 +23,6 @@ class MemorySource final : public Source {
     if (!out.empty()) std::memcpy(out.data(), from.data(), out.size());
   }
 
-  ReadCost cost() const noexcept override { return {.gap = 0}; }
-
   Bytes map(std::uint64_t offset, std::uint64_t length) const override { return {range(offset, length), bytes_.keep}; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads both ends of the file once, then tries each format in turn.
+// Reads the head of the file, and its tail if no format has such a head, and tries each format in turn.
 #include "registry/detect.h"
 
 #include <algorithm>
@@ -32,40 +32,43 @@ std::string_view text_of(const std::vector<std::byte>& bytes) {
 
 // The file's two ends, and views of them. For a zip archive also its directory, which shows its kind.
 struct Ends {
-  std::vector<std::byte> head, tail;
+  const Source& source;
+  std::vector<std::byte> head, tail{};
   std::string extension;
-  std::vector<std::string> members;
-  core::Glance glance;
+  std::vector<std::string> members{};
+  core::Glance glance{};
 
-  Ends(const Source& source, std::string_view name) : extension(source.extension()) {
-    glance.size = source.size();
-    head.resize(static_cast<std::size_t>(std::min(glance.size, kHead)));
-    tail.resize(static_cast<std::size_t>(std::min(glance.size, kTail)));
-    const ReadRange both[] = {{0, head}, {glance.size - tail.size(), tail}};
-    if (tail.size() < head.size()) {
-      source.read(both);
-    } else if (!head.empty()) {
-      source.read_at(0, head);
-      tail = head;
-    }
+  Ends(const Source& file, std::string_view name)
+      : source(file), head(static_cast<std::size_t>(std::min(file.size(), kHead))), extension(file.extension()) {
+    if (!head.empty()) source.read_at(0, head);
     if (text_of(head).starts_with(core::kZipMember)) members = core::zip_names(source);
+    glance.size = source.size();
     glance.members = members;
     glance.head = head;
-    glance.tail = tail;
     glance.extension = extension;
     glance.name = name;
   }
+
+  const core::Format* match() {
+    for (const bool with_tail : {false, true}) {
+      if (with_tail) read_tail();
+      for (const core::Format* format : formats())
+        if (format->info.reads && format->matches(glance)) return format;
+    }
+    return nullptr;
+  }
+
+ private:
+  void read_tail() {
+    tail.resize(static_cast<std::size_t>(std::min(glance.size, kTail)));
+    if (!tail.empty()) source.read_at(glance.size - tail.size(), tail);
+    glance.tail = tail;
+  }
 };
 
-const core::Format* matching(const core::Glance& glance) {
-  for (const core::Format* format : formats())
-    if (format->info.reads && format->matches(glance)) return format;
-  return nullptr;
-}
-
-Detected by_content(const Ends& ends) {
+Detected by_content(Ends& ends) {
   const core::Glance& glance = ends.glance;
-  if (const core::Format* const format = matching(glance))
+  if (const core::Format* const format = ends.match())
     return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
   if (auto foreign = recognize(glance)) return {nullptr, false, std::move(foreign)};
   const core::Format* suspect = find_by_extension(glance.extension);
@@ -121,20 +124,22 @@ Detected in_folder(const Place& place, const core::Format* asked) {
 
 }  // namespace
 
-Detected detect(const Place& place, std::string_view asked) {
+Detected detect(const Place& place, const Source* file, std::string_view asked) {
   const core::Format* const wanted = asked.empty() ? nullptr : &named(asked);
-  const auto file = place.file();
-  if (!file) return in_folder(place, wanted);
+  if (file == nullptr) return in_folder(place, wanted);
   if (wanted != nullptr && wanted->info.folder)
     base::misuse_of(place.name(), "not-a-folder",
                     "this is a file, and " + std::string(asked) + " is a folder of files");
   if (wanted != nullptr && wanted->spreads == nullptr) return {wanted, false, std::nullopt};
-  const Ends ends(*file, file->file_name());
+  Ends ends(*file, file->file_name());
   return wanted != nullptr ? Detected{wanted, wanted->spreads(ends.glance), std::nullopt} : by_content(ends);
 }
 
-Detected detect(const Source& source) { return by_content(Ends(source, {})); }
+Detected detect(const Source& source) {
+  Ends ends(source, {});
+  return by_content(ends);
+}
 
-const core::Format* format_of_content(const Source& source) { return matching(Ends(source, {}).glance); }
+const core::Format* format_of_content(const Source& source) { return Ends(source, {}).match(); }
 
 }  // namespace weighbridge::registry

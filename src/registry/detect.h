@@ -17,9 +17,10 @@ struct Detected {
   std::optional<Finding> finding{};
 };
 
-// `asked` is the format to read the place as; empty: detect it. Throws Error{misuse} if no readable format has that
-// name, if a folder holds no model, or if a folder is to be read as a single-file format or the reverse; Error{io}.
-Detected detect(const Place&, std::string_view asked);
+// `file` is the file of the place as it is to be read; null for a folder. `asked` is the format to read the place as;
+// empty: detect it. Throws Error{misuse} if no readable format has that name, if a folder holds no model, or if a
+// folder is to be read as a single-file format or the reverse; Error{io}.
+Detected detect(const Place&, const Source* file, std::string_view asked);
 // Detects one of several files, ignoring its name.
 Detected detect(const Source&);
 // The format of a file by its content alone; null: none.

@@ -20,6 +20,7 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "core/payload/payload.h"
+#include "io/read.h"
 #include "registry/load.h"
 #include "weighbridge/place.h"
 
@@ -31,7 +32,6 @@ using core::bytes_text;
 constexpr std::uint64_t kElementRange = 64;                  // bytes of the longest range whose elements are named
 constexpr std::uint64_t kMostRows = 64;                      // of a part among others whose elements are looked for
 constexpr std::uint64_t kMostGap = std::uint64_t{16} << 20;  // bytes of a gap to compare with zero: milliseconds
-constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;
 
 std::string index_text(std::uint64_t element, Shape shape) {
   std::vector<std::uint64_t> index(shape.size());
@@ -300,13 +300,11 @@ class Payload {
 
 bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {
   if (end - begin > kMostGap) return false;
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, end - begin)));
-  for (; begin < end; begin += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - begin)));
-    source.read_at(begin, piece);
-    if (std::ranges::any_of(piece, [](std::byte b) { return b != std::byte{0}; })) return false;
-  }
-  return true;
+  bool zeros = true;
+  io::read_pieces(source, begin, end, [&](std::uint64_t, std::span<const std::byte> piece) {
+    return zeros = std::ranges::all_of(piece, [](std::byte b) { return b == std::byte{0}; });
+  });
+  return zeros;
 }
 
 // Bytes that were not reported, within the range, between neighbors or at its ends. A section counts as reported only

@@ -12,6 +12,7 @@
 #include "codecs/indexed_checksum.h"
 #include "core/payload/asking_source.h"
 #include "core/writing/layout.h"
+#include "io/caching_source.h"
 #include "io/fd.h"
 #include "io/journal.h"
 #include "registry/detect.h"
@@ -84,33 +85,41 @@ void read_file(const core::Format& format, const Source& source, const Context& 
   format.read(core::AskingSource(source, asked), asked, findings, draft);
 }
 
+// Reads `near`, which is the source or caches what it gives.
+Model load_near(const core::Format& format, const std::shared_ptr<const Source>& source, const Source& near,
+                const Context& context, core::Findings& findings) {
+  core::Draft draft;
+  draft.add_source(source);
+  read_file(format, near, context, findings, draft);
+  return draft.finish();
+}
+
 // Loads one of several files as a model of its own.
 core::Member load_member(const std::shared_ptr<const Source>& source, std::string_view format, const Context& context,
                          core::Findings& findings) {
-  Detected detected = detect(*source);
+  const auto near = io::cached(source);
+  Detected detected = detect(*near);
   if (detected.format == nullptr) {
     findings.report(*std::move(detected.finding));
     return {};
   }
   if (detected.format->info.name != format) return {detected.format->info.name, {}};
-  return {format, load_file(*detected.format, source, context, findings)};
+  return {format, load_near(*detected.format, source, *near, context, findings)};
 }
 
 }  // namespace
 
 Model load_file(const core::Format& format, const std::shared_ptr<const Source>& source, const Context& context,
                 core::Findings& findings) {
-  core::Draft draft;
-  draft.add_source(source);
-  read_file(format, *source, context, findings, draft);
-  return draft.finish();
+  return load_near(format, source, *io::cached(source), context, findings);
 }
 
 Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
             core::Findings& findings, Files files) {
   if (!place) base::misuse("source", "there is no place to read from");
   const codecs::ChecksumForm form = checksum_form_of(options.checksum_form);
-  Detected detected = detect(*place, options.format);
+  const auto file = place->file(), near = io::cached(file);
+  Detected detected = detect(*place, near.get(), options.format);
   if (detected.format == nullptr) {
     findings.report(*std::move(detected.finding));
     return {};
@@ -122,7 +131,6 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   draft.checksum_form = form;
   draft.sidecar = options.sidecar;
   draft.tokenizer = options.tokenizer;
-  const auto file = place->file();
   if (file) draft.set_asked(draft.add_source(file));
   if (detected.files && files == Files::all) {
     draft.set_in_several_files();
@@ -130,7 +138,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
     report_left_journals(*place, findings);
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
-    read_file(format, *file, context, findings, draft);
+    read_file(format, *near, context, findings, draft);
     if (format.remark != nullptr && files == Files::all) format.remark(*place, context, findings, draft);
   }
   return {&format, draft.finish()};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a folder for pickles. Reads both ends of each file, all of the pickles, and of other files nothing.
-#include "io/read_text.h"
 #include "registry/load.h"
 
 #include <algorithm>
@@ -21,7 +20,9 @@
 #include "formats/huggingface/format.h"
 #include "formats/numpy/format.h"
 #include "formats/pytorch/format.h"
+#include "io/caching_source.h"
 #include "io/place.h"
+#include "io/read.h"
 #include "registry/detect.h"
 #include "weighbridge/error.h"
 #include "wire/pickle.h"
@@ -104,7 +105,7 @@ void judge_pickles(const Place& place, const Model& model, const Context& contex
     }
     if (!source || (judged && judged->find(*source))) continue;
     core::Findings to = findings.in(source);
-    judge(source, context, to);
+    judge(io::cached(source), context, to);
   }
   for (const std::string& link : files.links)
     if (link.ends_with('/') || core::may_be_pickle(link, {}))

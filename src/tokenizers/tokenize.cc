@@ -3,6 +3,7 @@
 // Leaves the text itself to wordpiece.cc.
 #include "weighbridge/tokenize.h"
 #include "base/checked.h"
+#include "io/read.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +14,6 @@
 #include "base/utf8.h"
 #include "core/model/words.h"
 #include "core/reading/encoder_settings.h"
-#include "io/read_text.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/steps.h"
 #include "tokenizers/tokenizer_rules.h"

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 namespace {
@@ -220,8 +221,7 @@ void PickleScan::packed_file(const Source& source) {
 
 void PickleScan::file(const Source& source) {
   if (source.size() == 0) return;
-  std::string first(base::to_size(std::min<std::uint64_t>(source.size(), 8)), '\0');
-  source.read_at(0, std::as_writable_bytes(std::span(first)));
+  const std::string first = io::head_of(source, 8);
   if (!first.starts_with(kZipMember) && !first.starts_with(kZipEmpty)) {
     const wire::PickleError error = row(input_of(source, 0, source.size()), 0, 0, 0, {});
     if (error.fault == wire::PickleFault::memory)
@@ -235,8 +235,7 @@ void PickleScan::file(const Source& source) {
   if (!zip) return;
   for (const ZipMember& each : zip->members) {
     if (each.offset == 0 || each.stored == 0) continue;
-    std::string head(base::to_size(std::min<std::uint64_t>(each.stored, 8)), '\0');
-    source.read_at(each.offset, std::as_writable_bytes(std::span(head)));
+    const std::string head = io::text_of(source, each.offset, std::min<std::uint64_t>(each.stored, 8));
     if (may_be_pickle(each.name, each.encoding == Encoding::raw ? head : "")) member(source, each);
   }
 }

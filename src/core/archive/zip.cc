@@ -14,7 +14,7 @@
 #include "core/model/words.h"
 #include "core/payload/payload.h"
 #include "core/reading/rules.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 namespace {
@@ -102,8 +102,7 @@ class Walk {
     End end{record.members, record.size, record.offset, at_file};
     bool several = record.disk != 0 || record.directory_disk != 0 || record.members_here != record.members;
     if (at_file >= kLocatorSize) {
-      const auto locator =
-          base::load_record<Locator>(io::text_of(source_, at_file - kLocatorSize, kLocatorSize).data());
+      const auto locator = io::record_of<Locator>(source_, at_file - kLocatorSize);
       if (locator.signature == kLocatorMagic && !read_end64(locator, record, end, several)) return std::nullopt;
     }
     if (several) {
@@ -121,7 +120,7 @@ class Walk {
   bool read_end64(const Locator& locator, const EndRecord& record, End& end, bool& several) {
     const std::uint64_t offset = locator.offset, locator_at = end.at - kLocatorSize;
     if (!base::fits(offset, kEnd64Size, locator_at)) return fail(rules_.directory, locator_at);
-    const auto wide = base::load_record<End64Record>(io::text_of(source_, offset, kEnd64Size).data());
+    const auto wide = io::record_of<End64Record>(source_, offset);
     findings_.span(Span::Kind::structure, offset, locator_at, "end of the directory, 64 bits");
     findings_.span(Span::Kind::structure, locator_at, end.at, "locator of the end, 64 bits");
     if (wide.signature != kEnd64Magic || wide.length < kEnd64Size - 12 || wide.length != locator_at - offset - 12)
@@ -457,15 +456,9 @@ std::optional<Finding> check_zip_member(const Source& source, const ZipMember& m
 
 std::string read_zip_member(const Source& source, const ZipMember& member, const Context& context,
                             const std::function<bool(std::span<const std::byte>)>& sink) {
-  std::uint64_t taken = 0;
-  const auto pull = [&](std::span<std::byte> room) -> std::size_t {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), member.stored - taken));
-    if (n > 0) source.read_at(member.offset + taken, room.first(n));
-    taken += n;
-    return n;
-  };
   const codecs::LentDecoder decoder(*codec_of(member.encoding));
-  const codecs::DecodeResult result = decoder->decode(member.size, context.limits.memory, pull, sink);
+  const codecs::DecodeResult result =
+      decoder->decode(member.size, context.limits.memory, io::StoredBytes(source, member.offset, member.stored), sink);
   return result.ok() || result.fault == codecs::DecodeFault::stopped ? std::string() : result.sentence;
 }
 

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "core/model/state.h"
 #include "core/model/words.h"
+#include "io/read.h"
 #include "schemes/recognize.h"
 #include "weighbridge/scheme.h"
 #include "wire/json_reader.h"
@@ -60,8 +61,7 @@ std::string refusal(const Tensor& tensor, const Coded& coded, std::string_view w
 // The product of the shape that a tensor states, as integers or as the JSON of bitsandbytes.
 std::optional<std::uint64_t> stated_product(const Coded& coded) {
   if (coded.shape_length > kMostShape) return std::nullopt;
-  std::string bytes(base::to_size(coded.shape_length), '\0');
-  coded.shape_source->read_at(coded.shape_offset, std::as_writable_bytes(std::span(bytes)));
+  const std::string bytes = io::text_of(*coded.shape_source, coded.shape_offset, coded.shape_length);
   std::vector<std::uint64_t> dims;
   const std::size_t width = info(coded.shape_dtype).bits / 8;
   if (coded.shape_dtype == DType::u8) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 

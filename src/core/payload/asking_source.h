@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not. Also reads a
-// whole range in pieces, between which a job can call the hook itself.
+// A source that calls the caller's progress hook while it is read, so that walkers and codecs need not.
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "base/checked.h"
 #include "core/model/progress.h"
 #include "io/forwarding_source.h"
 
@@ -58,18 +55,5 @@ class AskingSource final : public io::ForwardingSource {
   const Context& context_;
   mutable std::atomic<std::int64_t> since_{0};  // bytes until the next call of the hook
 };
-
-// Reads a range of a file from front to back, in pieces of at most 1 MiB: use(offset, bytes) counts them, and returns
-// whether to go on.
-template <class Use> void read_pieces(const Source& source, std::uint64_t begin, std::uint64_t end, Use&& use) {
-  constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
-  std::vector<std::byte> buffer(base::to_size(std::min(kReadAtOnce, end - begin)));
-  while (begin < end) {
-    const auto piece = std::span(buffer).first(base::to_size(std::min(kReadAtOnce, end - begin)));
-    source.read_at(begin, piece);
-    if (!use(begin, std::span<const std::byte>(piece))) return;
-    begin += piece.size();
-  }
-}
 
 }  // namespace weighbridge::core

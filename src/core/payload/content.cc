@@ -22,6 +22,7 @@
 #include "core/payload/payload.h"
 #include "core/payload/work.h"
 #include "core/reading/rules.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 namespace {
@@ -34,9 +35,9 @@ constexpr std::uint64_t kCrcPiece = std::uint64_t{8} << 20;
 // Parts up to this size are read together with their neighbors, up to kGather at once, including the gaps between them.
 constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
 constexpr std::uint64_t kGather = std::uint64_t{1} << 20;
+constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 // Long parts whose SHA-256 is computed in lanes are read in turn, this much of each.
 constexpr std::uint64_t kTurn = kGather / codecs::kShaLanes;
-constexpr std::uint64_t kHole = std::uint64_t{4} << 10;
 
 // One range to read: the jobs jobs_[first] ... jobs_[first + count - 1] in sorted order share its bytes.
 struct Run {
@@ -95,7 +96,13 @@ class Pass {
  public:
   Pass(std::span<const PartJob> jobs, const Context& context, Progress& progress, std::vector<Finding>& out,
        const Share& share)
-      : jobs_(jobs), context_(context), progress_(progress), out_(out), share_(share), buffers_(kGather) {}
+      : jobs_(jobs),
+        context_(context),
+        progress_(progress),
+        out_(out),
+        share_(share),
+        gap_(largest_gap(jobs)),
+        buffers_(base::to_size(gather_)) {}
 
   void run() {
     if (jobs_.empty()) return;
@@ -203,12 +210,12 @@ class Pass {
     const Run& run = runs_[i];
     Task task{run.range.length, i, 1, nullptr, 0};
     std::uint64_t end = run.range.offset + run.range.length;
-    if (run.range.length > kSmall) return task;
+    if (run.range.length > small_) return task;
     for (++i; i < runs_.size(); ++i, ++task.count) {
       const Run& next = runs_[i];
-      if (next.range.source != run.range.source || next.range.length > kSmall || next.range.offset > end + kHole) break;
+      if (next.range.source != run.range.source || next.range.length > small_ || next.range.offset > end + hole_) break;
       const std::uint64_t new_end = std::max(end, next.range.offset + next.range.length);
-      if (new_end - run.range.offset > kGather) break;
+      if (new_end - run.range.offset > gather_) break;
       task.weight += next.range.length;
       end = new_end;
     }
@@ -218,7 +225,7 @@ class Pass {
   void make_tasks() {
     for (std::size_t i = 0; i < runs_.size();) {
       const Task task = one_read(i);
-      if (runs_[i].range.length > kSmall)
+      if (runs_[i].range.length > small_)
         add_long(i);
       else
         tasks_.push_back(task);
@@ -231,7 +238,7 @@ class Pass {
 
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
-    if (run.sha256 && !run.xxh3 && !run.codec && codecs::has(codecs::ShaPath::vectors)) {
+    if (run.sha256 && !run.xxh3 && !run.codec && gap_ <= kTurn && codecs::has(codecs::ShaPath::vectors)) {
       abreast_.push_back(i);
       return;
     }
@@ -276,7 +283,7 @@ class Pass {
       check_piece(*task.split, task.piece);
     } else if (task.abreast) {
       check_abreast(task);
-    } else if (runs_[task.first].range.length > kSmall) {
+    } else if (runs_[task.first].range.length > small_) {
       judge(runs_[task.first], check_long(runs_[task.first]));
     } else {
       check_small(task);
@@ -287,7 +294,7 @@ class Pass {
   template <class Use> void read(const Run& run, std::uint64_t offset, std::uint64_t length, Use use) {
     const BufferPool::Lease buffer(buffers_);
     for (std::uint64_t done = 0; done < length;) {
-      const auto chunk = buffer.span().first(static_cast<std::size_t>(std::min(kChunk, length - done)));
+      const auto chunk = buffer.span().first(static_cast<std::size_t>(std::min(chunk_, length - done)));
       (*sources_)[run.range.source]->read_at(offset + done, chunk);
       use(done, std::span<const std::byte>(chunk));
       done += chunk.size();
@@ -371,12 +378,10 @@ class Pass {
       if (run.crc32c) outcome.crc32c = codecs::crc32c(chunk, outcome.crc32c);
     };
     if (run.codec) {
+      io::StoredBytes stored(*(*sources_)[run.range.source], run.range.offset, run.range.length);
       std::uint64_t taken = 0;
       decode(run, outcome, [&](std::span<std::byte> room) {
-        const std::size_t n =
-            static_cast<std::size_t>(std::min<std::uint64_t>({room.size(), kChunk, run.range.length - taken}));
-        if (n == 0) return n;
-        (*sources_)[run.range.source]->read_at(run.range.offset + taken, room.first(n));
+        const std::size_t n = stored(room.first(std::min(room.size(), base::to_size(kChunk))));
         hash(room.first(n));
         taken += n;
         progress_.add(n);
@@ -510,6 +515,13 @@ class Pass {
     out_.push_back(std::move(finding));
   }
 
+  static std::uint64_t largest_gap(std::span<const PartJob> jobs) {
+    std::size_t gap = 0;
+    if (!jobs.empty())
+      for (const auto& source : Access::state(jobs.front().part).sources) gap = io::piece_of(*source, gap);
+    return gap;
+  }
+
   static std::string part_text(const PartJob& job) { return "component \"" + std::string(job.part.role()) + "\""; }
 
   std::span<const PartJob> jobs_;
@@ -517,6 +529,9 @@ class Pass {
   Progress& progress_;
   std::vector<Finding>& out_;
   const Share share_;
+  // One read has at least the source's gap, where so many bytes are needed.
+  const std::uint64_t gap_, chunk_ = std::max(kChunk, gap_), small_ = std::max(kSmall, gap_),
+                            hole_ = std::max(kHole, gap_), gather_ = std::max(kGather, 2 * gap_);
   BufferPool buffers_;
   const std::vector<std::shared_ptr<const Source>>* sources_ = nullptr;
   std::vector<std::uint32_t> order_;  // jobs, sorted by extent

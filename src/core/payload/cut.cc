@@ -11,6 +11,7 @@
 #include "base/endian.h"
 #include "core/model/state.h"
 #include "core/payload/asking_source.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 namespace {
@@ -40,14 +41,10 @@ void read_blob(const Part& part, const Context& context, std::uint64_t begin, st
     return;
   }
   const AskingSource source(source_of(part), context);
-  std::vector<std::byte> buffer(base::to_size(std::min(kPiece, end - begin)));
   const std::uint64_t offset = part.extent()->offset;
-  while (begin < end) {
-    const auto piece = std::span(buffer).first(base::to_size(std::min<std::uint64_t>(buffer.size(), end - begin)));
-    source.read_at(offset + begin, piece);
-    if (!use(begin, std::span<const std::byte>(piece))) return;
-    begin += piece.size();
-  }
+  io::read_pieces(
+      source, offset + begin, offset + end,
+      [&](std::uint64_t at, std::span<const std::byte> piece) { return use(at - offset, piece); }, kPiece);
 }
 
 // The bytes of one row, in order.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "base/checked.h"
@@ -17,6 +18,7 @@
 #include "core/payload/elements.h"
 #include "core/payload/payload.h"
 #include "core/payload/work.h"
+#include "io/read.h"
 
 namespace weighbridge {
 
@@ -72,16 +74,13 @@ class Regroup {
 };
 
 void stream_raw(const Source& source, const core::PartRecord& part, const Context& context, const Sink& sink) {
-  const std::size_t capacity = base::to_size(std::min(core::kPiece, part.size));
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(capacity);
-  for (std::uint64_t done = 0; done < part.size;) {
-    const std::span<std::byte> piece(buffer.get(), base::to_size(std::min<std::uint64_t>(capacity, part.size - done)));
-    core::ask(context);
-    source.read_at(part.offset + done, piece);
-    normalize(part, piece);
-    if (!sink(piece)) return;
-    done += piece.size();
-  }
+  io::read_pieces(
+      core::AskingSource(source, context), part.offset, part.offset + part.size,
+      [&](std::uint64_t, std::span<std::byte> piece) {
+        normalize(part, piece);
+        return sink(piece);
+      },
+      core::kPiece);
 }
 
 // Elements [first, first + count) of a raw strided part.
@@ -181,18 +180,14 @@ bool read_frames(const Part& part, std::uint64_t begin, std::span<std::byte> out
       record.stored_length, part.size(), begin, begin + out.size(),
       [&](std::uint64_t offset, std::span<std::byte> bytes) { source.read_at(record.offset + offset, bytes); });
   if (!run) return false;
-  std::uint64_t taken = 0, at = run->begin;
+  io::StoredBytes stored(source, record.offset + run->offset, run->length);
+  std::uint64_t at = run->begin;
+  std::span<const std::byte> table(run->table);
   const auto pull = [&](std::span<std::byte> room) -> std::size_t {
-    if (taken < run->length) {
-      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), run->length - taken));
-      source.read_at(record.offset + run->offset + taken, room.first(n));
-      taken += n;
-      return n;
-    }
-    const auto rest = std::span(run->table).subspan(base::to_size(taken - run->length));
-    const std::size_t n = std::min(room.size(), rest.size());
-    std::ranges::copy(rest.first(n), room.begin());
-    taken += n;
+    if (const std::size_t n = stored(room); n > 0) return n;
+    const std::size_t n = std::min(room.size(), table.size());
+    std::ranges::copy(table.first(n), room.begin());
+    table = table.subspan(n);
     return n;
   };
   const codecs::LentDecoder decoder(codecs::kZstdSeekable);
@@ -273,16 +268,11 @@ void decode_part(const Part& part, const Context& context,
   const PartRecord& record = Access::record(part);
   const State& state = Access::state(part);
   const AskingSource source(*state.sources[record.source], context);
-  std::uint64_t taken = 0, made = 0;
-  const auto pull = [&](std::span<std::byte> room) -> std::size_t {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), record.stored_length - taken));
-    source.read_at(record.offset + taken, room.first(n));
-    taken += n;
-    return n;
-  };
+  io::StoredBytes stored(source, record.offset, record.stored_length);
+  std::uint64_t made = 0;
   const codecs::LentDecoder decoder(codec);
   require_decoded(part,
-                  decoder->decode(decoded_size(part), context.limits.memory, pull,
+                  decoder->decode(decoded_size(part), context.limits.memory, std::ref(stored),
                                   [&](std::span<const std::byte> piece) {
                                     // A little input may decode to a lot, so decoded bytes count like bytes read.
                                     if ((made += piece.size()) >= kPiece) {

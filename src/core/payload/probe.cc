@@ -8,6 +8,7 @@
 #include "codecs/zstd.h"
 #include "core/payload/work.h"
 #include "core/reading/rules.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 
@@ -23,21 +24,14 @@ Probed SizeProbe::size_of(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t limit = std::min(context_.limits.decoded, decoded_.left());
   if (known_.size() >= 4096 || !stored_.take(length))
     return {.limit = &rules::kLimitMemory, .why = " does not state its size, and too many do not"};
-  std::uint64_t taken = 0;
-  const codecs::Decoder::Pull pull = [&](std::span<std::byte> room) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), length - taken));
-    if (n > 0) source_.read_at(offset + taken, room.first(n));
-    taken += n;
-    return n;
-  };
-  if (const auto stated = codecs::zstd_stated_size(pull); stated && *stated <= limit) {
+  if (const auto stated = codecs::zstd_stated_size(io::StoredBytes(source_, offset, length));
+      stated && *stated <= limit) {
     known_.push_back({offset, length, *stated});
     return {.size = stated};
   }
-  taken = 0;
   const codecs::LentDecoder decoder(codecs::kZstd);
-  const auto result =
-      decoder->decode(limit, context_.limits.memory, pull, [](std::span<const std::byte>) { return true; });
+  const auto result = decoder->decode(limit, context_.limits.memory, io::StoredBytes(source_, offset, length),
+                                      [](std::span<const std::byte>) { return true; });
   switch (result.fault) {
     case codecs::DecodeFault::none:
     case codecs::DecodeFault::too_short: {

@@ -33,7 +33,8 @@ Reach reach_of(Shape shape, std::span<const std::int64_t> strides) {
   return reach;
 }
 
-// Elements of a run that are this many bytes apart or closer are read with what lies between them.
+// Elements of a run that are this many bytes apart or closer are read with what lies between them. Not the source's
+// gap: the ranges of one call share a round trip, and a column would be read with its whole matrix.
 constexpr std::uint64_t kApart = 4096;
 // Of one call: bytes, and ranges, which take about a hundred bytes each.
 constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;

@@ -30,7 +30,7 @@ struct CorpusCase;   // what cases() of a format returns: defined for tests and 
 // What detection may look at, read once for all formats. For a folder, head and tail are empty.
 struct Glance {
   std::span<const std::byte> head{};  // the first min(size, 4096) bytes
-  std::span<const std::byte> tail{};  // the last min(size, 64) bytes
+  std::span<const std::byte> tail{};  // the last min(size, 64) bytes; empty until no format has matched the head
   std::uint64_t size = 0;
   std::string_view extension{};            // lower case
   std::string_view name{};                 // of the file, without its folder; empty if it is one of several

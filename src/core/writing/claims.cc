@@ -21,6 +21,7 @@
 #include "core/model/words.h"
 #include "core/reading/json_file.h"
 #include "core/reading/rules.h"
+#include "io/read.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/view.h"
 #include "wire/json_reader.h"
@@ -189,16 +190,12 @@ std::optional<std::uint64_t> data_begin(const Model& model) {
 
 std::array<std::byte, 32> sha256_of(const Source& source, std::uint64_t begin, std::uint64_t end,
                                     const Context& context) {
-  constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
   codecs::Sha256 hash;
-  std::vector<std::byte> piece(base::to_size(std::min(kPiece, end - begin)));
-  while (begin < end) {
+  io::read_pieces(source, begin, end, [&](std::uint64_t, std::span<const std::byte> piece) {
     ask(context);
-    const auto some = std::span(piece).first(base::to_size(std::min(kPiece, end - begin)));
-    source.read_at(begin, some);
-    hash.update(some);
-    begin += some.size();
-  }
+    hash.update(piece);
+    return true;
+  });
   return hash.finish();
 }
 
@@ -269,9 +266,8 @@ std::optional<std::uint64_t> training_header(std::string_view header, const Limi
 std::vector<std::string> legacy_hashes(const Model& model, std::uint64_t begin, const Context& context) {
   constexpr std::uint64_t kAt = 0x100000, kLength = 0x10000;
   const Source& source = *model.sources()[0];
-  std::string header(base::to_size(begin - 8), '\0');
   if (begin - 8 > context.limits.header) return {};
-  source.read_at(8, std::as_writable_bytes(std::span(header)));
+  const std::string header = io::text_of(source, 8, begin - 8);
   const auto length = training_header(header, context.limits);
   if (!length) return {};
   std::vector<std::string> out;

@@ -11,6 +11,7 @@
 #include "formats/embd/format.h"
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
+#include "io/read.h"
 
 namespace weighbridge::embd {
 
@@ -28,7 +29,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     return;
   core::Progress progress(context, end);
   const Sums sums = sum(
-      {header.tensor_data_offset, header.tensor_data_offset + header.tensor_data_size, end},
+      {header.tensor_data_offset, header.tensor_data_offset + header.tensor_data_size, end, io::piece_of(source, 0)},
       [&](std::uint64_t offset, std::span<std::byte> out) { source.read_at(offset, out); }, core::executor_of(context),
       progress);
   progress.finish();
@@ -63,12 +64,13 @@ std::vector<Piece> divide(const Summed& summed) {
 
 Sums sum(const Summed& summed, const ReadAt& read, Executor& executor, core::Progress& progress) {
   std::vector<Piece> pieces = divide(summed);
-  core::BufferPool buffers(base::to_size(kChunk));
+  core::BufferPool buffers(std::max(base::to_size(kChunk), summed.piece));
   executor.for_each(pieces.size(), [&](std::uint64_t i) {
     Piece& piece = pieces[base::to_size(i)];
     const core::BufferPool::Lease lease(buffers);
     for (std::uint64_t done = 0; done < piece.length;) {
-      const auto bytes = lease.span().first(static_cast<std::size_t>(std::min(kChunk, piece.length - done)));
+      const auto bytes = lease.span().first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(lease.span().size(), piece.length - done)));
       read(piece.begin + done, bytes);
       piece.crc = codecs::crc32(bytes, piece.crc);
       done += bytes.size();

@@ -37,6 +37,7 @@ struct Sums {
 // The ranges to sum: data is [data_begin, data_end), the file is [0, end). data_begin <= data_end <= end.
 struct Summed {
   std::uint64_t data_begin = 0, data_end = 0, end = 0;
+  std::size_t piece = 0;  // the least that is worth a read
 };
 
 using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte>)>;

@@ -19,6 +19,7 @@
 #include "formats/embd/layout.h"
 #include "formats/embd/metadata.h"
 #include "formats/embd/vocabulary.h"
+#include "io/read.h"
 
 namespace weighbridge::embd {
 namespace {
@@ -65,11 +66,6 @@ class FileWalk : core::Walker {
   }
 
  private:
-  std::string read_text(std::uint64_t offset, std::uint64_t size) const {
-    std::string text;
-    append_bytes(text, offset, size);
-    return text;
-  }
   void append_bytes(std::string& to, std::uint64_t offset, std::uint64_t size) const {
     const std::size_t before = to.size();
     to.resize(before + base::to_size(size));
@@ -77,10 +73,10 @@ class FileWalk : core::Walker {
   }
 
   bool read_header() {
-    std::string start = read_text(0, std::min<std::uint64_t>(size_, kStart));
+    std::string start = io::text_of(source_, 0, std::min<std::uint64_t>(size_, kStart));
     if (!start.starts_with(std::string_view(kMagic, sizeof kMagic)))
       return findings_.fail(rules::kMagicRule, {.offset = 0}, "EMBD");
-    foot_ = size_ < kFooterSize ? std::string() : read_text(size_ - kFooterSize, kFooterSize);
+    foot_ = size_ < kFooterSize ? std::string() : io::text_of(source_, size_ - kFooterSize, kFooterSize);
     if (has_old_layout(start, foot_)) return findings_.fail(rules::kOldLayout, {.offset = 0});
     if (size_ < kHeaderSize + kFooterSize)
       return findings_.fail(rules::kTooShort, {.offset = size_},
@@ -231,7 +227,8 @@ class FileWalk : core::Walker {
 
   std::optional<Numbers> read_metadata_section() {
     if (!metadata_.good) return std::nullopt;
-    auto metadata = read_metadata(read_text(metadata_.offset, metadata_.size), metadata_.offset, limits_, findings_);
+    auto metadata =
+        read_metadata(io::text_of(source_, metadata_.offset, metadata_.size), metadata_.offset, limits_, findings_);
     if (!metadata) return std::nullopt;
     const auto numbers = check_required(*metadata, metadata_.offset, findings_);
     // If the metadata has keys with these names, they take precedence over the header's values.
@@ -248,8 +245,8 @@ class FileWalk : core::Walker {
 
   void read_vocabulary_section(const std::optional<Numbers>& numbers) {
     if (!has_vocabulary() || !vocabulary_.good) return;
-    auto tokenizer =
-        read_vocabulary(read_text(vocabulary_.offset, vocabulary_.size), vocabulary_.offset, limits_, findings_);
+    auto tokenizer = read_vocabulary(io::text_of(source_, vocabulary_.offset, vocabulary_.size), vocabulary_.offset,
+                                     limits_, findings_);
     if (!tokenizer) return;
     const std::uint64_t count = tokenizer->vocab_size;
     draft_.set_tokenizer(std::move(tokenizer));

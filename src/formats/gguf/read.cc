@@ -45,7 +45,8 @@ class Head {
     if (!base::fits(at, length, end_)) return false;
     if (at + length <= text_.size()) return true;
     // Grow by a quarter, so that few calls are made and few bytes after the header are read.
-    const std::uint64_t more = std::max<std::uint64_t>({at + length - text_.size(), text_.size() / 4, kPiece});
+    const std::uint64_t more =
+        std::max(at + length - text_.size(), std::clamp<std::uint64_t>(text_.size() / 4, kPiece, kMostPiece));
     const std::size_t before = text_.size();
     text_.resize(base::to_size(std::min(before + more, end_)));
     source_.read_at(before, std::as_writable_bytes(std::span(text_).subspan(before)));
@@ -61,7 +62,8 @@ class Head {
  private:
   // The first read has most headers without a vocabulary. Reserved is what a large vocabulary takes; pages that are not
   // used cost nothing.
-  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kReserved = std::uint64_t{32} << 20;
+  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kMostPiece = std::uint64_t{1} << 19,
+                                 kReserved = std::uint64_t{32} << 20;
   static constexpr std::size_t kSmall = std::size_t{1} << 20;
   const Source& source_;
   const std::uint64_t end_;  // of the file, or the limit

@@ -10,6 +10,7 @@
 #include "core/payload/payload.h"
 #include "formats/hdf5/format.h"
 #include "formats/hdf5/walk.h"
+#include "io/caching_source.h"
 
 namespace weighbridge::hdf5 {
 namespace {
@@ -60,7 +61,8 @@ void check_bools(const Model& model, const Rule& rule, const Context& context, s
 }
 
 void check_members(const Model& model, const Context& context, std::vector<Finding>& out) {
-  const Source& source = *model.sources()[0];
+  const auto near = io::cached(model.sources()[0]);
+  const Source& source = *near;
   core::Draft names;
   const core::Zip zip = core::read_zip_again(source, context.limits, kZipRules, names);
   std::uint64_t total = 0;

@@ -6,7 +6,7 @@
 
 #include "core/model/words.h"
 #include "formats/hdf5/object_header.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::hdf5 {
 namespace {

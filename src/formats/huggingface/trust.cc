@@ -11,6 +11,7 @@
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/quiet.h"
 #include "io/fd.h"
+#include "io/read.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::huggingface {
@@ -64,10 +65,8 @@ class Trust {
     if (ends_like_a_pickle(name)) return true;
     if (!name.ends_with(".bin")) return false;
     const auto source = opened(name);
-    std::array<char, 4> head{};
-    if (!source || source->size() < head.size()) return false;
-    source->read_at(0, std::as_writable_bytes(std::span(head)));
-    const std::string_view begin(head.data(), head.size());
+    if (!source || source->size() < 4) return false;
+    const std::string begin = io::head_of(*source, 4);
     return begin == "PK\x03\x04" || (begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
   }
 

@@ -12,6 +12,7 @@
 #include "base/endian.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
+#include "io/read.h"
 #include "weighbridge/value.h"
 
 namespace weighbridge::llama2c {
@@ -51,8 +52,7 @@ class Reader {
     const std::uint64_t least = kTokenizerHeaderSize + vocab_size_ * (kTokenRecordSize + 1);
     if (size < least)
       return fail(rules::kTokenizerShort, size, core::at_least(core::in_bytes(least)), core::in_bytes(size));
-    bytes_.resize(base::to_size(size));
-    source_.read_at(0, std::as_writable_bytes(std::span(bytes_)));
+    bytes_ = io::text_of(source_);
     return true;
   }
 

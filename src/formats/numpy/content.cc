@@ -13,7 +13,8 @@
 #include "core/payload/payload.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/header.h"
-#include "io/read_text.h"
+#include "io/caching_source.h"
+#include "io/read.h"
 
 namespace weighbridge::numpy {
 namespace {
@@ -46,7 +47,7 @@ constexpr core::PickleRules pickle_rules(const ArrayRules& rules) noexcept {
 class Pass {
  public:
   Pass(const Model& model, const Context& context, std::vector<Finding>& out)
-      : source_(model.sources()[0]), model_(model), context_(context), out_(out) {}
+      : source_(io::cached(model.sources()[0])), model_(model), context_(context), out_(out) {}
 
   void run() {
     core::Draft names;

@@ -21,7 +21,7 @@
 #include "formats/numpy/header.h"
 #include "formats/numpy/layout.h"
 #include "formats/numpy/rules.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::numpy {
 namespace {
@@ -145,9 +145,8 @@ class Archive : core::Walker {
 
  private:
   void check_front(bool empty) {
-    std::string head(base::to_size(std::min<std::uint64_t>(source_.size(), core::kZipMember.size())), '\0');
-    if (!head.empty()) source_.read_at(0, std::as_writable_bytes(std::span(head)));
-    if (!empty && head != core::kZipMember) findings_.report(npz::kFront, {.offset = 0});
+    if (!empty && io::head_of(source_, core::kZipMember.size()) != core::kZipMember)
+      findings_.report(npz::kFront, {.offset = 0});
   }
 
   void add(const core::ZipMember& member) {

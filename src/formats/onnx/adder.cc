@@ -12,6 +12,7 @@
 #include "core/payload/part_digest.h"
 #include "core/reading/rules.h"
 #include "formats/onnx/format.h"
+#include "io/read.h"
 
 namespace weighbridge::onnx {
 namespace {
@@ -79,12 +80,8 @@ void Adder::add_coordinates(const Elements& indices, const std::vector<std::uint
   coordinates.indices = [source = draft_.sources()[indices.extent.source], own = held_, at = indices.extent,
                          numbers = indices.numbers](const std::function<bool(std::span<const std::byte>)>& sink) {
     if (numbers) return stream_numbers(*own, *numbers, sink);
-    std::vector<std::byte> piece;
-    for (std::uint64_t done = 0; done < at.length; done += piece.size()) {
-      piece.resize(base::to_size(std::min<std::uint64_t>(at.length - done, std::uint64_t{1} << 20)));
-      source->read_at(at.offset + done, piece);
-      if (!sink(piece)) return;
-    }
+    io::read_pieces(*source, at.offset, at.offset + at.length,
+                    [&](std::uint64_t, std::span<const std::byte> piece) { return sink(piece); });
   };
   const std::uint64_t size = shape[0] * shape[1] * 8;  // no overflow: the caller has checked
   const std::uint32_t p = draft_.add_part(core::kCoords, DType::i64, shape, Encoding::computed, {}, size);

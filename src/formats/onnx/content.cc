@@ -12,10 +12,10 @@
 #include "codecs/checksum.h"
 #include "core/model/progress.h"
 #include "core/model/words.h"
-#include "core/payload/asking_source.h"
 #include "core/payload/content.h"
 #include "formats/onnx/format.h"
 #include "formats/onnx/walk.h"
+#include "io/read.h"
 
 namespace weighbridge::onnx {
 namespace {
@@ -67,7 +67,7 @@ void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& 
     auto [found, fresh] = digests.try_emplace(each.file.get());
     if (fresh) {
       codecs::Sha1 sum;
-      core::read_pieces(*each.file, 0, each.file->size(), [&](std::uint64_t, std::span<const std::byte> piece) {
+      io::read_pieces(*each.file, 0, each.file->size(), [&](std::uint64_t, std::span<const std::byte> piece) {
         sum.update(piece);
         progress.add(piece.size());
         return true;

@@ -9,7 +9,7 @@
 #include "core/model/words.h"
 #include "core/reading/rules.h"
 #include "formats/onnx/format.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::onnx {
 namespace {

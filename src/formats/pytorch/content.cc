@@ -15,7 +15,8 @@
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"
 #include "formats/pytorch/globals.h"
-#include "io/read_text.h"
+#include "io/caching_source.h"
+#include "io/read.h"
 
 namespace weighbridge::pytorch {
 namespace {
@@ -87,8 +88,7 @@ class Pass {
     }
     // Flags and headers may lie, but stored data can be read in any case.
     if (first.empty() && member.offset > 0 && member.encoding == Encoding::raw && member.stored > 0) {
-      first.resize(base::to_size(std::min<std::uint64_t>(kFirst, member.stored)));
-      source_.read_at(member.offset, std::as_writable_bytes(std::span(first)));
+      first = io::text_of(source_, member.offset, std::min<std::uint64_t>(kFirst, member.stored));
     }
     const std::lock_guard lock(mutex_);
     if (core::may_be_pickle(member.name, first)) pickles_.push_back(i);
@@ -157,6 +157,7 @@ void check_content(const Model& model, const Context& context, core::Findings& f
       bools.push_back(job);
     }
   const auto sources = model.sources();
+  std::vector<std::shared_ptr<const Source>> near(sources.size());
   std::vector<std::unique_ptr<Pass>> passes(sources.size());
   std::vector<std::vector<Finding>> found(sources.size());
   std::uint64_t total = core::stored_bytes(bools) + core::sparse_bytes(model);
@@ -164,7 +165,8 @@ void check_content(const Model& model, const Context& context, core::Findings& f
     const std::string head = io::head_of(*sources[i], kLook);
     if (!may_be_checkpoint(*sources[i], head, sources.size() == 1)) continue;
     if (form_of(head) == Form::archive) {
-      passes[i] = std::make_unique<Pass>(*sources[i], Coverage::all, context, found[i]);
+      near[i] = io::cached(sources[i]);
+      passes[i] = std::make_unique<Pass>(*near[i], Coverage::all, context, found[i]);
       total += passes[i]->plan();
     } else {
       core::PickleScan(context, kPickleRules, found[i]).file(*sources[i]);

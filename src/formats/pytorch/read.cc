@@ -21,6 +21,7 @@
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/archive.h"
 #include "formats/pytorch/format.h"
+#include "io/read.h"
 
 namespace weighbridge::pytorch {
 namespace {
@@ -344,8 +345,7 @@ void read_alone(const Source& source, const Context& context, core::Findings& fi
 
 void read(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {
   draft.set_format("pytorch");
-  std::string head(base::to_size(std::min<std::uint64_t>(source.size(), kHead)), '\0');
-  if (!head.empty()) source.read_at(0, std::as_writable_bytes(std::span(head)));
+  const std::string head = io::head_of(source, kHead);
   switch (form_of(head)) {
     case Form::archive: return Archive(source, context, findings, draft).run();
     case Form::legacy: return Legacy(source, context, findings, draft).run();

@@ -14,13 +14,14 @@
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/layout.h"
+#include "io/read.h"
 
 namespace weighbridge::slm_format {
 namespace {
 
 // Size of a piece; two are in memory. With two threads, a piece is large enough to make the handover cheap. With one,
 // it stays in the cache while it is read, checked and summed.
-constexpr std::uint64_t kSharedPiece = std::uint64_t{1} << 20, kOwnPiece = std::uint64_t{1} << 17;
+constexpr std::size_t kSharedPiece = std::size_t{1} << 20, kOwnPiece = std::size_t{1} << 17;
 
 // Adds the range of a stored part if a rule applies to its values. Codes may be any byte.
 void add_range(std::uint32_t tensor, Layout layout, DType dtype, const Extent& extent, std::vector<ValueRange>& out) {
@@ -35,7 +36,7 @@ class Pass {
       : source_(source),
         executor_(core::executor_of(context)),
         progress_(context, source.size()),
-        piece_(executor_.concurrency() > 1 ? kSharedPiece : kOwnPiece),
+        piece_(io::piece_of(source, executor_.concurrency() > 1 ? kSharedPiece : kOwnPiece)),
         scan_(std::move(ranges)),
         sum_(kFileSeed, form) {
     const auto size = static_cast<std::size_t>(std::min(piece_, source.size()) + ValueScan::kCarry);
@@ -145,30 +146,24 @@ void check_content(const Model& model, const Context& context, core::Findings& f
   if (model.checked() || model.sources().empty()) return;
   const std::shared_ptr<const Source> held = model.sources()[0];
   const Source& source = *held;
-  std::vector<std::byte> header(kHeaderSize);
-  source.read_at(0, header);
   std::vector<ValueRange> ranges;
   for (const Tensor& tensor : model)
     for (const Part& part : tensor.parts())
       add_range(tensor.index(), tensor.layout(), part.dtype(), *part.extent(), ranges);
   const ChecksumForm form = codecs::checksum_form(model.checksum_form()).value_or(ChecksumForm::add);
-  check_ranges(std::move(ranges), model, source, base::load_record<Header>(header.data()).checksum, form, context,
-               findings);
+  check_ranges(std::move(ranges), model, source, io::record_of<Header>(source, 0).checksum, form, context, findings);
 }
 
 // Looks for the form of a checksum.
 
 const codecs::NamedChecksumForm* other_form(const Source& source, std::uint64_t stated, ChecksumForm taken) {
-  constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
   std::vector<Checksum> sums;
   for (const auto& known : codecs::kChecksumForms) sums.emplace_back(kFileSeed, known.form);
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, source.size())));
-  for (std::uint64_t at = 0; at < source.size(); at += buffer.size()) {
-    const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, source.size() - at)));
-    source.read_at(at, piece);
+  io::read_pieces(source, 0, source.size(), [&](std::uint64_t at, std::span<std::byte> piece) {
     if (at == 0) std::ranges::fill(piece.subspan(kChecksumAt, kChecksumSize), std::byte{0});
     for (Checksum& sum : sums) sum.update(piece);
-  }
+    return true;
+  });
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (codecs::kChecksumForms[i].form != taken && sums[i].value() == stated) return &codecs::kChecksumForms[i];
   return nullptr;

@@ -21,7 +21,7 @@
 #include "formats/slm/format.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::slm_format {
 namespace {

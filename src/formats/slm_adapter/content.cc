@@ -15,20 +15,19 @@
 #include "core/model/progress.h"
 #include "core/payload/content.h"
 #include "formats/slm_adapter/format.h"
+#include "io/read.h"
 
 namespace weighbridge::slm_adapter {
 namespace {
 
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;  // stays in the cache between its checks
+constexpr std::size_t kPiece = std::size_t{1} << 18;  // stays in the cache between its checks
 
 class Pass {
  public:
   Pass(const Model& model, const Context& context)
       : source_(*model.sources()[0]), progress_(context, 2 * source_.size()) {
     quiet_ = progress_.inner();
-    std::array<std::byte, kHeaderSize> head{};
-    source_.read_at(0, head);
-    header_ = base::load_record<Header>(head.data());
+    header_ = io::record_of<Header>(source_, 0);
     for (std::uint32_t t = 0; t < model.size(); ++t)
       for (std::uint32_t p = 0; p < model[t].part_count(); ++p) parts_.emplace_back(model[t], model[t].part(p));
     core::executor_of(context).for_each(parts_.size() + 1,
@@ -56,15 +55,12 @@ class Pass {
   void chain() {
     check_head_padding();
     codecs::IndexedChecksum sum;
-    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, source_.size())));
     std::vector<Extent> extents;
     for (const auto& [tensor, part] : parts_) extents.push_back(*part.extent());
     std::ranges::sort(extents, {}, &Extent::offset);
     std::size_t next = 0;
     std::uint64_t covered = header_.data_offset;  // bytes before it are payload or have been checked
-    for (std::uint64_t at = header_.data_offset; at < source_.size();) {
-      const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, source_.size() - at)));
-      source_.read_at(at, piece);
+    const auto take = [&](std::uint64_t at, std::span<const std::byte> piece) {
       sum.update(piece);
       const std::uint64_t end = at + piece.size();
       while (covered < end) {
@@ -77,9 +73,10 @@ class Pass {
         check_padding(piece.subspan(base::to_size(covered - at), base::to_size(stop - covered)), covered);
         covered = stop;
       }
-      at = end;
       progress_.add(piece.size());
-    }
+      return true;
+    };
+    io::read_pieces(source_, header_.data_offset, source_.size(), take, kPiece);
     if (sum.value() != header_.payload_checksum)
       whole_.push_back(core::Findings::make(rules::kPayloadChecksum, {.offset = kPayloadChecksumAt},
                                             codecs::checksum_text(header_.payload_checksum),

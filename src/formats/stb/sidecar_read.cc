@@ -14,7 +14,7 @@
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "formats/stb/sidecar.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::stb {

@@ -8,6 +8,7 @@
 #include "core/model/words.h"
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
+#include "io/read.h"
 #include "runtime/khlnary/rules.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
@@ -26,9 +27,7 @@ std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
   std::vector<std::vector<std::uint64_t>> out;
   const std::uint64_t most = std::min(stb::kMaxTensors, file.size() / stb::kDescriptorSize);
   for (std::uint64_t i = 0; i + 1 < most; ++i) {
-    std::byte bytes[stb::kDescriptorSize];
-    file.read_at(stb::kHeaderSize + i * stb::kDescriptorSize, bytes);
-    const auto descriptor = base::load_record<stb::Descriptor>(bytes);
+    const auto descriptor = io::record_of<stb::Descriptor>(file, stb::kHeaderSize + i * stb::kDescriptorSize);
     const std::uint32_t place = descriptor.dims[0];
     if (descriptor.rank <= stb::kMaxDirectRank) continue;
     out.resize(std::max<std::size_t>(out.size(), std::min<std::size_t>(all.size(), place + std::size_t{1})));

@@ -17,9 +17,6 @@
 namespace weighbridge::ztensor0 {
 namespace {
 
-// The size of the first read at a file's end, which covers the whole index of most files.
-constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
-
 bool check_magic(const Source& source, core::Findings& findings) {
   std::array<std::byte, kMagicSize> bytes{};
   const auto head = std::span(bytes).first(static_cast<std::size_t>(std::min(source.size(), kMagicSize)));
@@ -40,9 +37,9 @@ std::optional<core::HeaderMemory> read_index(const Source& source, const Context
   };
   if (!check_magic(source, findings)) return std::nullopt;
   if (size < kMinFile) return fail(rules::kTooShort, size, core::at_least(kMinFile, " bytes"), size);
-  std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
-  source.read_at(size - tail.size(), tail);
-  const auto length = base::load_le<std::uint64_t>(tail.data() + tail.size() - kFooterSize);
+  std::array<std::byte, kFooterSize> footer{};
+  source.read_at(size - kFooterSize, footer);
+  const auto length = base::load_le<std::uint64_t>(footer.data());
   const std::uint64_t at = size - kFooterSize;
   findings.span(Span::Kind::field, at, size, "length of the index", [&] { return std::to_string(length); });
   const std::uint64_t most = size - kMagicSize - kFooterSize;
@@ -50,11 +47,7 @@ std::optional<core::HeaderMemory> read_index(const Source& source, const Context
   if (length > context.limits.header)
     return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
-  const auto out = text.bytes();
-  if (length > tail.size() - kFooterSize)
-    source.read_at(size - kFooterSize - length, out);
-  else
-    std::ranges::copy(std::span(tail).last(out.size() + kFooterSize).first(out.size()), out.begin());
+  source.read_at(size - kFooterSize - length, text.bytes());
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "core/payload/extents.h"
 #include "formats/ztensor/v1/format.h"
 #include "formats/ztensor/v1/layout.h"
+#include "io/read.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
@@ -53,7 +54,8 @@ class LayoutPass {
 
   // One read covers neighboring holes, including small components between them.
   void check_padding(const Source& source) {
-    constexpr std::uint64_t kWindow = std::uint64_t{64} << 10, kApart = 4096;  // a page costs as much as a call
+    // In a file, a page costs as much as a call.
+    const std::uint64_t most = io::piece_of(source, std::size_t{64} << 10), apart = io::piece_of(source, 4096);
     std::vector<std::byte> bytes;
     for (std::size_t first = 0; first < holes_.size();) {
       const std::uint64_t begin = holes_[first].offset;
@@ -61,7 +63,7 @@ class LayoutPass {
       std::size_t last = first + 1;
       for (; last < holes_.size(); ++last) {
         const std::uint64_t next = holes_[last].offset + holes_[last].length;
-        if (holes_[last].offset - end > kApart || next - begin > kWindow) break;
+        if (holes_[last].offset - end > apart || next - begin > most) break;
         end = next;
       }
       bytes.resize(base::to_size(end - begin));

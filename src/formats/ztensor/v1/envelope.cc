@@ -11,14 +11,12 @@
 #include "core/reading/rules.h"
 #include "formats/ztensor/v1/format.h"
 #include "formats/ztensor/v1/layout.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "wire/cbor_reader.h"
 
 namespace weighbridge::ztensor1 {
 namespace {
 
-// The size of the first read at a file's end, which covers the whole manifest of most files.
-constexpr std::uint64_t kTailRead = std::uint64_t{64} << 10;
 // How much of a file to search for a manifest of the 1.0 draft. They were small, and the search only improves a
 // message.
 constexpr std::uint64_t kDraftSearch = std::uint64_t{16} << 20;
@@ -85,9 +83,9 @@ std::optional<core::HeaderMemory> read_manifest(const Source& source, const Cont
   if (as_text(head) != kMagic.substr(0, head.size()) || head.empty())
     return fail(rules::kBadMagic, 0, hex_bytes(std::as_bytes(std::span(kMagic))), hex_bytes(head));
   if (size < kMinFile) return fail(rules::kTooShort, size, core::at_least(kMinFile, " bytes"), size);
-  std::vector<std::byte> tail(static_cast<std::size_t>(std::min(size - kMagicSize, kTailRead)));
-  source.read_at(size - tail.size(), tail);
-  const auto footer = std::span<const std::byte>(tail).last(kFooterSize);
+  std::array<std::byte, kFooterSize> bytes{};
+  source.read_at(size - kFooterSize, bytes);
+  const std::span<const std::byte> footer(bytes);
   const std::uint64_t at = size - kFooterSize;
   findings.record<Footer>(Span::Kind::structure, at, footer, "footer");
   if (as_text(footer.last(kMagicSize)) != kMagic) {
@@ -100,10 +98,7 @@ std::optional<core::HeaderMemory> read_manifest(const Source& source, const Cont
   if (length > context.limits.header)
     return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);
-  const std::span<std::byte> out = text.bytes();
-  const std::size_t have = base::to_size(std::min<std::uint64_t>(out.size(), tail.size() - kFooterSize));
-  std::copy_n(tail.end() - static_cast<std::ptrdiff_t>(kFooterSize + have), have, out.last(have).begin());
-  if (have < out.size()) source.read_at(size - kFooterSize - length, out.first(out.size() - have));
+  source.read_at(size - kFooterSize - length, text.bytes());
   return text;
 }
 

@@ -14,7 +14,6 @@
 #include "base/endian.h"
 #include "codecs/checksum.h"
 #include "core/model/draft.h"
-#include "core/payload/asking_source.h"
 #include "core/payload/content.h"
 #include "core/payload/extents.h"
 #include "core/payload/part_digest.h"
@@ -22,6 +21,8 @@
 #include "formats/ztensor/v2/format.h"
 #include "formats/ztensor/v2/layout.h"
 #include "formats/ztensor/v2/shards.h"
+#include "io/caching_source.h"
+#include "io/read.h"
 #include "wire/cbor_reader.h"
 
 namespace weighbridge::ztensor2 {
@@ -99,7 +100,7 @@ class ShardPass {
     const core::DigestText digest = core::parse_decoded_digest(declared);
     if (digest.kind == core::PartDigest::none) return;
     core::Digester digester(digest.kind);
-    core::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> piece) {
+    io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> piece) {
       digester.update(piece);
       progress_.add(0);
       return true;
@@ -119,7 +120,7 @@ class ShardPass {
 
 // Warns of bytes outside all blobs that are not zero: once, for the first.
 void check_padding(const Model& model, core::Progress& progress, std::vector<Finding>& out) {
-  const std::shared_ptr<const Source> source = model.sources()[0];
+  const std::shared_ptr<const Source> source = io::cached(model.sources()[0]);
   const std::string_view manifest = core::retained_header(model);
   if (manifest.empty()) return;
   std::vector<core::Range> ranges;
@@ -134,7 +135,7 @@ void check_padding(const Model& model, core::Progress& progress, std::vector<Fin
   std::optional<std::uint64_t> bad;
   const auto between = [&](std::uint64_t end) {
     if (end <= at || bad) return;
-    core::read_pieces(*source, at, end, [&](std::uint64_t from, std::span<const std::byte> piece) {
+    io::read_pieces(*source, at, end, [&](std::uint64_t from, std::span<const std::byte> piece) {
       progress.add(0);
       const auto first = std::ranges::find_if(piece, [](std::byte b) { return b != std::byte{0}; });
       if (first == piece.end()) return true;
