@@ -414,7 +414,7 @@ Status run_convert(Session& session) {
       tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
     std::vector<Model> models;
     for (const std::string& each : inputs) {
-      Input input = open_input(session, each, Checks::all, tokenizer, TokenizerFile::container_or_another);
+      Input input = open_input(session, each, {.tokenizer = tokenizer}, TokenizerFile::container_or_another);
       if (!input.model) return input.status;
       session.remarks(each, input.report);
       models.push_back(*std::move(input.model));

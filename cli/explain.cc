@@ -124,7 +124,7 @@ Status run_explain(Session& session) {
   if (where.starts_with('@')) {
     take_offsets(where, asked);
   } else {
-    const Input input = open_input(session, path, Checks::structure);
+    const Input input = open_input(session, path, {.checks = Checks::structure, .list_incomplete = true});
     if (!input.model) return input.status;
     try {
       const Location place = locate(*input.model, where);

@@ -142,7 +142,9 @@ void print_asked(Session& session, const Model& model) {
 }
 
 Status inspect_one(Session& session, const std::string& path, bool& first) {
-  const Input input = open_input(session, path, session.args.has(FlagId::no_check) ? Checks::structure : Checks::all);
+  const Input input = open_input(
+      session, path,
+      {.checks = session.args.has(FlagId::no_check) ? Checks::structure : Checks::all, .list_incomplete = true});
   if (!input.model) return input.status;
   const Model& model = *input.model;
   Order order;
@@ -172,7 +174,7 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
   else
     print_text(session, inspection, std::exchange(first, false));
   session.remarks(path, input.report);
-  return Status::done;
+  return input.report.valid() ? Status::done : Status::invalid;
 }
 
 }  // namespace

@@ -369,22 +369,22 @@ Status status_of_report(const Report& report) {
   return report.unsupported() > 0 ? Status::unsupported : Status::done;
 }
 
-Input open_input(Session& session, const std::string& path, Checks checks, std::shared_ptr<const Source> tokenizer,
-                 TokenizerFile kind) {
+Input open_input(Session& session, const std::string& path, OpenOptions options, TokenizerFile kind) {
   Input input;
+  options.checksum_form = session.args.value(FlagId::checksum_form);
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;
-    const std::string form(session.args.value(FlagId::checksum_form));
-    const auto opened = [&](const OpenOptions& options) {
+    const auto opened = [&] {
       return held ? open(held, input.report, session.context(), options)
                   : open(path, input.report, session.context(), options);
     };
     try {
-      input.model = opened({.checks = checks, .tokenizer = std::move(tokenizer), .checksum_form = form});
+      input.model = opened();
     } catch (const Error& error) {
       if (kind == TokenizerFile::container || error.finding().rule != "misuse/tokenizer") throw;
       input.report = {};
-      input.model = opened({.checks = checks, .checksum_form = form});
+      options.tokenizer = nullptr;
+      input.model = opened();
       if (input.model && input.model->tokenizer()) throw;
     }
     drop_shard_alone(session.args, path, input.report);

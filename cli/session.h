@@ -123,8 +123,8 @@ enum class TokenizerFile : std::uint8_t {
   container,            // only a container that keeps its tokenizer in a separate file
   container_or_another  // also any other model without a tokenizer; open_input() then opens the model without the file
 };
-Input open_input(Session& session, const std::string& path, Checks checks = Checks::all,
-                 std::shared_ptr<const Source> tokenizer = {}, TokenizerFile kind = TokenizerFile::container);
+Input open_input(Session& session, const std::string& path, OpenOptions options = {},
+                 TokenizerFile kind = TokenizerFile::container);
 
 // Takes the warning that a file is one of several shards out of its report, if all of them are on the command line.
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);

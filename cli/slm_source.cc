@@ -39,7 +39,7 @@ Status make_source_template(Session& session, Operands operands) {
   if (!operands.empty()) {
     std::shared_ptr<const Source> tokenizer;
     if (session.args.has(FlagId::tokenizer)) tokenizer = session.source(needed(session, FlagId::tokenizer));
-    const Input input = open_input(session, operands[0], Checks::all, std::move(tokenizer));
+    const Input input = open_input(session, operands[0], {.tokenizer = std::move(tokenizer)});
     if (!input.model) return input.status;
     session.remarks(operands[0], input.report);
     model = *input.model;

@@ -35,6 +35,10 @@ struct OpenOptions {
   /// One of checksum_forms(), for a .slm; other containers ignore it. Empty: the default. A file whose checksum has
   /// another form is invalid.
   std::string checksum_form{};
+  /// Lists a model although tensors are missing: its index and its files disagree, or external data is not there. Such
+  /// a tensor has an error as its reason (Tensor::unsupported()), which the report has too; the rest can be read. Only
+  /// for looking at a model.
+  bool list_incomplete = false;
 
   /// [reads] Sets an option of OptionOf::open (options.h) from its name and its value as text; "sidecar" and
   /// "tokenizer" open a file. Error{misuse}: an unknown option, or an invalid value; the message names the valid ones.

@@ -71,6 +71,7 @@ DType dtype_of_name(std::string_view name) {
 }
 
 std::uint64_t dense_bytes(const Tensor& tensor) {
+  if (!tensor.has_shape()) return tensor.part_count() == 1 ? tensor.main().size() : 0;
   std::uint64_t count = 1;
   for (const std::uint64_t size : tensor.shape()) count *= size;
   return packed_size(tensor.dtype(), count).value_or(0);
@@ -271,7 +272,8 @@ void define_models(nb::module_& m) {
   nb::class_<Tensor>(m, "Tensor")
       .def_prop_ro("name", [](const Tensor& t) { return text(t.name()); })
       .def_prop_ro("index", &Tensor::index)
-      .def_prop_ro("shape", [](const Tensor& t) { return to_tuple(t.shape()); })
+      .def_prop_ro("shape",
+                   [](const Tensor& t) { return t.has_shape() ? nb::object(to_tuple(t.shape())) : nb::none(); })
       .def_prop_ro("dtype", [](const Tensor& t) { return text(name(t.dtype())); })
       .def_prop_ro("type_name", [](const Tensor& t) { return text(t.type_name()); })
       .def_prop_ro("layout", [](const Tensor& t) { return text(t.layout_name()); })
@@ -412,9 +414,10 @@ void define_models(nb::module_& m) {
   m.def(
       "open",
       [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form,
-         const Settings& settings, nb::handle sidecar, nb::handle tokenizer) {
+         const Settings& settings, nb::handle sidecar, nb::handle tokenizer, bool list_incomplete) {
         const Input input = to_input(file);
         OpenOptions options = open_options(format, checks, checksum_form);
+        options.list_incomplete = list_incomplete;
         const auto source_of = [](nb::handle given) {
           const Input one = to_input(given);
           return one.source ? one.source : open_file(one.path);
@@ -426,7 +429,8 @@ void define_models(nb::module_& m) {
         return input.source ? open(input.source, context, options) : open(input.path, context, options);
       },
       nb::arg("file"), nb::arg("format"), nb::arg("checks"), nb::arg("checksum_form"), nb::arg("settings"),
-      nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none());
+      nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none(),
+      nb::arg("list_incomplete") = false);
   m.def("verify",
         [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
           const Input input = to_input(file);

@@ -23,6 +23,23 @@ def file(tmp_path):
     return path
 
 
+def test_a_tensor_that_is_missing_is_listed_without_a_shape(tmp_path):
+    shards = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    wb.save(tmp_path / shards[0], {"a": array.array("f", [1, 2])})
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": shards[0], "b": shards[1]}}))
+    with pytest.raises(wb.MalformedError, match=shards[1]):
+        wb.open(index)
+    with wb.open(index, list_incomplete=True) as m:
+        assert {name: t.supported for name, t in m.items()} == {"a": True, "b": False}
+        missing = m["b"]
+        assert missing.shape is None and missing.unsupported.rule == "safetensors/shard-missing" and "unknown shape" in repr(missing)
+        assert "<td>b</td>" in m._repr_html_() and m["a"].shape == (2,)
+        for attribute in ("ndim", "size"):
+            with pytest.raises(wb.UnsupportedError, match="missing"):
+                getattr(missing, attribute)
+
+
 def test_a_model_is_a_mapping(file):
     with wb.open(file) as m:
         assert list(m) == list(m.keys()) == ["bytes", "ints"] and len(m) == 2

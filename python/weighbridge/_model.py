@@ -56,19 +56,19 @@ class Tensor:
         return self._tensor.name
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Slowest dimension first."""
+    def shape(self) -> tuple[int, ...] | Any:
+        """Slowest dimension first. None if the file has none, as for a null dataspace of HDF5; the tensor is then not ``supported``."""
         return self._tensor.shape
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return len(self._tensor.shape)
+        return len(self._known_shape())
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return prod(self._tensor.shape)
+        return prod(self._known_shape())
 
     @property
     def dtype(self) -> str:
@@ -99,6 +99,11 @@ class Tensor:
     def parts(self) -> list[_core.Part]:
         """The stored arrays: one for a dense tensor, values and indices for a sparse one, codes and scales for a quantized one."""
         return self._tensor.parts()
+
+    @property
+    def supported(self) -> bool:
+        """Whether the elements can be read."""
+        return self._tensor.unsupported is None
 
     @property
     def unsupported(self) -> Finding | None:
@@ -160,12 +165,20 @@ class Tensor:
             bits = self._rows(0, self.shape[0] if self.shape else 0, name, settings(limits, progress))
         return _arrays.as_numpy(bits, name)  # type: ignore[no-any-return]
 
+    def _refusal(self) -> UnsupportedError:
+        why = self._tensor.unsupported
+        return UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {why['message'] if why else 'its layout is unknown'}",
+                                None if why is None else Finding(**why))
+
+    def _known_shape(self) -> tuple[int, ...]:
+        if self.shape is None:
+            raise self._refusal()
+        return self.shape  # type: ignore[no-any-return]
+
     def _readable(self, dtype: Any) -> str:
         """The name of the dtype to read as. Raises UnsupportedError if the elements cannot be read."""
         if self.dtype == "unknown":
-            why = self._tensor.unsupported
-            raise UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {why['message'] if why else 'its layout is unknown'}",
-                                   None if why is None else Finding(**why))
+            raise self._refusal()
         return self.dtype if dtype is None else _arrays.our_name(dtype)
 
     def _rows(self, first: int, count: int, name: str, given: _core.Settings) -> Any:
@@ -280,15 +293,12 @@ class Tensor:
         return self._tensor.digest(settings(None, progress))
 
     def __repr__(self) -> str:
-        try:
-            shape = "x".join(map(str, self.shape)) or "scalar"
-        except Exception:
-            shape = "unknown shape"
+        shape = "unknown shape" if self.shape is None else "x".join(map(str, self.shape)) or "scalar"
         kind = self.type if self.type != self.dtype else self.dtype
         return f"<weighbridge.Tensor {self.name!r} {shown(kind)} {shape}, {size_text(self.nbytes)}>"
 
     def _repr_html_(self) -> str:
-        rows = [("name", self.name), ("type", self.type), ("shape", " x ".join(map(str, self.shape))), ("layout", self.layout),
+        rows = [("name", self.name), ("type", self.type), ("shape", " x ".join(map(str, self.shape or ()))), ("layout", self.layout),
                 ("size", size_text(self.nbytes))]
         return _table([[f"<b>{_escaped(key)}</b>", _escaped(str(value))] for key, value in rows])
 
@@ -539,7 +549,7 @@ class Model(Mapping[str, Tensor]):
         rows = [["<b>name</b>", "<b>type</b>", "<b>shape</b>", "<b>size</b>"]]
         for name in list(self)[:100]:
             tensor = self[name]
-            rows.append([_escaped(name), _escaped(tensor.type), " x ".join(map(str, tensor.shape)), size_text(tensor.nbytes)])
+            rows.append([_escaped(name), _escaped(tensor.type), " x ".join(map(str, tensor.shape or ())), size_text(tensor.nbytes)])
         more = f"<p>and {len(self) - 100:,} more</p>" if len(self) > 100 else ""
         return f"<p>{_escaped(repr(self)[1:-1])}</p>{_table(rows)}{more}"
 
@@ -552,6 +562,7 @@ def open(
     checksum_form: str | None = None,
     sidecar: Any = None,
     tokenizer: Any = None,
+    list_incomplete: bool = False,
     limits: Limits | None = None,
 ) -> Model:
     """Opens a model in any container. Reads and checks the header; elements are read later.
@@ -569,6 +580,8 @@ def open(
         In which form a ``.slm`` was checksummed.
     sidecar, tokenizer : path, bytes or file object, optional
         The sidecar of an ``.stb``, and the tokenizer file of a llama2.c checkpoint, where they are not beside the file.
+    list_incomplete : bool
+        Lists a model whose index and files disagree, or whose external data is missing. Tensors that are missing are not ``supported``.
     limits : dict, optional
         In bytes, by name: memory, header, decoded, work, output; and tensors, depth.
 
@@ -588,13 +601,15 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
-        model = _core.open(to_input(file), format or "", checks, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer))
+        model = _core.open(to_input(file), format or "", checks, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer),
+                           list_incomplete)
     except Error as error:
         raise error.in_file(name) from None
     if path is None or is_address(path):
         return Model(model, name, None if path is None else (path, {}))
-    given = dict(format=format, checks=checks, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
-    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all")}))
+    given = dict(format=format, checks=checks, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer,
+                 list_incomplete=list_incomplete, limits=limits)
+    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all", False)}))
 
 
 def _open_again(path: str, arguments: dict[str, Any]) -> Model:

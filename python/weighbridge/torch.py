@@ -51,7 +51,7 @@ def load_state_dict(
         raise UsageError(f"the module lacks {', '.join(map(repr, unexpected[:5]))}{' and more' if len(unexpected) > 5 else ''}")
     there = {name: (target, model[prefix + name]) for name, target in own.items() if prefix + name in model}
     for name, (target, tensor) in there.items():  # before the module is changed
-        if tuple(tensor.shape) != tuple(target.shape):
+        if tensor.shape != tuple(target.shape):
             raise UsageError(f"{name}: the file has shape {tensor.shape}, the module {tuple(target.shape)}")
     with torch.no_grad():
         for target, tensor in there.values():

@@ -44,7 +44,7 @@ class ModelExamination {
       : place_(std::move(place)), context_(context), file_(place_->file()) {}
 
   Diagnosis run() {
-    out_.verdict = verify(place_, context_);
+    out_.verdict = verify(place_, context_, {.list_incomplete = true});
     out_.size = file_ ? file_->size() : out_.verdict.model.file_size();
     read_findings();
     if (out_.verdict.format.empty()) return foreign();
@@ -159,6 +159,9 @@ class ModelExamination {
     for (const Finding& finding : verdict.report.findings())
       if (finding.severity == Severity::error && finding.has_tensor && is_of_model(finding))
         faulty.insert(finding.tensor);
+    for (const Tensor& tensor : model)
+      if (const Finding* const why = tensor.unsupported(); why != nullptr && why->severity == Severity::error)
+        faulty.emplace(tensor.name());
     std::uint64_t absent = 0;
     for (const std::string& name : faulty) absent += model.find(name) ? 0U : 1U;
     out_.tensors = model.size() + absent;

@@ -452,6 +452,7 @@ std::uint64_t element_of(std::string_view name, std::string_view index, Shape sh
 
 Location locate(const Model& model, std::string_view name) {
   const auto [tensor, index] = tensor_and_index(model, name);
+  if (const Finding* const why = tensor.unsupported(); tensor.part_count() == 0 && why != nullptr) throw Error(*why);
   if (tensor.part_count() == 0) base::unsupported("unsupported/location", "the tensor has no stored bytes");
   const Part part = tensor.main();
   const auto extent = part.extent();

@@ -117,6 +117,7 @@ Model load_file(const core::Format& format, const std::shared_ptr<const Source>&
 Loaded load(const std::shared_ptr<const Place>& place, const Context& context, const OpenOptions& options,
             core::Findings& findings, Files files) {
   if (!place) base::misuse("source", "there is no place to read from");
+  findings.set_list_incomplete(options.list_incomplete);
   const codecs::ChecksumForm form = checksum_form_of(options.checksum_form);
   const auto file = place->file(), near = io::cached(file);
   Detected detected = detect(*place, near.get(), options.format);

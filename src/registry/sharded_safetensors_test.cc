@@ -64,6 +64,48 @@ TEST(ShardedSafetensors, OpenByTheirIndexAndByTheirFolder) {
   EXPECT_EQ(open(folder / kIndex).size(), 3U);
 }
 
+// The index places b in a file that is not there.
+TEST(ListIncomplete, TensorsOfAMissingShardAreListedWithTheReason) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files.erase(kSecond);
+  write_files(folder.path(), files);
+  EXPECT_EQ(test::thrown([&] { open(folder.path()); }).rule, "safetensors/shard-missing");
+  Report report;
+  const auto model = open(folder.path(), report, {}, {.list_incomplete = true});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(rules_of(report), Rules{"safetensors/shard-missing"});
+  EXPECT_FALSE(report.valid());
+  ASSERT_EQ(model->size(), 3U);
+  EXPECT_EQ((*model)["a"].to_dense().size, 8U);
+  const Tensor missing = (*model)["b"];
+  EXPECT_FALSE(missing.has_shape());
+  ASSERT_NE(missing.unsupported(), nullptr);
+  EXPECT_EQ(missing.unsupported()->rule, "safetensors/shard-missing");
+  EXPECT_EQ(test::thrown([&] { (void)missing.to_dense(); }).rule, "safetensors/shard-missing");
+  const Verdict listed = verify(folder.path(), {}, {.list_incomplete = true}), plain = verify(folder.path());
+  EXPECT_EQ(rules_of(listed.report), rules_of(plain.report));
+  EXPECT_EQ(listed.model.size(), 3U);
+  EXPECT_EQ(plain.model.size(), 2U);
+}
+
+TEST(ListIncomplete, TensorsThatTheIndexOmitsOrMisplacesAreThere) {
+  const test::TemporaryFolder folder;
+  Files files = shards();
+  files[kIndex] = R"({"weight_map":{"a":")" + kFirst + R"(","b":")" + kFirst + R"(","x":")" + kSecond + "\"}}";
+  write_files(folder.path(), files);
+  Report report;
+  const auto model = open(folder.path(), report, {}, {.list_incomplete = true});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(rules_of(report), (Rules{"safetensors/tensor-missing", "safetensors/tensor-missing",
+                                     "safetensors/tensor-unlisted", "safetensors/tensor-unlisted"}));
+  ASSERT_EQ(model->size(), 4U);
+  for (const auto& [name, size] : {std::pair("a", 8U), {"b", 12U}, {"c", 4U}})
+    EXPECT_EQ((*model)[name].to_dense().size, size) << name;
+  const Tensor missing = (*model)["x"];
+  EXPECT_NE(missing.unsupported(), nullptr);
+}
+
 TEST(ShardedSafetensors, AnIndexOfAnotherNameIsOneToo) {
   const test::TemporaryFolder folder;
   Files files = shards();

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import struct
 import xml.etree.ElementTree
 
-from conftest import floats, safetensors, validated, weighbridge
+from conftest import ROOT, floats, safetensors, validated, weighbridge
 from terminal import on_terminal
 
 
@@ -287,3 +288,32 @@ def test_a_picture_of_ten_thousand_tensors_is_bounded(tmp_path):
     assert sum("elements" in text and "w." in text for text in texts) == 300
     assert any("w.7777" in text for text in texts)
     assert path.with_suffix(".svg").stat().st_size < 1 << 20
+
+
+def test_a_model_without_its_external_data_is_listed(tmp_path):
+    model = tmp_path / "w.onnx"
+    model.write_bytes((ROOT / "corpus/onnx/external-missing.onnx").read_bytes())
+    told = validated(weighbridge("inspect", model, "--json", status=1).stdout, "inspect")["files"][0]
+    (tensor,) = told["tensors"]
+    assert tensor["name"] == "w" and tensor["dtype"] == "f32" and tensor["shape"] == [2] and tensor["supported"] is False
+    assert [finding["rule"] for finding in told["findings"]] == ["onnx/external-missing"]
+    shown = weighbridge("inspect", model, status=1)
+    assert "unsupported" in shown.stdout and "external-missing" in shown.stderr
+    assert "external-missing" in weighbridge("explain", model, "w", status=1).stderr
+    for verb, *more in (["verify"], ["hash"], ["convert", tmp_path / "out.safetensors"], ["extract", "w", "-o", tmp_path / "w.npy"]):
+        done = weighbridge(verb, model, *more, status=1)
+        assert "external-missing" in done.stdout + done.stderr, verb
+    assert "0 of 1" in weighbridge("doctor", model, status=1).stdout
+
+
+def test_a_folder_whose_index_and_files_disagree_is_listed(tmp_path):
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    (tmp_path / names[0]).write_bytes(safetensors({"a": ("F32", [1], floats(1)), "extra": ("F32", [1], floats(2))}))
+    index = {"weight_map": {"a": names[0], "b": names[1]}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    told = validated(weighbridge("inspect", tmp_path, "--json", status=1).stdout, "inspect")["files"][0]
+    assert {tensor["name"]: tensor["supported"] for tensor in told["tensors"]} == {"a": True, "extra": True, "b": False}
+    assert next(tensor for tensor in told["tensors"] if tensor["name"] == "b")["shape"] is None
+    assert weighbridge("inspect", tmp_path, "--stats", "--only", "[ae]*", status=1).stdout
+    weighbridge("verify", tmp_path, status=1)
+    weighbridge("convert", tmp_path, tmp_path / "out.safetensors", status=1)

@@ -505,8 +505,11 @@ TensorDraft& TensorDraft::extra(std::vector<Value::Entry> all) {
   return *this;
 }
 TensorDraft& TensorDraft::unsupported(Finding why) {
+  return unsupported(std::make_shared<const Finding>(std::move(why)));
+}
+TensorDraft& TensorDraft::unsupported(std::shared_ptr<const Finding> why) {
   TensorSide& mine = side();
-  if (!mine.unsupported) mine.unsupported = std::make_unique<Finding>(std::move(why));
+  if (!mine.unsupported) mine.unsupported = std::move(why);
   return *this;
 }
 TensorDraft& TensorDraft::without_shape() {

@@ -86,7 +86,8 @@ class TensorDraft {
   TensorDraft& extra(std::string_view key, Value);      // an unknown key, after the others
   TensorDraft& extra(std::vector<Value::Entry>);        // in place of the others
   TensorDraft& unsupported(Finding);                    // why its elements cannot be read; keeps the first reason
-  TensorDraft& without_shape();                         // as Draft::add_tensor_without_shape()
+  TensorDraft& unsupported(std::shared_ptr<const Finding>);  // the same, shared by tensors
+  TensorDraft& without_shape();                              // as Draft::add_tensor_without_shape()
 
  private:
   friend class Draft;

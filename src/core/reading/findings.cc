@@ -78,11 +78,28 @@ void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
   report(std::move(finding));
 }
 
-void Findings::report(Finding finding) {
-  if (finding.file.empty()) {
-    finding.file.name = file_;
-    if (of_ && files_ != nullptr) finding.file.source = files_->number_of(of_);
+std::shared_ptr<const Finding> Findings::report_missing(const Rule& rule, At at, Said expected, Said found,
+                                                        Said detail) {
+  if (!list_incomplete_) {
+    report(rule, std::move(at), std::move(expected), std::move(found), std::move(detail));
+    return nullptr;
   }
+  auto finding =
+      std::make_shared<Finding>(make(rule, std::move(at), std::move(expected), std::move(found), std::move(detail)));
+  name_file(*finding);
+  report_.add(*finding);
+  finding->file.source.reset();  // a number of NamedFiles
+  return finding;
+}
+
+void Findings::name_file(Finding& finding) const {
+  if (!finding.file.empty()) return;
+  finding.file.name = file_;
+  if (of_ && files_ != nullptr) finding.file.source = files_->number_of(of_);
+}
+
+void Findings::report(Finding finding) {
+  name_file(finding);
   const bool error = finding.severity == Severity::error;
   report_.add(std::move(finding));
   if (error && mode_ == Mode::first_error) throw Stop{};

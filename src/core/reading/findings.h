@@ -146,6 +146,9 @@ class Findings {
     out.file_ = std::move(file);
     return out;
   }
+  // Whether the caller lists incomplete models (OpenOptions::list_incomplete).
+  void set_list_incomplete(bool list) noexcept { list_incomplete_ = list; }
+  bool list_incomplete() const noexcept { return list_incomplete_; }
   // Remembers the files there, for NamedFiles::place().
   void keep_files(NamedFiles* files) noexcept { files_ = files; }
 
@@ -163,6 +166,9 @@ class Findings {
   // The same for a missing part of a model (Rule::Phase::whole): an error in verify, a warning in open, which can read
   // the rest.
   void report_absent(const Rule&, At, std::string_view detail);
+  // The same for data that is not there, or not where files of one model say. If the caller lists incomplete models,
+  // this never throws, and returns the error as the reason to list the tensors with; otherwise null.
+  std::shared_ptr<const Finding> report_missing(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
   static Finding make(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
 
   // Errors so far. A walker compares it before and after a step to see whether an error of the file makes the rest
@@ -208,8 +214,11 @@ class Findings {
   }
 
  private:
+  void name_file(Finding&) const;
+
   Report& report_;
   Mode mode_;
+  bool list_incomplete_ = false;
   Spans* spans_ = nullptr;
   NamedFiles* files_ = nullptr;
   std::string file_{};

@@ -22,6 +22,7 @@ using wire::JsonReader, wire::JsonString;
 
 // The memory for an entry of weight_map besides the text that it points to, and for a key of metadata.
 constexpr std::uint64_t kEntryCost = 80, kMetadataCost = 256;
+constexpr std::uint64_t kAbsentCost = 1024;  // of a tensor that is listed with the reason why it is absent
 constexpr std::string_view kWeightMap = "weight_map";
 
 // Of the part that holds its values.
@@ -268,12 +269,18 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
   for (const auto& [name, number] : in.numbers) {
     named_.push_back(name);
     const std::uint64_t at = in.shards[number];
+    const auto listed = std::span(order).subspan(begins[number], begins[number + 1] - begins[number]);
+    std::shared_ptr<const Finding> why;
     if (!is_plain_name(name))
       in.findings().report(rules.path, {.offset = at}, {}, in_quotes(name, kWhole));
-    else if (const auto source = open_shard(in.findings(), at, name))
-      read_shard(in, name, source, std::span(order).subspan(begins[number], begins[number + 1] - begins[number]));
+    else if (const auto source = open_shard(in.findings(), at, name, nullptr, &why))
+      read_shard(in, name, source, listed);
+    std::string scratch;
+    if (why && rules.group_of == nullptr)
+      for (const std::uint32_t i : listed) add_absent(std::string(in.name(entries[i], scratch)), why);
   }
   report_unmatched(in);
+  list_absent();
   if (reading_.findings.errors() == before) check_total(in, *index);
 }
 
@@ -351,7 +358,8 @@ void ShardReader::report_duplicates(Index& index) {
 }
 
 std::shared_ptr<const Source> ShardReader::open_shard(Findings in, std::optional<std::uint64_t> at,
-                                                      const std::string& name, bool* is_absent) {
+                                                      const std::string& name, bool* is_absent,
+                                                      std::shared_ptr<const Finding>* why) {
   const At where = at ? At{.offset = *at} : At{};
   At absent = where;
   absent.hint = {Hint::What::file, name, {}};
@@ -361,7 +369,8 @@ std::shared_ptr<const Source> ShardReader::open_shard(Findings in, std::optional
       *is_absent = true;
       return nullptr;
     }
-    in.report(rules_.missing, absent, {}, {}, name);
+    auto reason = in.report_missing(rules_.missing, absent, {}, {}, name);
+    if (why != nullptr) *why = std::move(reason);
   } catch (const Error& error) {
     // A name that is there, but no file: a directory, a FIFO.
     const bool outside = error.finding().rule == "io/outside";
@@ -395,6 +404,7 @@ void ShardReader::read_shard(const Index& index, const std::string& name, const 
       unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough
   for (std::uint32_t i = 0; i < model.size(); ++i)
     if (placed[i]) bytes_ += main_size(model, i);
+  if (reading_.findings.list_incomplete()) placed.assign(model.size(), true);
   draft_.adopt_marked(model, placed);
   keep_metadata(model);
 }
@@ -436,10 +446,35 @@ std::vector<std::uint32_t> ShardReader::place_groups(const Index& index, const M
 void ShardReader::report_unmatched(const Index& index) {
   std::ranges::stable_sort(missing_, {}, [](const Missing& each) -> std::string_view { return each.tensor; });
   for (const Missing& each : missing_)
-    index.findings().report(index.rules.tensor_missing, {.offset = each.offset, .tensor = each.tensor}, {}, {},
-                            files_[each.file]);
+    if (auto why = index.findings().report_missing(
+            index.rules.tensor_missing, {.offset = each.offset, .tensor = each.tensor}, {}, {}, files_[each.file]);
+        why && index.rules.group_of == nullptr)
+      add_absent(each.tensor, std::move(why));
   for (const auto& [file, tensor] : unlisted_)
-    index.findings().report(index.rules.tensor_unlisted, {.tensor = tensor}, {}, {}, files_[file]);
+    index.findings().report_missing(index.rules.tensor_unlisted, {.tensor = tensor}, {}, {}, files_[file]);
+}
+
+void ShardReader::add_absent(std::string tensor, std::shared_ptr<const Finding> why) {
+  if (absent_.size() < reading_.limits.memory / kAbsentCost) {
+    absent_.push_back({std::move(tensor), std::move(why)});
+  } else if (!std::exchange(too_many_absent_, true)) {
+    reading_.findings.report(rules::kLimitMemory, {}, at_most(reading_.limits.memory / kAbsentCost), {},
+                             "too many tensors are missing to list them");
+  }
+}
+
+// A tensor that is in another file than the index says is not absent.
+void ShardReader::list_absent() {
+  if (!reading_.findings.list_incomplete()) return;
+  draft_.drop_same_names([](std::uint32_t, std::uint32_t) {});  // of several files, where the index lists one
+  Incomplete lacks;
+  for (Absent& each : absent_) {
+    if (draft_.find(each.tensor)) continue;
+    if (lacks.why.empty()) lacks.why = each.why->message;
+    const std::uint32_t tensor = draft_.add_tensor_without_shape(each.tensor, Layout::dense, DType::unknown);
+    draft_.tensor(tensor).unsupported(std::move(each.why));
+  }
+  if (!lacks.why.empty()) draft_.set_incomplete(std::move(lacks));
 }
 
 void ShardReader::check_total(const Index& index, const JsonObject& object) {

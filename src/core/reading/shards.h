@@ -118,6 +118,11 @@ class ShardReader {
     std::string tensor;
     std::uint32_t file;
   };
+  // A tensor of an incomplete model that the caller lists.
+  struct Absent {
+    std::string tensor;
+    std::shared_ptr<const Finding> why;
+  };
 
   // The file as a model; empty if it has another format. Sets `sound` if it has no errors.
   Model load(const std::shared_ptr<const Source>&, bool& sound);
@@ -126,7 +131,7 @@ class ShardReader {
   void report_duplicates(Index&);
   // Null, and reported to `in`, if it is missing or is not a file. A missing file is reported only if `absent` is null.
   std::shared_ptr<const Source> open_shard(Findings in, std::optional<std::uint64_t> at, const std::string& name,
-                                           bool* absent = nullptr);
+                                           bool* absent = nullptr, std::shared_ptr<const Finding>* why = nullptr);
   void read_shard(const Index&, const std::string& name, const std::shared_ptr<const Source>&,
                   std::span<const std::uint32_t> entries);
   // Mark the tensors that the index lists for the file; return the entries that the file lacks.
@@ -135,6 +140,8 @@ class ShardReader {
   static std::vector<std::uint32_t> place_groups(const Index&, const Model&, std::span<const std::uint32_t> entries,
                                                  std::vector<bool>& placed);
   void report_unmatched(const Index&);
+  void add_absent(std::string tensor, std::shared_ptr<const Finding> why);
+  void list_absent();
   void check_total(const Index&, const JsonObject&);
 
   Reading& reading_;
@@ -151,6 +158,8 @@ class ShardReader {
   std::uint64_t bytes_ = 0;         // of the tensors that the index lists
   std::vector<Missing> missing_;
   std::vector<std::pair<std::uint32_t, std::string>> unlisted_;  // file, tensor
+  std::vector<Absent> absent_;
+  bool too_many_absent_ = false;
   std::vector<Value::Entry> metadata_;
   std::map<std::string, std::size_t, std::less<>> by_key_;  // in metadata_
 };

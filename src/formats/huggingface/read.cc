@@ -221,7 +221,7 @@ class Loader {
   }
 
   void check_embeddings() {
-    if (!config_.vocab_size || !config_.hidden_size) return;
+    if (!config_.vocab_size || !config_.hidden_size || draft_.is_incomplete()) return;
     const std::uint64_t expected[] = {*config_.vocab_size, *config_.hidden_size};
     for (std::uint32_t i = 0; i < draft_.size(); ++i) {
       if (draft_.name(i) != kWordEmbeddings) continue;

@@ -33,8 +33,9 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
     findings_.report(rule, {.offset = offset, .tensor = name}, std::move(expected), std::move(found));
   };
   if (shape.rank == 0) return fail(rules::kSparseScalar, at);
-  if (entries->unsupported) {
-    Elements none = *entries;
+  if (entries->unsupported || where->absent) {
+    Elements none = entries->unsupported ? *entries : *where;
+    none.dtype = entries->dtype;
     none.shape = shape.dims;
     if (shape.rank > kMaxRank || std::ranges::any_of(shape.dims, [](std::uint64_t d) { return d >> 63 != 0; }))
       return fail(rules::kRank, shape.dims_at);
@@ -114,13 +115,20 @@ void Adder::add(const Elements& elements, const std::string& name, Place at) {
   if (!check_name(name, at.at) || !counted()) return;
   reading_.keep(name.size());
   if (elements.unsupported) {
-    const std::uint32_t t = draft_.add_tensor(name, Layout::dense, DType::unknown, elements.shape);
-    const std::uint64_t count[] = {elements.size};
-    const std::uint32_t p =
-        draft_.add_part("data", DType::unknown, count, Encoding::raw, elements.extent, elements.size);
-    draft_.part(p).dtype_name(elements.type_name);
-    findings_.report(*elements.unsupported);
-    draft_.tensor(t).type_name(elements.type_name).unsupported(*elements.unsupported);
+    const DType dtype = elements.absent ? elements.dtype : DType::unknown;
+    core::TensorDraft tensor = draft_.tensor(draft_.add_tensor(name, Layout::dense, dtype, elements.shape));
+    tensor.unsupported(elements.unsupported);
+    if (!elements.absent) {
+      const std::uint64_t count[] = {elements.size};
+      const std::uint32_t p =
+          draft_.add_part("data", DType::unknown, count, Encoding::raw, elements.extent, elements.size);
+      draft_.part(p).dtype_name(elements.type_name);
+      tensor.type_name(elements.type_name);
+    }
+    if (elements.unsupported->severity != Severity::error)
+      findings_.report(*elements.unsupported);
+    else if (!draft_.is_incomplete())
+      draft_.set_incomplete({.why = elements.unsupported->message});
     at.tensor = false;
   } else {
     draft_.add_tensor(name, Layout::dense, elements.dtype, elements.shape);

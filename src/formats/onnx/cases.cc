@@ -196,6 +196,12 @@ void add_encoding(std::vector<CorpusCase>& out) {
       number(model::kIrVersion, 10) + bytes(model::kOpsetImport, number(opset::kVersion, 21)));
   add("key-utf8", "onnx/key-utf8", model_of(initializer(sound()), bytes(model::kMetadataProps, entry("\xFF", "v"))));
   add("text-utf8", "onnx/text-utf8", model_of(initializer(sound()), bytes(model::kMetadataProps, entry("k", "\xFF"))));
+  const auto opset_21 = bytes(model::kOpsetImport, number(opset::kVersion, 21));
+  add("operator-set-again", "onnx/operator-set-again", model_of(initializer(sound()), opset_21));
+  add("duplicate-key-operator-set", "onnx/duplicate-key",
+      model_of(initializer(sound()), bytes(model::kOpsetImport, number(opset::kVersion, 20))));
+  add("duplicate-key-of-an-operator-set", "onnx/duplicate-key",
+      model_of(initializer(sound()), bytes(model::kMetadataProps, entry("onnx.opset_import.ai.onnx", "21"))));
   add("duplicate-key", "onnx/duplicate-key",
       model_of(initializer(sound()),
                bytes(model::kMetadataProps, entry("k", "v")) + bytes(model::kMetadataProps, entry("k", "w"))));
@@ -239,6 +245,9 @@ void add_tensors(std::vector<CorpusCase>& out) {
   add("segment", with(dims({2}) + type(kFloat) + bytes(tensor::kSegment, number(1, 0) + number(2, 2)) + raw(kTwo)));
   add("several-data", with(dims({2}) + type(kFloat) + bytes(tensor::kFloatData, kTwo) + raw(kTwo)));
   add("no-data", with(dims({2}) + type(kFloat)));
+  add("no-data--raw", with(dims({2}) + type(kFloat) + raw("")));
+  add("no-data--sparse", sparse({2, 3}, dims({2}) + type(kFloat) + name("s"), indices({2}, {1, 5})));
+  add("no-data--indices", sparse({2, 3}, dims({2}) + type(kFloat) + name("s") + raw(kTwo), dims({2}) + type(kInt64)));
   add("data-field", with(dims({2}) + type(kInt64) + bytes(tensor::kFloatData, kTwo)));
   add("raw-size", with(dims({3}) + type(kFloat) + raw(kTwo)));
   add("raw-size--int4", with(dims({3}) + type(22) + raw("\x8F\x07\x00"sv)));

@@ -112,8 +112,16 @@ class Finder {
     out_.extent = {.source = 0, .offset = bytes.begin, .length = bytes.size()};
     out_.size = bytes.size();
     out_.type_name = std::move(type);
-    out_.unsupported = core::Findings::make(rule, {.offset = tensor_.type_at, .tensor = name_}, {}, out_.type_name);
+    out_.unsupported = std::make_shared<const Finding>(
+        core::Findings::make(rule, {.offset = tensor_.type_at, .tensor = name_}, {}, out_.type_name));
     return std::move(out_);
+  }
+
+  // Without a reason, the tensor is broken.
+  bool absent(std::shared_ptr<const Finding> why) {
+    out_.absent = why != nullptr;
+    out_.unsupported = std::move(why);
+    return out_.absent;
   }
 
   bool find() {
@@ -132,14 +140,16 @@ class Finder {
     }
     if (places > 1) return fail(rules::kSeveralData, last), false;
     if (tensor_.external) return find_external();
-    if (tensor_.raw) {
+    if (tensor_.raw && (tensor_.raw->size() > 0 || out_.size == 0)) {
       out_.extent = {.source = 0, .offset = tensor_.raw->begin, .length = tensor_.raw->size()};
       if (tensor_.raw->size() == out_.size) return true;
       return fail(rules::kRawSize, tensor_.raw_at, core::in_bytes(out_.size), core::in_bytes(tensor_.raw->size())),
              false;
     }
     if (typed != nullptr) return find_typed(*typed, field);
-    if (out_.count != 0) return fail(rules::kNoData, tensor_.at, core::in_bytes(out_.size)), false;
+    if (out_.count != 0)
+      return absent(std::make_shared<const Finding>(core::Findings::make(
+          rules::kNoData, {.offset = tensor_.at, .tensor = name_}, core::in_bytes(out_.size))));
     out_.extent = {.source = 0, .offset = tensor_.message.end, .length = 0};
     return true;
   }
@@ -175,17 +185,20 @@ class Finder {
     ExternalFiles::File& file = files_.open(*where.location);
     if (!file.source) {
       // Report it once for each file, not for each tensor in it.
-      if (file.fault != nullptr) fail(*std::exchange(file.fault, nullptr), at, {}, {}, file.why);
-      return false;
+      if (const Rule* const fault = std::exchange(file.fault, nullptr); fault == &rules::kExternalMissing)
+        file.missing = reading_.findings.report_missing(*fault, {.offset = at, .tensor = name_}, {}, {}, file.why);
+      else if (fault != nullptr)
+        fail(*fault, at, {}, {}, file.why);
+      return absent(file.missing);
     }
     if (*length != out_.size)
       return fail(rules::kExternalLength, at, core::in_bytes(out_.size), core::in_bytes(*length)), false;
     const std::uint64_t there = file.source->size();
     if (!base::fits(*offset, out_.size, there)) {
       const auto end = base::checked_add(*offset, out_.size);
-      return fail(rules::kExternalShort, at, end ? bytes_text(*end) : "more than 2^64 bytes", core::in_bytes(there),
-                  core::excerpted(*where.location, 200)),
-             false;
+      return absent(reading_.findings.report_missing(
+          rules::kExternalShort, {.offset = at, .tensor = name_}, end ? core::bytes_text(*end) : "more than 2^64 bytes",
+          core::in_bytes(there), core::excerpted(*where.location, 200)));
     }
     if (!where.length && *offset + out_.size != there)
       fail(rules::kExternalRest, at, {}, core::in_bytes(there - *offset - out_.size));

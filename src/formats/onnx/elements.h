@@ -23,6 +23,7 @@ class ExternalFiles {
     std::uint32_t index = 0;                 // in the draft's sources
     const Rule* fault = nullptr;
     std::string why{};
+    std::shared_ptr<const Finding> missing{};  // if the caller lists incomplete models
     bool remarked_alignment = false;
   };
   // [reads] The file at this path, relative to the model's folder. Throws Error{io} if the system fails.
@@ -44,11 +45,12 @@ struct StatedChecksum {
 struct Elements {
   DType dtype = DType::unknown;
   std::vector<std::uint64_t> shape{};
-  std::uint64_t count = 0, size = 0;     // elements; their bytes
-  Extent extent{};                       // of the stored bytes, unless `numbers` is set
-  std::optional<NumberField> numbers{};  // from which the elements are computed
-  std::optional<Finding> unsupported{};  // why the elements cannot be read
-  std::string type_name{};               // if unsupported
+  std::uint64_t count = 0, size = 0;             // elements; their bytes
+  Extent extent{};                               // of the stored bytes, unless `numbers` is set
+  std::optional<NumberField> numbers{};          // from which the elements are computed
+  std::shared_ptr<const Finding> unsupported{};  // why the elements cannot be read; errors have been reported
+  bool absent = false;                           // unsupported, because they are not there; dtype and shape are known
+  std::string type_name{};                       // if unsupported
   std::optional<StatedChecksum> stated{};
 };
 // nullopt: the tensor is broken, which has been reported.

@@ -4,6 +4,7 @@
 // never its inner ones, so the time is linear at any depth. A file is one message of Protocol Buffers, ModelProto or
 // TensorProto: layout.h has their fields.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -154,7 +155,12 @@ class Walk {
     std::string name = reading_.text(domain);
     if (name.empty()) name = "ai.onnx";
     if (!base::is_utf8(name)) return findings_.report(rules::kKeyUtf8, {.offset = at}, {}, core::excerpted(name));
-    set("onnx.opset_import." + name, Value::text(std::to_string(version)), at);
+    std::string key = "onnx.opset_import." + name;
+    Value value = Value::text(std::to_string(version));
+    if (const Value* const known = draft_.attribute(key); known != nullptr && *known == value && opsets_.contains(key))
+      return findings_.report(rules::kOpsetAgain, {.offset = at}, {}, core::excerpt(name) + " " + value.to_text());
+    opsets_.insert(key);
+    set(std::move(key), std::move(value), at);
   }
 
   void training_info(const ProtobufMessage& message, const std::string& name) {
@@ -366,8 +372,8 @@ class Walk {
     if (elements.dtype != DType::unknown)
       elements.size = elements.count * (info(elements.dtype).bits / 8);  // at most ten times the file
     else
-      elements.unsupported =
-          core::Findings::make(rules::kStrings, {.offset = texts.begin, .tensor = full}, {}, elements.type_name);
+      elements.unsupported = std::make_shared<const Finding>(
+          core::Findings::make(rules::kStrings, {.offset = texts.begin, .tensor = full}, {}, elements.type_name));
     adder_.add(elements, full, {.message = message, .at = message.begin});
   }
 
@@ -401,6 +407,7 @@ class Walk {
   core::Draft& draft_;
   Adder adder_;
   std::uint64_t nodes_ = 0;
+  std::set<std::string> opsets_;  // keys of the metadata
 };
 
 }  // namespace
