@@ -52,7 +52,7 @@ class RawEncoder final : public Encoder {
 std::uint64_t same_size(std::uint64_t size) noexcept { return size; }
 
 // Same indices as kAll.
-constexpr std::size_t kCodecs = 4;
+constexpr std::size_t kCodecs = 5, kWritten = 4;
 std::array<std::unique_ptr<Decoder>, kCodecs>& kept_decoders() {
   thread_local std::array<std::unique_ptr<Decoder>, kCodecs> kept;
   return kept;
@@ -89,20 +89,22 @@ const Codec kDeflate{.name = "deflate",
                      .decoder = make_deflate_decoder,
                      .encoder = make_deflate_encoder,
                      .bound = deflate_bound};
+const Codec kLzf{.name = "lzf", .decoder = make_lzf_decoder};
 
 namespace {
-constexpr std::array<const Codec*, kCodecs> kAll = {&kRaw, &kZstd, &kDeflate, &kZstdSeekable};
+constexpr std::array<const Codec*, kCodecs> kAll = {&kRaw, &kZstd, &kDeflate, &kZstdSeekable, &kLzf};
 
 std::unique_ptr<Decoder>& kept_decoder(const Codec& codec) {
   return kept_decoders()[static_cast<std::size_t>(std::ranges::find(kAll, &codec) - kAll.begin())];
 }
 }  // namespace
 
-std::span<const Codec* const> all() noexcept { return kAll; }
+std::span<const Codec* const> all() noexcept { return std::span(kAll).first(kWritten); }
 
 const Codec* find(std::string_view name) noexcept {
-  const auto at = std::ranges::find(kAll, name, &Codec::name);
-  return at == kAll.end() ? nullptr : *at;
+  const auto known = all();
+  const auto at = std::ranges::find(known, name, &Codec::name);
+  return at == known.end() ? nullptr : *at;
 }
 
 LentDecoder::LentDecoder(const Codec& codec) : codec_(codec), decoder_(std::move(kept_decoder(codec))) {

@@ -93,7 +93,9 @@ extern const Codec kZstd;  // RFC 8878: one or more frames; skippable ones are i
 // at the end (codecs/zstd.h), which must be right.
 extern const Codec kZstdSeekable;
 extern const Codec kDeflate;  // RFC 1951 without a gzip or zlib header, as zip stores members
+extern const Codec kLzf;      // of HDF5's chunks, which are read only: it has no encoder
 
+// Those that files may name: all except kLzf.
 std::span<const Codec* const> all() noexcept;
 // The codec with this name; null if there is none.
 const Codec* find(std::string_view name) noexcept;

@@ -18,6 +18,7 @@ std::unique_ptr<Encoder> make_zstd_seekable_encoder();
 std::uint64_t zstd_seekable_bound(std::uint64_t size) noexcept;
 std::unique_ptr<Decoder> make_deflate_decoder();
 std::unique_ptr<Encoder> make_deflate_encoder();
+std::unique_ptr<Decoder> make_lzf_decoder();
 std::uint64_t deflate_bound(std::uint64_t size) noexcept;
 
 // Checks the number of pushed bytes against the size given to begin().

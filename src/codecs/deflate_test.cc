@@ -28,6 +28,44 @@ Data from_hex(std::string_view digits) {
   return out;
 }
 
+// What h5py's filter stored for the first rows of golden().
+TEST(Lzf, ReadsWhatLibLzfWrote) {
+  std::string expected;
+  for (int i = 0; i < 12; ++i) expected += "tensor " + std::to_string(i) + " weighs " + std::to_string(i * i) + "\n";
+  const Data stored = from_hex(
+      "1274656e736f7220302077656967687320300a7480110031c0110031c0110032c0110034c0110033c0110039c0110034c011013136c01200"
+      "35"
+      "c012013235c0120036c0120033e000250037c0120034e0004b0038c0120036e000700039c0120038e000950031e000ba013130e001bce001"
+      "bd"
+      "0232310a");
+  Data out(expected.size());
+  ASSERT_TRUE(decode(kLzf, stored, out).ok());
+  EXPECT_EQ(out, data_of(expected));
+  for (std::size_t size = 0; size < stored.size(); ++size)
+    EXPECT_FALSE(decode(kLzf, std::span(stored).first(size), out).ok()) << size;
+  Data short_of(expected.size() - 1), more(expected.size() + 1);
+  EXPECT_EQ(decode(kLzf, stored, short_of).fault, DecodeFault::too_long);
+  EXPECT_EQ(decode(kLzf, stored, more).fault, DecodeFault::too_short);
+  EXPECT_EQ(decode(kLzf, from_hex("00002001"), out).fault, DecodeFault::corrupt);  // 3 bytes from 2 before
+}
+
+// 300,000 bytes that repeat what is 8,192 before: the window slides many times.
+TEST(Lzf, ReferencesReachEightKibibytesBack) {
+  Data stored, expected;
+  for (int i = 0; i < 8192; ++i) {
+    if (i % 32 == 0) stored.push_back(std::byte{31});
+    stored.push_back(static_cast<std::byte>(i * 7 + i / 256));
+    expected.push_back(stored.back());
+  }
+  for (int i = 0; i < 1200; ++i) {
+    for (const int each : {0xFF, 0xFF, 0xFF}) stored.push_back(static_cast<std::byte>(each));
+    for (int k = 0; k < 264; ++k) expected.push_back(expected[expected.size() - 8192]);
+  }
+  Data out(expected.size());
+  ASSERT_TRUE(decode(kLzf, stored, out).ok());
+  EXPECT_EQ(out, expected);
+}
+
 // What the golden bytes below decode to.
 Data golden() {
   std::string out;

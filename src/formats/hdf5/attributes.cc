@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "codecs/cast.h"
 #include "core/model/values.h"
 #include "core/model/words.h"
 #include "formats/hdf5/heap.h"
@@ -17,6 +18,22 @@ namespace {
 
 constexpr std::uint64_t kCost = 160;     // of an entry, besides its bytes
 constexpr std::uint64_t kTextCost = 16;  // of a text in an array
+
+Value shaped(Value values, const Dataspace& space) {
+  if (space.shape.size() < 2) return values;
+  std::vector<std::byte> shape(8 * space.shape.size());
+  for (std::size_t i = 0; i < space.shape.size(); ++i) base::store_le(shape.data() + 8 * i, space.shape[i]);
+  return Value::map({{"shape", Value::numbers(DType::u64, std::move(shape))}, {"values", std::move(values)}});
+}
+
+// The characters of a text of fixed size.
+std::string_view trimmed(std::string_view text, std::uint8_t padding) {
+  constexpr std::uint8_t kEndsWithZero = 0, kSpaces = 2;
+  if (padding == kEndsWithZero) return text.substr(0, text.find('\0'));
+  const char filler = padding == kSpaces ? ' ' : '\0';
+  while (text.ends_with(filler)) text.remove_suffix(1);
+  return text;
+}
 
 class AttributeReader {
  public:
@@ -39,7 +56,7 @@ class AttributeReader {
     Cursor text = field(name);
     out.name = text.take(text.left());
     while (out.name.ends_with('\0')) out.name.pop_back();
-    if (!base::is_utf8(out.name)) in_.fail("a name in UTF-8");
+    out.escaped = escape_bytes(out.name);
     ObjectHeader type_header, space_header;
     const bool shares = version > 1;
     type_ = read_datatype(content_of(file_, Message::datatype, field(type), shares && (flags & 1U) != 0, type_header));
@@ -65,67 +82,35 @@ class AttributeReader {
 
  private:
   std::optional<Value> read_value() {
-    if (type_.dtype != DType::unknown && type_.dtype != DType::bf16) return numbers();
-    if (type_.kind == Class::text || type_.variable_text) return texts();
+    if (type_.dtype != DType::unknown) return numbers();
+    if (type_.kind == Class::text || type_.variable_text) return read_texts(file_, in_, type_, space_);
     return std::nullopt;
   }
 
-  Value shaped(Value values) const {
-    if (space_.shape.size() < 2) return values;
-    std::vector<std::byte> shape(8 * space_.shape.size());
-    for (std::size_t i = 0; i < space_.shape.size(); ++i) base::store_le(shape.data() + 8 * i, space_.shape[i]);
-    return Value::map({{"shape", Value::numbers(DType::u64, std::move(shape))}, {"values", std::move(values)}});
-  }
-
-  Value numbers() {
+  std::optional<Value> numbers() {
     const std::string_view bytes = in_.take(count_ * type_.size);
     file_.keep(bytes.size());
     const auto data = std::as_bytes(std::span(bytes));
     std::vector<std::byte> little(data.begin(), data.end());
     if (type_.order == Order::big) base::swap_units(little, info(type_.dtype).swap_bytes);
+    if (space_.shape.empty() && type_.dtype == DType::f16) return core::number_at(DType::f16, little.data());
+    const DType own = type_.dtype;
+    if (info(own).kind == DTypeKind::real && info(own).bits < 32) {  // which f32 holds exactly
+      std::vector<std::byte> wide(4 * base::to_size(count_));
+      file_.keep(wide.size());
+      codecs::cast(own, little, DType::f32, wide, count_);
+      little.swap(wide);
+      type_.dtype = DType::f32;
+    }
     if (space_.shape.empty())
       if (auto scalar = core::number_at(type_.dtype, little.data())) return *std::move(scalar);  // not a complex number
     if (type_.dtype == DType::boolean) {
       std::vector<Value> all;
       file_.keep(little.size() * sizeof(Value));
       for (const std::byte each : little) all.push_back(Value::boolean(each != std::byte{0}));
-      return shaped(Value::list(std::move(all)));
+      return shaped(Value::list(std::move(all)), space_);
     }
-    return shaped(Value::numbers(type_.dtype, std::move(little)));
-  }
-
-  // The characters of a text of fixed size.
-  std::string_view trimmed(std::string_view text) const {
-    constexpr std::uint8_t kEndsWithZero = 0, kSpaces = 2;
-    if (type_.padding == kEndsWithZero) return text.substr(0, text.find('\0'));
-    const char filler = type_.padding == kSpaces ? ' ' : '\0';
-    while (text.ends_with(filler)) text.remove_suffix(1);
-    return text;
-  }
-
-  std::optional<Value> texts() {
-    Texts all;
-    for (std::uint64_t i = 0; i < count_; ++i) {
-      std::string_view text;
-      if (type_.variable_text) {
-        const std::uint32_t length = in_.u32();
-        const std::uint64_t collection = in_.address();
-        const std::uint32_t index = in_.u32();
-        if (collection != kUndefined && index != 0 && length != 0) {
-          text = file_.global_object(collection, index);
-          if (length > text.size()) in_.fail({"a text of ", core::in_bytes(length)}, core::in_bytes(text.size()));
-          text = text.substr(0, length);
-          while (text.ends_with('\0')) text.remove_suffix(1);
-        }
-      } else {
-        text = trimmed(in_.take(type_.size));
-      }
-      if (!base::is_utf8(text)) return std::nullopt;
-      file_.keep(text.size() + kTextCost);
-      all.push_back(text);
-    }
-    if (space_.shape.empty()) return Value::text(std::string(all[0]));
-    return shaped(Value::texts(std::move(all)));
+    return shaped(Value::numbers(type_.dtype, std::move(little)), space_);
   }
 
   File& file_;
@@ -136,6 +121,32 @@ class AttributeReader {
 };
 
 }  // namespace
+
+std::optional<Value> read_texts(File& file, Cursor in, const Datatype& type, const Dataspace& space) {
+  Texts all;
+  const std::uint64_t count = base::element_count(space.shape).value_or(UINT64_MAX);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::string_view text;
+    if (type.variable_text) {
+      const std::uint32_t length = in.u32();
+      const std::uint64_t collection = in.address();
+      const std::uint32_t index = in.u32();
+      if (collection != kUndefined && index != 0 && length != 0) {
+        text = file.global_object(collection, index);
+        if (length > text.size()) in.fail("a text of " + core::bytes_text(length), core::bytes_text(text.size()));
+        text = text.substr(0, length);
+        while (text.ends_with('\0')) text.remove_suffix(1);
+      }
+    } else {
+      text = trimmed(in.take(type.size), type.padding);
+    }
+    if (!base::is_utf8(text)) return std::nullopt;
+    file.keep(text.size() + kTextCost);
+    all.push_back(text);
+  }
+  if (space.shape.empty()) return Value::text(std::string(all[0]));
+  return shaped(Value::texts(std::move(all)), space);
+}
 
 void read_attributes(File& file, const ObjectHeader& header, const std::function<void(Attribute)>& take,
                      const std::function<void(const Broken&)>& broken) {

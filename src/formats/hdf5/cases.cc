@@ -49,6 +49,13 @@ std::string variable_texts(std::uint64_t index_change = 0) {
   return one(b, b.simple(message(Message::attribute, attribute("t", variable_text(), dataspace({3}), data))));
 }
 
+std::string e4m3() { return real(1, 7, 3, 4, 3, 7); }
+
+// LibLZF's form of some 400 zeros: one byte, then references to the byte before, the first of 264 bytes.
+std::string lzf_zeros(std::uint64_t count) {
+  return std::string("\0\0\xE0\xFF\0\xE0", 6) + n8(count - 265 - 9) + n8(0);
+}
+
 // A chunked dataset of f32 with these extents and filters.
 std::string chunked(const std::vector<std::uint64_t>& shape, const std::vector<std::uint32_t>& chunk,
                     const std::vector<Piece>& pieces, const std::vector<FilterOf>& all = {},
@@ -94,6 +101,42 @@ template <class Use> void for_each_valid(Use use) {
     return one(b, b.add(header(message(Message::dataspace, dataspace({4})) +
                                message(Message::datatype, n8(3) + n8(2) + n64(type), kShared) +
                                message(Message::layout, compact(counting(16))))));
+  }());
+  // Before HDF5 1.6: a length, which was the offset of a name, comes before the address.
+  use("valid-shared-type-1", [] {
+    Builder b;
+    const std::uint64_t type = type_only(b);
+    return one(b, b.add(header(message(Message::dataspace, dataspace({4})) +
+                               message(Message::datatype, n8(1) + std::string(7, '\0') + n64(16) + n64(type), kShared) +
+                               message(Message::layout, compact(counting(16))))));
+  }());
+  use("valid-small-floats", [] {
+    Builder b;
+    std::string more;
+    const auto add = [&](const std::string& name, const std::string& type, const std::string& space,
+                         const std::string& data) {
+      more += message(Message::attribute, attribute(name, type, space, data));
+    };
+    add("f16", real(2, 15, 10, 5, 10, 15), dataspace({2}), n16(0x3C00) + n16(0xC200));  // 1, -3
+    add("bf16", real(2, 15, 7, 8, 7, 127), dataspace({}), n16(0x3F00));                 // 0.5
+    add("f8", e4m3(), dataspace({2}), "\x38\xC4");                                      // 1, -3
+    return b.finish(b.group({link("e4m3", b.dataset(dataspace({2}), e4m3(), compact("\x30\xC4"))),
+                             link("e5m2", b.dataset(dataspace({2}), real(1, 7, 2, 5, 2, 15), compact("\x38\xC2")))},
+                            more));
+  }());
+  use("valid-opaque-bf16", [] {
+    Builder b;
+    const std::string type = n8(0x15) + n8(0) + n16(0) + n32(2), layout = compact(n16(0x3F80) + n16(0xC040));
+    const std::uint64_t named = b.dataset(dataspace({2}), type, layout, text_attribute("dtype", "bfloat16"));
+    return b.finish(b.group({link("w", named)}));
+  }());
+  use("valid-lzf", chunked({100}, {100}, {{{0}, lzf_zeros(400)}}, {{kShuffle, {4}}, {kLzf}}));
+  use("valid-texts", [] {
+    Builder b;
+    const std::uint64_t scalar = b.dataset(dataspace({}), text_type(4, 1), compact(std::string("ab\0\0", 4)),
+                                           text_attribute("note", "n")),
+                        list = b.dataset(dataspace({2}), text_type(2, 2), compact("a bc"));
+    return b.finish(b.group({link("g", b.group({link("s", scalar)})), link("t", list), link("w", b.simple())}));
   }());
   use("valid-superblock-3", [] {
     Builder b(3);
@@ -312,7 +355,15 @@ template <class Use> void for_each_broken(Use use) {
   };
   use("name-slash", "name", named("a/b"), none);
   use("name-empty", "name", named(""), none);
-  use("name-utf8", "name", named("\xFF"), none);
+  use("name-utf8", "name-bytes", named("\xFF"), none);
+  use("name-bytes-of-attribute", "name-bytes", attributed(text_attribute("\xFF", "1")), none);
+  use("name-bytes-twice", "name-bytes",
+      [] {
+        Builder b;
+        const std::uint64_t w = b.simple();
+        return b.finish(b.group({link("\xFF", w), link("\\xff", b.simple())}));
+      }(),
+      {"duplicate-name"});
   use(
       "duplicate-name", "duplicate-name",
       [] {
@@ -349,12 +400,15 @@ template <class Use> void for_each_broken(Use use) {
         return one_dataset(dataspace({1}), type, compact(counting(16)));
       }(),
       none);
-  use("unknown-type-text", "unknown-type", one_dataset(dataspace({4}), text_type(4), four), none);
+  use("text-utf8", "text", one_dataset(dataspace({4}), text_type(4), compact("\xFF" + std::string(15, ' '))), none);
+  use("text-matrix", "text", one_dataset(dataspace({2, 2}), text_type(4, 2), compact(std::string(16, 'x'))), none);
+  use("object", "object", one_dataset(dataspace({1}), n8(0x19) + n8(0) + n16(0) + n32(16) + f32(), four), none);
+  use("object-reference", "object", one_dataset(dataspace({2}), n8(0x17) + n8(0) + n16(0) + n32(8), four), none);
   use("unknown-type-bits", "unknown-type",
       one_dataset(dataspace({4}), n8(0x14) + n8(0) + n16(0) + n32(4) + n16(0) + n16(32), four), none);
   use("unknown-type-float", "unknown-type", one_dataset(dataspace({4}), real(4, 31, 22, 9, 22, 255), four), none);
   use(
-      "unknown-type-chunks", "unknown-type",
+      "text-chunks", "text",
       [] {
         Builder b;
         const std::string layout = tree_layout(b, {4}, {{{0}, counting(16)}});
@@ -399,7 +453,9 @@ template <class Use> void for_each_broken(Use use) {
       one_dataset(dataspace({4}), f32(), new_layout({2}, Index::single, "", 48),
                   message(Message::filters, n8(2) + n8(33))),
       none);
-  use("unknown-filter", "unknown-filter", chunked({4}, {4}, {{{0}, counting(9)}}, {{32000}}), none);
+  use("unknown-filter", "unknown-filter", chunked({4}, {4}, {{{0}, counting(9)}}, {{32004}}), none);
+  use("unknown-filter-after-lzf", "unknown-filter", chunked({4}, {4}, {{{0}, counting(9)}}, {{kLzf}, {kDeflate, {1}}}),
+      none);
   use("unknown-filter-twice", "unknown-filter",
       chunked({4}, {4}, {{{0}, zlib(zlib(counting(16)))}}, {{kDeflate, {1}}, {kDeflate, {1}}}), none);
   use("chunk-index-twice", "chunk-index", chunked({4}, {2}, {{{0}, counting(8)}, {{0}, counting(8)}}), none);
@@ -434,6 +490,11 @@ template <class Use> void for_each_broken(Use use) {
   use("deflate-header", "deflate", chunked({4}, {4}, {{{0}, counting(16)}}, {{kDeflate, {1}}}), none);
   use("deflate-short", "deflate", chunked({4}, {4}, {{{0}, zlib(counting(15))}}, {{kDeflate, {1}}}), none);
   use("deflate-long", "deflate", chunked({4}, {4}, {{{0}, zlib(counting(17))}}, {{kDeflate, {1}}}), none);
+  use("lzf", "lzf", chunked({100}, {100}, {{{0}, lzf_zeros(399)}}, {{kLzf}}), none);
+  use("lzf-long", "lzf", chunked({100}, {100}, {{{0}, lzf_zeros(401)}}, {{kLzf}}), none);
+  use("lzf-truncated", "lzf", chunked({100}, {100}, {{{0}, lzf_zeros(400).substr(0, 7)}}, {{kLzf}}), none);
+  use("lzf-before-its-beginning", "lzf", chunked({100}, {100}, {{{0}, std::string("\0\0\xE0\xFF\1", 5)}}, {{kLzf}}),
+      none);
   use("fletcher32", "fletcher32", chunked({4}, {4}, {{{0}, sixteen + n32(1)}}, {{kFletcher32}}), none);
   use("bool-byte", "bool-byte", one_dataset(dataspace({2}), boolean(), compact("\1\2")), none);
 }
@@ -449,12 +510,11 @@ void add_limits(Corpus& corpus, const std::function<std::string(std::string)>& w
       chunked({4096}, {4096}, {{{0}, zlib(std::string(16'384, 'x'))}}, {{kDeflate, {1}}}));
   add("limit-memory-attributes", "limit/memory", &Limits::memory, 1'000,
       attributed(text_attribute("a", std::string(2'000, 'x'))));
-  add("limit-decoded", "limit/decoded", &Limits::decoded, 11,
-      one_dataset(dataspace({3}), f32(), contiguous(kUndefined, 12)));
-  add("limit-work", "limit/work", &Limits::work, 11, one_dataset(dataspace({3}), f32(), contiguous(kUndefined, 12)));
-  corpus.add(
-      "limit-work-claimed", "limit/work",
-      wrap(one_dataset(dataspace({std::uint64_t{1} << 30}), f32(), contiguous(kUndefined, std::uint64_t{4} << 30))));
+  // What was never written is read by nobody who only checks a file.
+  const std::string two_chunks = chunked({4}, {3}, {{{0}, counting(12)}});
+  add("limit-decoded", "limit/decoded", &Limits::decoded, 11, two_chunks);
+  add("limit-work", "limit/work", &Limits::work, 11, two_chunks);
+  corpus.add("limit-work-claimed", "limit/work", wrap(chunked({std::uint64_t{1} << 30}, {4}, {{{0}, counting(16)}})));
   add("limit-depth", "limit/depth", &Limits::tensors, UINT64_MAX, [] {
     Builder b;
     std::uint64_t inner = b.simple();

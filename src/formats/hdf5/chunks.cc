@@ -14,15 +14,17 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-// No deflate data decodes to more than this many times its bytes.
-constexpr std::uint64_t kMostExpansion = 1032;
+// No data that a filter compressed decodes to more than this many times its bytes; 0: the filter does not compress.
+std::uint64_t most_expansion(std::uint16_t filter) noexcept {
+  return filter == kDeflate ? 1032 : filter == kLzf ? 88 : 0;
+}
 
 std::string filter_name(std::uint16_t id) {
   switch (id) {
     case 4: return "szip";
     case 5: return "nbit";
     case 6: return "scaleoffset";
-    case 32000: return "lzf";
+    case kLzf: return "lzf";
     case 32001: return "blosc";
     case 32004: return "lz4";
     case 32008: return "bitshuffle";
@@ -72,17 +74,17 @@ class ChunkReader {
   // Whether so many stored bytes can be a chunk.
   void check_size(const Chunk& chunk) const {
     std::uint64_t size = out_.bytes;
-    bool deflated = false;
+    std::uint64_t expansion = 0;
     if (!out_.partial_unfiltered || !is_partial(chunk.index))
       for (std::size_t i = 0; i < out_.filters.size(); ++i)
         if ((chunk.skipped >> i & 1U) == 0) {
           if (out_.filters[i].id == kFletcher32) size += 4;
-          if (out_.filters[i].id == kDeflate) deflated = true;
+          expansion = std::max(expansion, most_expansion(out_.filters[i].id));
         }
-    if (deflated ? chunk.stored < 6 || size / kMostExpansion > chunk.stored : size != chunk.stored)
+    if (expansion > 0 ? size / expansion > chunk.stored : size != chunk.stored)
       throw Broken{file_.rules.kChunkSize,
                    chunk.at,
-                   {core::in_bytes(size), (deflated ? " once decompressed" : "")},
+                   {core::in_bytes(size), (expansion > 0 ? " once decompressed" : "")},
                    core::in_bytes(chunk.stored)};
   }
   bool is_partial(std::uint64_t index) const noexcept {
@@ -371,9 +373,13 @@ std::vector<Filter> read_filters(Cursor in, std::string& unknown) {
     for (std::uint16_t v = 0; v < values; ++v)
       if (const std::uint32_t value = in.u32(); v == 0) filter.element = value;
     if (version == 1 && values % 2 != 0) in.skip(4);
-    const bool known = filter.id == kDeflate || filter.id == kShuffle || filter.id == kFletcher32;
-    const bool again = std::ranges::find(out, filter.id, &Filter::id) != out.end();
-    if (unknown.empty() && (!known || again)) unknown = filter_name(filter.id) + (known ? " twice" : "");
+    const bool compresses = most_expansion(filter.id) > 0;
+    const bool known = compresses || filter.id == kShuffle || filter.id == kFletcher32;
+    // What two compressions need between them is stated nowhere.
+    const bool again = std::ranges::any_of(
+        out, [&](const Filter& each) { return each.id == filter.id || (compresses && most_expansion(each.id) > 0); });
+    if (unknown.empty() && (!known || again))
+      unknown = filter_name(filter.id) + (known ? " after another of its kind" : "");
     if (filter.id == kShuffle && filter.element == 0) in.fail("the size of an element to shuffle");
     out.push_back(filter);
   }

@@ -34,6 +34,7 @@ struct Chunked {
   std::string fill{};               // an element; empty: zeros
   std::vector<Chunk> chunks{};      // ascending by index
   const Rule* deflate = nullptr;    // of the format
+  const Rule* lzf = nullptr;
   const Rule* fletcher = nullptr;
 
   std::uint64_t row() const noexcept;        // bytes of one index of the first dimension

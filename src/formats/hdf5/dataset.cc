@@ -26,7 +26,8 @@ class DatasetReader {
       return std::move(out_);
     }
     set_size();
-    if (out_.type.dtype == DType::unknown) refuse(file_.rules.kUnknownType, at_, out_.type.name);
+    if (out_.type.kind == Class::opaque) name_opaque();
+    if (out_.type.dtype == DType::unknown) refuse(rule_of_type(), at_, out_.type.name);
     read_fill();
     if (const HeaderMessage* const files = header_.find(Message::external_files)) {
       out_.storage = Dataset::Storage::elsewhere;
@@ -49,6 +50,21 @@ class DatasetReader {
     out_.unsupported = &rule;
     out_.unsupported_at = at;
     out_.unsupported_found = found.text();
+  }
+
+  // Without the attribute, nothing tells the bytes from other ones. What is wrong with attributes is found later.
+  void name_opaque() {
+    const auto take = [&](const Attribute& found) {
+      if (const auto text = found.value.as_text(); text && found.name == kOpaqueType)
+        out_.type.dtype = opaque_dtype(*text, out_.type.size);
+    };
+    read_attributes(file_, header_, take, [](const Broken&) {});
+  }
+
+  const Rule& rule_of_type() const {
+    const Class kind = out_.type.kind;
+    if (kind == Class::text || out_.type.variable_text) return file_.rules.kText;
+    return kind == Class::reference || kind == Class::variable ? file_.rules.kObject : file_.rules.kUnknownType;
   }
 
   void set_size() {
@@ -213,7 +229,12 @@ class DatasetReader {
     chunked.fill = out_.fill;
     chunked.deflate = &file_.rules.kDeflateRule;
     chunked.fletcher = &file_.rules.kFletcher;
+    chunked.lzf = &file_.rules.kLzfRule;
     read_chunks(file_, index, out_.space.most, chunked);
+    if (chunked.chunks.empty()) {
+      out_.storage = Dataset::Storage::filled;
+      return;
+    }
     // One chunk of exactly the shape, without filters, is like contiguous storage.
     if (chunked.filters.empty() && chunked.chunk == chunked.shape && chunked.chunks.size() == 1) {
       out_.storage = Dataset::Storage::stored;

@@ -6,9 +6,12 @@
 #include <algorithm>
 
 #include "formats/hdf5/format.h"
+#include "formats/hdf5/types.h"
 #include "formats/hdf5/walk.h"
 #include "support/format_testing.h"
 #include "support/hdf5_blocks.h"
+#include "support/hdf5_structures.h"
+#include "support/thrown.h"
 
 namespace weighbridge::hdf5 {
 namespace {
@@ -103,6 +106,75 @@ TEST(Hdf5, FiltersAreUndoneInReverseAndOnlyThoseThatWereApplied) {
   EXPECT_EQ(test::logical_bytes(single["b"].main()), c);
   EXPECT_EQ(single["b"].main().encoding(), Encoding::raw);
   EXPECT_EQ(test::logical_bytes(single["c"].main()), c.substr(0, 12));
+}
+
+TEST(Hdf5, ChunksOfLzfAreRead) {
+  EXPECT_EQ(test::logical_bytes(model_of("valid-lzf")[0].main()), std::string(400, '\0'));
+}
+
+TEST(Hdf5, ACommittedDatatypeOfTheFirstVersionIsFound) {
+  EXPECT_EQ(test::logical_bytes(model_of("valid-shared-type-1")[0].main()), build::counting(16));
+}
+
+TEST(Hdf5, FloatsOf8And16BitsAreNumbersInDatasetsAndAttributes) {
+  const Model model = model_of("valid-small-floats");
+  EXPECT_EQ(model["e4m3"].dtype(), DType::f8_e4m3);
+  EXPECT_EQ(model["e5m2"].dtype(), DType::f8_e5m2);
+  EXPECT_EQ(model.attribute("f16")->to_text(), "[1.0,-3.0]");
+  EXPECT_EQ(model.attribute("bf16")->to_text(), "0.5");
+  EXPECT_EQ(model.attribute("f8")->to_text(), "[1.0,-3.0]");
+}
+
+TEST(Keras, OpaqueElementsAreBf16WhereAnAttributeSaysSo) {
+  const Tensor named = model_of("valid-opaque-bf16")["w"];
+  EXPECT_EQ(named.dtype(), DType::bf16);
+  EXPECT_EQ(test::logical_bytes(named.main()), build::n16(0x3F80) + build::n16(0xC040));
+  EXPECT_EQ(opaque_dtype("bfloat16", 4), DType::unknown);
+  EXPECT_EQ(opaque_dtype("float32", 4), DType::unknown);
+}
+
+TEST(Hdf5, ShortTextsAreAttributesNamedByTheirPath) {
+  const Model model = model_of("valid-texts");
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model.attribute("g/s")->as_text(), "ab");
+  EXPECT_EQ(model.attribute("g/s@note")->as_text(), "n");
+  EXPECT_EQ(model.attribute("t")->to_text(), R"(["a","bc"])");
+  EXPECT_EQ(model_of("text-matrix").size(), 1U);
+}
+
+TEST(Hdf5, NamesThatAreNotUtf8AreSpelledInHexadecimal) {
+  const auto out = walk(kHdf5, case_bytes("name-utf8"));
+  EXPECT_TRUE(out.report.valid());
+  ASSERT_EQ(out.model.size(), 1U);
+  EXPECT_EQ(out.model.name(0), "\\xff");
+  EXPECT_EQ(walk(kHdf5, case_bytes("name-bytes-twice")).model.size(), 1U);
+}
+
+TEST(Hdf5, ALargeDatasetThatWasNeverWrittenIsListed) {
+  const std::uint64_t count = std::uint64_t{1} << 30;
+  build::Builder b;
+  const std::uint64_t large =
+                          b.dataset(build::dataspace({count}), build::f32(), build::contiguous(kUndefined, 4 * count)),
+                      small = b.simple();
+  const auto out = walk(kHdf5, b.finish(b.group({build::link("obs", large), build::link("w", small)})));
+  EXPECT_TRUE(out.report.valid());
+  ASSERT_EQ(out.model.size(), 2U);
+  const Tensor obs = out.model["obs"];
+  EXPECT_EQ(obs.shape()[0], count);
+  EXPECT_EQ(test::logical_bytes(out.model["w"].main()), build::counting(16));
+  std::uint64_t got = 0;
+  const auto read = [&](std::uint64_t work) {
+    Context context;
+    context.limits.work = work;
+    obs.main().stream(context, [&](std::span<const std::byte> piece) {
+      got += piece.size();
+      return got < piece.size() * 2;  // one piece shows that it can be read
+    });
+  };
+  EXPECT_EQ(test::thrown([&] { read(0); }).rule, "limit/work");
+  EXPECT_EQ(got, 0U);
+  read(4 * count);
+  EXPECT_GT(got, 0U);
 }
 
 TEST(Hdf5, EveryIndexFindsItsChunks) {

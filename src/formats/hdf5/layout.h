@@ -78,6 +78,7 @@ enum class Class : std::uint8_t {
 
 // IV.A.2.l: filters.
 inline constexpr std::uint16_t kDeflate = 1, kShuffle = 2, kFletcher32 = 3;
+inline constexpr std::uint16_t kLzf = 32000;    // registered by h5py
 inline constexpr std::size_t kMaxFilters = 32;  // H5Z_MAX_NFILTERS
 
 // VII: record types of version 2 B-trees.
@@ -85,6 +86,9 @@ enum class Record : std::uint8_t { huge = 1, link_name = 5, attribute_name = 8, 
 
 // Appendix C: indexes of chunks in a version 4 layout.
 enum class Index : std::uint8_t { tree = 0, single = 1, implicit = 2, fixed = 3, extensible = 4, tree2 = 5 };
+
+// The attribute by which Keras says what opaque elements are.
+inline constexpr std::string_view kOpaqueType = "dtype";
 
 // The members of a .keras archive.
 inline constexpr std::string_view kKerasWeights = "model.weights.h5", kKerasConfig = "config.json",

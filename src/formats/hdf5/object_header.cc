@@ -6,6 +6,9 @@
 #include <deque>
 #include <utility>
 
+#include "base/utf8.h"
+#include "codecs/checksum.h"
+
 namespace weighbridge::hdf5 {
 namespace {
 
@@ -130,6 +133,19 @@ class ObjectHeaderReader {
 
 }  // namespace
 
+bool escape_bytes(std::string& name) {
+  if (base::is_utf8(name)) return false;
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    const base::Decoded next = base::decode_utf8(name, at);
+    const std::string_view bytes = std::string_view(name).substr(at, next.length);
+    out += next.valid ? std::string(bytes) : "\\x" + codecs::to_hex(std::as_bytes(std::span(bytes)));
+    at += next.length;
+  }
+  name = std::move(out);
+  return true;
+}
+
 const HeaderMessage* ObjectHeader::find(Message type) const noexcept {
   const auto found = std::ranges::find(messages, type, &HeaderMessage::type);
   return found == messages.end() ? nullptr : &*found;
@@ -144,7 +160,7 @@ Cursor content_of(File& file, Message type, Cursor bytes, bool shared, ObjectHea
   const std::uint8_t version = bytes.u8(), kind = bytes.u8();
   if (version < 1 || version > 3) bytes.fail("a shared message of version 1, 2 or 3");
   if (version == 3 && kind == 1) throw Broken{file.rules.kMessage, at, {}, "a message in a shared table"};
-  if (version == 1) bytes.skip(6);
+  if (version == 1) bytes.skip(6U + file.length_size);  // reserved, and the offset of a name in a local heap
   keep = read_object_header(file, bytes.address());
   const HeaderMessage* const found = keep.find(type);
   if (found == nullptr || (found->flags & kShared) != 0) bytes.fail("a message that is not shared itself");

@@ -38,6 +38,9 @@ Cursor content_of(File&, const HeaderMessage&, const Rule&, ObjectHeader& keep);
 // The same for a message inside another one, which has no flags of its own: `shared` says whether it is shared.
 Cursor content_of(File&, Message, Cursor bytes, bool shared, ObjectHeader& keep);
 
+// Spells each byte of a name that is not valid UTF-8 as \xHH. Returns whether there are any.
+bool escape_bytes(std::string& name);
+
 // The members of a group: of old ones from a symbol table, of new ones from link messages in its header or in a
 // fractal heap. Specification III.B, III.C, IV.A.2.c, g and r.
 
@@ -62,11 +65,18 @@ struct Attribute {
   Value value{};
   std::uint64_t at = 0;        // in the source
   std::string unknown_type{};  // not empty: the value is the attribute's bytes, of this type
+  bool escaped = false;        // the name
 };
 
 // Calls take(attribute) for each; broken(fault) for one that is malformed. Throws Broken if there are more that cannot
 // be found.
 void read_attributes(File&, const ObjectHeader&, const std::function<void(Attribute)>& take,
                      const std::function<void(const Broken&)>& broken);
+
+struct Datatype;
+struct Dataspace;
+// Elements that are texts, of an attribute or a dataset: one text, a list, or with two or more dimensions a map of
+// `shape` and `values`. nullopt: they are not all UTF-8. Throws Broken.
+std::optional<Value> read_texts(File&, Cursor elements, const Datatype&, const Dataspace&);
 
 }  // namespace weighbridge::hdf5

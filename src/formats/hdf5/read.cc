@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fail.h"
 #include "base/utf8.h"
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
@@ -95,7 +96,20 @@ class Walk : core::Walker {
     return path.empty() ? std::string(name) : std::string(path) + "/" + std::string(name);
   }
 
-  void group(const ObjectHeader& header, std::uint64_t address, const std::string& path, std::uint32_t depth) {
+  // A short text, or a row of short texts, is metadata: an attribute named by its path.
+  bool text_attribute(const Dataset& found, const std::string& name) {
+    constexpr std::uint64_t kMostText = std::uint64_t{64} << 10;  // bytes, as for arrays of NumPy
+    if (found.storage != Dataset::Storage::stored || found.size > kMostText || found.space.shape.size() > 1)
+      return false;
+    const std::string bytes = file_.read(found.at - file_.base, found.size, "texts");
+    auto value = read_texts(file_, Cursor(file_, bytes, found.at, rules_.kStorage), found.type, found.space);
+    if (!value || value->to_text().size() > kMostText || !keys_.insert(name).second) return false;
+    draft_.set_attribute(name, *std::move(value));
+    return true;
+  }
+
+  // Of an object that is not a tensor: the model's, with the object's path in the key.
+  void group_attributes(const ObjectHeader& header, const std::string& path) {
     attributes(header, path, [&](std::string_view key, Value value, std::uint64_t at) {
       std::string whole = path.empty() ? std::string(key) : path + "@" + std::string(key);
       if (!keys_.insert(whole).second) return again(whole, at, {});
@@ -104,6 +118,10 @@ class Walk : core::Walker {
           findings_.report(rules_.kLambda, {.offset = at});
       draft_.set_attribute(std::move(whole), std::move(value));
     });
+  }
+
+  void group(const ObjectHeader& header, std::uint64_t address, const std::string& path, std::uint32_t depth) {
+    group_attributes(header, path);
     std::vector<Link> links;
     try {
       links = read_links(file_, header);
@@ -113,16 +131,32 @@ class Walk : core::Walker {
     }
     if (const std::uint32_t most = std::min(limits_.depth, kMostDepth); depth >= most && !links.empty())
       throw Broken{core::rules::kLimitDepth, file_.base + address, core::at_most(most), {}, true};
+    escape_names(links, path);
     for (const Link& link : links) follow(link, path, depth);
+  }
+
+  // Two names may become equal, and only the first one is kept.
+  void escape_names(std::vector<Link>& links, const std::string& path) {
+    bool any = false;
+    for (Link& link : links)
+      if (escape_bytes(link.name)) {
+        any = true;
+        findings_.report(rules_.kNameBytes, {.offset = link.at, .tensor = joined(path, link.name)});
+      }
+    if (!any) return;
+    std::set<std::string, std::less<>> names;
+    std::erase_if(links, [&](const Link& link) {
+      if (names.insert(link.name).second) return false;
+      findings_.report(rules_.kDuplicateName, {.offset = link.at, .tensor = joined(path, link.name)});
+      return true;
+    });
   }
 
   void follow(const Link& link, const std::string& path, std::uint32_t depth) {
     const std::string name = joined(path, link.name);
     file_.keep(name.size());
-    if (link.name.empty() || link.name.find_first_of(std::string_view("/\0", 2)) != std::string::npos ||
-        !base::is_utf8(link.name))
-      return findings_.report(rules_.kName, {.offset = link.at}, {},
-                              base::is_utf8(link.name) ? core::quoted(core::excerpt(link.name)) : "");
+    if (link.name.empty() || link.name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+      return findings_.report(rules_.kName, {.offset = link.at}, {}, core::quoted(core::excerpt(link.name)));
     if (link.kind != Link::Kind::hard) {
       const char* const kind = link.kind == Link::Kind::soft       ? "a soft link"
                                : link.kind == Link::Kind::external ? "an external link"
@@ -177,7 +211,10 @@ class Walk : core::Walker {
     auto known = datasets_.find(link.address);
     if (known == datasets_.end()) known = datasets_.emplace(link.address, read_dataset(file_, header, at)).first;
     const Dataset& found = known->second;
-    if (!affordable(found, at, name)) return;
+    if (found.unsupported == &rules_.kText && text_attribute(found, name)) return group_attributes(header, name);
+    if (found.chunks != nullptr && found.size > limits_.decoded)
+      return findings_.report(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
+                              "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
     count_tensor(link);
     const std::uint32_t tensor = add(found, name);
     std::set<std::string, std::less<>> keys;
@@ -187,17 +224,26 @@ class Walk : core::Walker {
     });
   }
 
-  // Whether bytes that are not stored as they are may be computed.
-  bool affordable(const Dataset& found, std::uint64_t at, const std::string& name) {
-    const bool chunked = found.storage == Dataset::Storage::chunked && found.chunks != nullptr;
-    if (found.unsupported != nullptr || (!chunked && found.storage != Dataset::Storage::filled)) return true;
-    if (found.size > limits_.decoded)
-      return findings_.fail(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
-                            core::at_most(core::in_bytes(limits_.decoded)), core::in_bytes(found.size));
-    const std::uint64_t work = chunked ? found.chunks->work(limits_.memory) : found.size;
-    if (!made_.take(work))
-      throw Broken{core::rules::kLimitWork, at, made_.said(" that are not stored as they are"), {}, true};
-    return true;
+  // What reading elements that are not stored as they are costs. The datasets that come first may make what the file is
+  // worth; the others are listed, and need a higher limit to be read.
+  struct Claim {
+    std::uint64_t size = 0, work = 0;
+    std::string_view what = "a dataset in chunks";
+    bool beyond = false;
+
+    void require(const Limits& limits) const {
+      const std::string message =
+          std::string(what) + " has " + core::bytes_text(size) + " that are not stored as they are";
+      if (size > limits.decoded) base::over_limit("decoded", message, size);
+      if (beyond && work > limits.work) base::over_limit("work", message, work);
+    }
+  };
+
+  Claim claim(const Dataset& found) {
+    Claim out{.size = found.size, .work = found.chunks ? found.chunks->work(limits_.memory) : found.size};
+    if (found.chunks == nullptr) out.what = kNeverWritten;
+    out.beyond = !made_.take(out.work);
+    return out;
   }
 
   std::uint32_t add(const Dataset& found, std::string_view name) {
@@ -240,13 +286,19 @@ class Walk : core::Walker {
   }
 
   void compute(core::PartDraft& part, const Dataset& found) {
+    const Claim cost = claim(found);
     if (found.storage == Dataset::Storage::filled) {
-      part.make([fill = found.fill, size = found.size](const Context&, const auto& sink) { repeat(fill, size, sink); });
+      part.make([fill = found.fill, cost](const Context& context, const auto& sink) {
+        cost.require(context.limits);
+        repeat(fill, cost.size, sink);
+      });
       return;
     }
-    part.make([source = draft_.sources().front(), chunks = found.chunks](const Context& context, const auto& sink) {
-      stream_chunks(*source, *chunks, context, sink);
-    });
+    part.make(
+        [source = draft_.sources().front(), chunks = found.chunks, cost](const Context& context, const auto& sink) {
+          cost.require(context.limits);
+          stream_chunks(*source, *chunks, context, sink);
+        });
   }
 
   // take(key, value, offset) for each attribute, and for the object's comment.
@@ -255,6 +307,9 @@ class Walk : core::Walker {
       read_attributes(
           file_, header,
           [&](Attribute found) {
+            if (found.escaped)
+              findings_.report(rules_.kNameBytes, {.offset = found.at, .tensor = named(name)}, {},
+                               core::quoted(core::excerpt(found.name)));
             if (!found.unknown_type.empty())
               findings_.report(rules_.kAttributeType, {.offset = found.at, .tensor = named(name)}, {},
                                {found.name, ": ", found.unknown_type});

@@ -59,6 +59,7 @@ class Decoder {
     switch (of_.filters[i].id) {
       case kFletcher32: return check(chunk);
       case kDeflate: return inflate(i, chunk);
+      case kLzf: return decompress(i, chunk, codecs::kLzf, bytes_, *of_.lzf);
       default: return unshuffle(of_.filters[i].element);
     }
   }
@@ -76,24 +77,32 @@ class Decoder {
 
   // RFC 1950 around the data of RFC 1951.
   void inflate(std::size_t i, const Chunk& chunk) {
-    std::uint64_t size = of_.bytes;  // with the checksum, if it was added first
-    for (std::size_t k = 0; k < i; ++k)
-      if (of_.filters[k].id == kFletcher32 && (chunk.skipped >> k & 1U) == 0) size += 4;
     constexpr std::size_t kHead = 2, kTail = 4;
     const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(bytes_[at])); };
     if (bytes_.size() < kHead + kTail || (byte(0) & 15U) != 8 || (byte(0) * 256 + byte(1)) % 31 != 0 ||
         (byte(1) & 32U) != 0)
       fail(*of_.deflate, chunk, {}, {}, "it does not begin with a header of zlib");
+    const auto stated = base::load_be<std::uint32_t>(bytes_.data() + bytes_.size() - kTail);
+    decompress(i, chunk, codecs::kDeflate, std::string_view(bytes_).substr(kHead, bytes_.size() - kHead - kTail),
+               *of_.deflate);
+    if (adler32(bytes_) != stated) fail(*of_.deflate, chunk, {}, {}, "its Adler-32 checksum is wrong");
+  }
+
+  // `data` is in bytes_, which then has what it decodes to.
+  void decompress(std::size_t i, const Chunk& chunk, const codecs::Codec& codec, std::string_view data,
+                  const Rule& rule) {
+    std::uint64_t size = of_.bytes;  // with the checksum, if it was added first
+    for (std::size_t k = 0; k < i; ++k)
+      if (of_.filters[k].id == kFletcher32 && (chunk.skipped >> k & 1U) == 0) size += 4;
     other_.resize(base::to_size(size));
-    std::size_t taken = kHead, made = 0;
-    const std::size_t end = bytes_.size() - kTail;
-    const codecs::LentDecoder decoder(codecs::kDeflate);
+    std::size_t made = 0;
+    const codecs::LentDecoder decoder(codec);
     const codecs::DecodeResult result = decoder->decode(
         size, context_.limits.memory,
         [&](std::span<std::byte> room) {
-          const std::size_t n = std::min(room.size(), end - taken);
-          std::memcpy(room.data(), bytes_.data() + taken, n);
-          taken += n;
+          const std::size_t n = std::min(room.size(), data.size());
+          std::memcpy(room.data(), data.data(), n);
+          data.remove_prefix(n);
           return n;
         },
         [&](std::span<const std::byte> piece) {
@@ -101,9 +110,7 @@ class Decoder {
           made += piece.size();
           return true;
         });
-    if (!result.ok()) fail(*of_.deflate, chunk, {}, {}, result.sentence);
-    if (adler32(other_) != base::load_be<std::uint32_t>(bytes_.data() + end))
-      fail(*of_.deflate, chunk, {}, {}, "its Adler-32 checksum is wrong");
+    if (!result.ok()) fail(rule, chunk, {}, {}, result.sentence);
     bytes_.swap(other_);
   }
 

@@ -2,12 +2,14 @@
 // Reads datatypes and dataspaces.
 #include "formats/hdf5/types.h"
 
+#include <utility>
+
 namespace weighbridge::hdf5 {
 namespace {
 
 constexpr unsigned kMostNesting = 16;  // of compound and array types, read by recursion; far deeper than real ones
 
-// The parameters of a floating-point type, as IEEE 754 and bf16 have them.
+// The parameters of a floating-point type, as IEEE 754, bf16 and the 8-bit floats have them.
 struct Float {
   DType dtype;
   std::uint64_t size;
@@ -15,10 +17,8 @@ struct Float {
   std::uint32_t bias;
 };
 constexpr Float kFloats[] = {
-    {DType::f16, 2, 15, 10, 5, 10, 15},
-    {DType::bf16, 2, 15, 7, 8, 7, 127},
-    {DType::f32, 4, 31, 23, 8, 23, 127},
-    {DType::f64, 8, 63, 52, 11, 52, 1023},
+    {DType::f8_e4m3, 1, 7, 3, 4, 3, 7}, {DType::f8_e5m2, 1, 7, 2, 5, 2, 15}, {DType::f16, 2, 15, 10, 5, 10, 15},
+    {DType::bf16, 2, 15, 7, 8, 7, 127}, {DType::f32, 4, 31, 23, 8, 23, 127}, {DType::f64, 8, 63, 52, 11, 52, 1023},
 };
 
 DType integer(std::uint64_t size, bool is_signed) {
@@ -169,6 +169,17 @@ Datatype read(Cursor& in, unsigned depth) {
 }  // namespace
 
 Datatype read_datatype(Cursor in) { return read(in, 0); }
+
+DType opaque_dtype(std::string_view name, std::uint64_t size) noexcept {
+  static constexpr std::pair<std::string_view, DType> kNames[] = {{"bfloat16", DType::bf16},
+                                                                  {"float8_e4m3fn", DType::f8_e4m3},
+                                                                  {"float8_e4m3fnuz", DType::f8_e4m3fnuz},
+                                                                  {"float8_e5m2", DType::f8_e5m2},
+                                                                  {"float8_e5m2fnuz", DType::f8_e5m2fnuz}};
+  for (const auto& [each, dtype] : kNames)
+    if (each == name && size == info(dtype).bits / 8) return dtype;
+  return DType::unknown;
+}
 
 Dataspace read_dataspace(Cursor in) {
   const std::uint8_t version = in.u8(), rank = in.u8(), flags = in.u8();

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/hdf5/file.h"
@@ -22,6 +23,8 @@ struct Datatype {
 };
 // Throws Broken.
 Datatype read_datatype(Cursor);
+// Of opaque elements of this size, by the name that Keras gives them in an attribute; unknown for any other.
+DType opaque_dtype(std::string_view name, std::uint64_t size) noexcept;
 
 struct Dataspace {
   bool null = false;

@@ -18,6 +18,9 @@ namespace weighbridge::hdf5 {
 std::optional<std::uint8_t> walk(const Source&, std::uint64_t begin, std::uint64_t end, const Rules&, const Context&,
                                  core::Findings&, core::Draft&);
 
+// The beginning of what a limit says about a dataset whose elements all have the fill value.
+inline constexpr std::string_view kNeverWritten = "a dataset that was never written";
+
 // Whether a model's configuration (JSON) has a layer that contains code.
 bool has_lambda(std::string_view json, std::uint32_t depth);
 
