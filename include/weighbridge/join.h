@@ -26,7 +26,8 @@ std::optional<OnDuplicate> on_duplicate_from_name(std::string_view) noexcept;  /
 /// tokenizer. The formats may differ. plan() (convert.h) lists what `on_duplicate` left out. Files beside the weights
 /// come from one folder: the last with OnDuplicate::last, otherwise the first. Error{misuse} "misuse/duplicate-tensor",
 /// "misuse/duplicate-attribute", "misuse/duplicate-tokenizer", which name both files; Error{limit}: more tensors than
-/// limits.tensors, or more bytes of headers than limits.header, in all of them together.
+/// limits.tensors, or more bytes of headers than limits.header, in all of them together. Models of the same several
+/// files are one: each part of a split model opens all of it.
 Model join(std::span<const Model>, OnDuplicate = OnDuplicate::error, const Limits& = {});
 
 }  // namespace weighbridge

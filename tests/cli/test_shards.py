@@ -154,6 +154,22 @@ def test_shards_that_are_all_given_are_not_alone(model, tmp_path):
     weighbridge("convert", *shards[:2], "-o", joined, "--force", "--allow", "part")
 
 
+def test_parts_of_a_split_model_that_are_all_given_are_taken_once(model, tmp_path):
+    split, whole = tmp_path / "split", tmp_path / "whole.gguf"
+    weighbridge("convert", model, f"{split}/", "--to", "gguf", "--max-shard-size", "40")
+    parts = sorted(split.glob("*.gguf"))
+    before = [part.read_bytes() for part in parts]
+    assert len(parts) > 2
+    refused = weighbridge("convert", *parts, status=2)
+    assert "-o OUT" in refused.stderr and [part.read_bytes() for part in parts] == before
+    weighbridge("convert", *parts, "-o", whole)
+    assert digest(whole) == digest(parts[0])
+    other = tmp_path / "other.safetensors"
+    other.write_bytes(safetensors({"other": ("F32", [1], floats(1))}))
+    weighbridge("convert", *parts[1:], other, "-o", tmp_path / "more.safetensors")
+    assert f"{len(SIZES) + 1} tensors" in weighbridge("inspect", tmp_path / "more.safetensors").stdout
+
+
 def test_a_dry_run_refuses_what_the_run_refuses(model, tmp_path):
     out = tmp_path / "out"
     words = ["--to", "safetensors", "--max-shard-size", "40"]

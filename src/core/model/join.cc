@@ -351,9 +351,28 @@ std::optional<OnDuplicate> on_duplicate_from_name(std::string_view text) noexcep
   return static_cast<OnDuplicate>(at - std::begin(kNames));
 }
 
+namespace {
+
+// The files of a model in several, sorted; none for a view, of which two may be parts of one model.
+std::vector<std::string_view> files_of(const Model& model) {
+  const core::State* const state = core::Access::state(model);
+  std::vector<std::string_view> out;
+  if (state == nullptr || state->is_view || !state->in_several_files) return out;
+  for (const auto& source : state->sources) out.push_back(source->path());
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());  // the one that was opened may be there twice
+  return !out.empty() && out[0].empty() ? std::vector<std::string_view>() : out;
+}
+
+}  // namespace
+
 Model join(std::span<const Model> models, OnDuplicate on_duplicate, const Limits& limits) {
-  if (models.size() == 1) return models[0];
-  return Joiner(models, on_duplicate, limits).run();
+  std::vector<Model> once;
+  std::set<std::vector<std::string_view>> seen;
+  for (const Model& model : models)
+    if (auto files = files_of(model); files.size() < 2 || seen.insert(std::move(files)).second) once.push_back(model);
+  if (once.size() == 1) return once[0];
+  return Joiner(once, on_duplicate, limits).run();
 }
 
 namespace core {
