@@ -137,7 +137,8 @@ std::string notes_of(const TensorDiff& t, const DiffOptions& options, bool stats
   if (t.permuted) add("rows permuted" + (t.order.empty() ? "" : " (" + t.order + ")"));
   if (t.recast)
     add("recast " + shown(t.type_a) + " to " + shown(t.type_b) + (t.type_a == t.type_b ? " (other layout)" : ""));
-  if (t.verdict != TensorVerdict::incomparable && !t.values && !t.why.empty() && !t.reshaped) add(shown(t.why));
+  if (t.verdict != TensorVerdict::incomparable && !t.why.empty() && t.reshaped == t.values.has_value())
+    add(shown(t.why));
   if (t.bits_only) add("values are equal, the bits of zeros or NaNs are not");
   if (!t.values) return out;
   const ValueDiff& v = *t.values;

@@ -97,11 +97,12 @@ struct TensorDiff {
   bool bits_only = false;                ///< values are equal; the bits of zeros or NaNs are not
   std::string tied_to{};                 ///< only_a, only_b: the tensor of the other model with the same content
   std::string order{};                   ///< permuted: which order of rows, if it is a known one
-  std::string why{};                     ///< incomparable, or no `values`: why
+  std::string why{};                     ///< incomparable, or no `values`: why; or to which rows `values` are limited
   /// The scheme of which the elements are codes (scheme.h), in either model: then stored bytes are compared, and there
   /// are no `values`. Empty: they are values.
   std::string scheme{};
-  std::optional<ValueDiff> values{};  ///< if both have the same number of elements
+  /// If both have the same number of elements, or rows of the same shape: then of the rows that both have.
+  std::optional<ValueDiff> values{};
 };
 std::string_view name(TensorDiff::Verdict) noexcept;  ///< "equal", "different", "only-a", "only-b", "incomparable"
 std::string_view name(TensorDiff::By) noexcept;       ///< "name", "content", "guess"
@@ -122,7 +123,9 @@ struct MetadataDiff {
 struct Diff {
   /// Tensors that differ, in the order of the first model; those that only the second has come last.
   std::vector<TensorDiff> tensors{};
-  std::vector<MetadataDiff> metadata{};   ///< in the order of the first model
+  /// Values that changed, then keys that only the first model has, then those of the second; each in their model's
+  /// order.
+  std::vector<MetadataDiff> metadata{};
   std::vector<MetadataDiff> tokenizer{};  ///< likewise
   std::uint64_t compared = 0;             ///< tensors with a partner, equal ones included
   std::uint64_t same = 0;                 ///< of these, equal ones that `tensors` leaves out

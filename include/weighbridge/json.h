@@ -109,8 +109,9 @@ std::string to_json(const Comparison&);  ///< The result of diff.
 /// {"rows", "columns", "high", "wide", "max_abs", "changed", "not_finite"}: the last three are lists with a number for
 /// each block, row by row.
 std::string to_json(const DifferenceMap&);
-/// The tensors of a Diff in a good order to read, as indices into it: those that one model lacks, those that could not
-/// be compared, then those that changed most.
+/// The tensors of a Diff in a good order to read, as indices into it: those that changed, the largest change first;
+/// those that could not be compared; those that only the first model has, and only the second; and those that are
+/// equal.
 std::vector<std::uint32_t> by_change(const Diff&);
 
 /// The tensors extracted from `path`.

@@ -107,6 +107,10 @@ class Differ {
     std::move(out_.metadata.begin(), out_.metadata.end(), std::back_inserter(metadata));
     out_.metadata = std::move(metadata);
     out_.tokenizer = comparison::compare_tokenizers(in_.a, in_.b);
+    for (auto* const list : {&out_.metadata, &out_.tokenizer})
+      std::ranges::stable_sort(*list, {}, [](const MetadataDiff& each) {
+        return each.only_b ? 2 : each.only_a ? 1 : 0;
+      });
     return std::move(out_);
   }
 
@@ -125,7 +129,8 @@ class Differ {
         for (const Part& part : b.parts()) work_b.add(part);
         continue;
       }
-      const Elements from = comparison::elements_of(a), to = comparison::elements_of(b);
+      Elements from = comparison::elements_of(a), to = comparison::elements_of(b);
+      comparison::keep_common_rows(from, to);
       if (from.count != to.count || is_too_sparse(from, context_.limits) || is_too_sparse(to, context_.limits))
         continue;
       comparison::add_work(work_a, from);
@@ -161,6 +166,8 @@ class Differ {
     if (a.unsupported() || b.unsupported()) return compare_stored(a, b, found);
     if (core::is_codes(a) || core::is_codes(b)) return compare_codes(a, b, found);
     Pair pair{comparison::elements_of(a), comparison::elements_of(b)};
+    if (const std::uint64_t rows = comparison::keep_common_rows(pair.a, pair.b); rows > 0)
+      found.why = fmt::format("of the first {} rows, which both have", rows);
     if (pair.a.count != pair.b.count) {
       found.changed = true;
       found.why = fmt::format("{} elements became {}", pair.a.count, pair.b.count);
@@ -181,7 +188,8 @@ class Differ {
                         side->stream.size, context_.limits.memory);
         return;
       }
-    pair.in_order = !(is_reversed(found.shape_a, found.shape_b) && is_matrix(found.shape_a) && found.reshaped);
+    pair.in_order = !(pair.a.shape != pair.b.shape && is_reversed(found.shape_a, found.shape_b) &&
+                      is_matrix(found.shape_a) && found.reshaped);
     pair_of_.back() = pairs_.size();
     pairs_.push_back(std::move(pair));
   }

@@ -197,6 +197,31 @@ Elements elements_of(const Tensor& tensor) {
   return out;
 }
 
+std::uint64_t keep_common_rows(Elements& a, Elements& b) {
+  if (a.count == b.count || a.shape.size() != 2 || b.shape.size() != 2 || a.shape[1] != b.shape[1]) return 0;
+  const std::uint64_t rows = std::min(a.shape[0], b.shape[0]), count = rows * a.shape[1];
+  const auto can_end = [&](const Elements& side) {
+    return count % 8 * info(side.dtype).bits % 8 == 0 && !core::is_sparse(side.tensor);
+  };
+  if (rows == 0 || !can_end(a) || !can_end(b)) return 0;
+  for (Elements* const side : {&a, &b}) {
+    if (side->count == count) continue;
+    side->count = count;
+    side->shape[0] = rows;
+    side->stream.size = *packed_size(side->dtype, count);
+    side->stream.produce = [all = std::move(side->stream.produce), size = side->stream.size](const Context& context,
+                                                                                             const Sink& sink) {
+      std::uint64_t left = size;
+      all(context, [&](std::span<const std::byte> piece) {
+        const auto taken = piece.first(base::to_size(std::min<std::uint64_t>(piece.size(), left)));
+        left -= taken.size();
+        return sink(taken) && left > 0;
+      });
+    };
+  }
+  return rows;
+}
+
 bool is_too_sparse(const Elements& of, const Limits& limits) noexcept {
   return core::is_sparse(of.tensor) && of.stream.size > limits.memory;
 }

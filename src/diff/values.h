@@ -37,6 +37,9 @@ struct Elements {
 };
 // Of a tensor without unsupported().
 Elements elements_of(const Tensor&);
+// If both are matrices whose rows have the same length, as of two vocabularies, leaves the rows that both have, and
+// returns how many; else 0. The pair then is two tensors of the same shape.
+std::uint64_t keep_common_rows(Elements& a, Elements& b);
 // Empty without a shape.
 std::vector<std::uint64_t> shape_of(const Tensor&);
 // Whether it is sparse and its dense form, which is held to be compared, takes more than Limits::memory.

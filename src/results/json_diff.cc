@@ -103,13 +103,13 @@ double weight(const TensorDiff& t) {
 
 int rank(Verdict verdict) {
   switch (verdict) {
-    case Verdict::only_a:
-    case Verdict::only_b: return 0;
+    case Verdict::different: return 0;
     case Verdict::incomparable: return 1;
-    case Verdict::different: return 2;
+    case Verdict::only_a: return 2;
+    case Verdict::only_b: return 3;
     case Verdict::equal: break;
   }
-  return 3;
+  return 4;
 }
 
 }  // namespace

@@ -162,6 +162,20 @@ def test_a_tensor_with_more_elements_is_not_called_reshaped(tmp_path):
     assert "resized [4] to [5]" in shown and "reshaped" not in shown
 
 
+def test_the_rows_that_two_vocabularies_share_are_compared(tmp_path):
+    rows = numbers(6 * 4, 1)
+    a = written(tmp_path / "a.safetensors", {"embed": ([4, 4], rows[:16]), "only": ([1], [1])})
+    b = written(tmp_path / "b.safetensors", {"embed": ([6, 4], rows), "more": ([2], [1, 2])})
+    tensors = found(a, b)["tensors"]
+    assert [tensor["verdict"] for tensor in tensors] == ["different", "only-a", "only-b"]
+    assert tensors[0]["changes"] == ["reshaped"] and tensors[0]["values"]["elements"] == 16 and tensors[0]["values"]["changed"] == 0
+    shown = weighbridge("diff", a, b, status=1).stdout
+    assert "embed: resized [4,4] to [6,4], of the first 4 rows, which both have" in shown.replace("[4, 4]", "[4,4]").replace("[6, 4]", "[6,4]")
+    rows[5] += 1
+    c = written(tmp_path / "c.safetensors", {"embed": ([6, 4], rows), "only": ([1], [1])})
+    assert found(a, c)["tensors"][0]["values"]["changed"] == 1 and found(c, a)["tensors"][0]["values"]["first"] == 5
+
+
 def test_a_tied_tensor_is_named(tmp_path):
     a = written(tmp_path / "a.safetensors", {"embed": ([2], [1, 2]), "head": ([2], [1, 2])})
     b = written(tmp_path / "b.safetensors", {"embed": ([2], [1, 2])})
