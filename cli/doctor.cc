@@ -26,11 +26,23 @@ std::string without_extension(const std::string& path) {
   return dot == path.npos || dot == 0 || (slash != path.npos && dot <= slash + 1) ? path : path.substr(0, dot);
 }
 
+std::string folder_name(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 // The extension of a file that holds the whole tensors: that of the format, if it can be written.
 std::string salvaged(const std::string& path, std::string_view format) {
   const FormatInfo* const info = find_format(format);
-  const bool own = info && info->writes && !info->folder && !info->extensions.empty();
+  if (info && info->folder) return folder_name(path) + ".salvaged/";
+  const bool own = info && info->writes && !info->extensions.empty();
   return without_extension(path) + ".salvaged." + std::string(own ? info->extensions[0] : "safetensors");
+}
+
+// Of the format, if it can be written.
+std::string written_extension(const std::string& path, const Diagnosis& diagnosis) {
+  const FormatInfo* const info = find_format(diagnosis.verdict.format);
+  return info && info->writes ? path.substr(without_extension(path).size()) : ".safetensors";
 }
 
 // A name that no file has, since the shell would replace the file.
@@ -49,7 +61,7 @@ std::string range_of(const Advice& advice) {
 }
 
 // The line of what to do, and the command for it.
-void print_advice(Output& out, const std::string& asked, const Diagnosis& diagnosis, const Advice& advice) {
+void print_advice(Output& out, const std::string& asked, const Diagnosis& diagnosis, const Advice& advice, bool first) {
   const std::string path = asked == "-" ? "FILE" : asked;
   const auto line = [&](std::string_view what, const std::string& command) {
     out.text("  " + std::string(what) + (command.empty() ? "\n" : ":\n    " + command + "\n"));
@@ -57,14 +69,20 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
   const std::string file = file_word(path);
   switch (advice.what) {
     case What::fetch_rest: {
-      // If space was reserved, the bytes after the last whole block must be removed first.
-      const std::string cut =
-          advice.from < diagnosis.size ? "truncate -s " + std::to_string(advice.from) + " " + file + " && " : "";
-      line("fetch the bytes " + range_of(advice), cut + "curl -L -C - -o " + file + " URL");
+      // If space was reserved, the bytes after the last whole block must not be kept.
+      const std::string part = file_word(path + ".part");
+      if (advice.from < diagnosis.size)
+        line("fetch the bytes " + range_of(advice) + " again, into a copy", "head -c " + std::to_string(advice.from) +
+                                                                                " " + file + " > " + part +
+                                                                                " && curl -L -C - -o " + part + " URL");
+      else
+        line("fetch the bytes " + range_of(advice), "curl -L -C - -o " + file + " URL");
       break;
     }
     case What::fetch_again:
-      if (advice.name.empty())
+      if (advice.name.empty() && !diagnosis.file)
+        line("download all files of its weights again", "");
+      else if (advice.name.empty())
         line("download it again", "curl -L -o " + file + " URL");
       else
         line("download " + quote(advice.name) + " again", "");
@@ -74,13 +92,14 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
       break;
     case What::fetch_file: line("download the missing file " + quote(advice.name), ""); break;
     case What::salvage:
-      line("or save the tensors that are whole",
+      line(first ? "write a good copy" : "or save the tensors that are whole",
            "weighbridge doctor " + file + " --salvage " + file_word(salvaged(path, diagnosis.verdict.format)));
       break;
     case What::trim:
-      line("write a copy that ends where the model does",
-           "weighbridge doctor " + file + " --trim " +
-               file_word(without_extension(path) + ".trimmed" + path.substr(without_extension(path).size())));
+      line(
+          advice.from == 0 ? "write a copy that ends where the model does" : "write a copy without the bytes before it",
+          "weighbridge doctor " + file + " --trim " +
+              file_word(without_extension(path) + ".trimmed" + path.substr(without_extension(path).size())));
       break;
     case What::rename:
       line("give it the extension of its format",
@@ -92,10 +111,22 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
                                 file_word(decompressed(path)));
       break;
     case What::distrust:
-      line("do not load it with Python; ask its publisher for a file without code, such as safetensors", "");
+      line(advice.name.empty()
+               ? "do not load it with Python; ask its publisher for a file without code, such as safetensors"
+               : "do not unpack it; ask its publisher for an archive without such names",
+           "");
+      break;
+    case What::rewrite:
+      line("write it without them",
+           "weighbridge convert " + file + " " +
+               file_word(without_extension(path) + ".compact" + written_extension(path, diagnosis)));
       break;
     case What::compare:
-      line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
+      if (diagnosis.file)
+        line("compare it with the SHA-256 that its publisher states", "weighbridge verify " + file + " --sha256 HEX");
+      else
+        line("compare its files with a list that its publisher has signed",
+             "weighbridge verify " + file + " --manifest LIST.sig");
       break;
   }
 }
@@ -108,14 +139,15 @@ void print_names(Output& out, const std::vector<std::string>& names, std::uint64
 
 void print(Session& session, const std::string& path, const Diagnosis& d) {
   Output& out = session.out;
+  const bool doubted = d.condition == Condition::unproven && !d.verdict.not_known_safe.empty();
   out.shown(input_name(path));
   out.text(": ");
   out.toned(d.condition == Condition::sound        ? Tone::good
             : d.condition == Condition::suspicious ? Tone::warning
             : d.condition == Condition::unproven   ? Tone::warning
                                                    : Tone::bad,
-            d.condition == Condition::unproven ? "not known to be safe" : name(d.condition));
-  if (d.condition == Condition::unproven) out.text(": " + list_of_doubts(d.verdict));
+            doubted ? "not known to be safe" : name(d.condition));
+  if (doubted) out.text(": " + list_of_doubts(d.verdict));
   out.text(": " + shown(d.what) + "\n");
   if (!d.sha256.empty()) out.text("  expected: SHA-256 " + d.sha256 + "\n");
   if (d.full_size && *d.full_size != d.size)
@@ -153,7 +185,7 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   if (!d.verdict.checked.empty()) out.text("  checked: " + d.verdict.checked + "\n");
   if (d.advice.empty()) return;
   out.text("what to do:\n");
-  for (const Advice& advice : d.advice) print_advice(out, path, d, advice);
+  for (const Advice& advice : d.advice) print_advice(out, path, d, advice, &advice == &d.advice[0]);
 }
 
 void print(Session& session, const std::string& path, const CacheReport& report) {
@@ -220,7 +252,7 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
       if (salvages)
         session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
       else
-        session.out.text(grouped(*diagnosis.full_size) + " bytes, written and verified\n");
+        session.out.text(grouped(diagnosis.own->length) + " bytes, written and verified\n");
     }
   });
   return Status::done;

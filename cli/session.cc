@@ -209,10 +209,29 @@ void Session::object(std::string_view text) {
   end_object();
 }
 
+namespace {
+
+// The components of a pipeline of diffusers, each of which is a model; of all else, the path itself.
+std::vector<std::string> models_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> out;
+  if (fs::exists(fs::path(path) / "model_index.json", error))
+    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+      if (fs::exists(at->path() / "config.json", error)) out.push_back(at->path().string());
+  std::ranges::sort(out);
+  if (out.empty()) out.push_back(path);
+  return out;
+}
+
+}  // namespace
+
 Status Session::for_each_file(const std::function<Status(const std::string&)>& job) {
   Status status = Status::done;
-  const bool several = args.operands.size() > 1 || args.has(FlagId::check);
-  for (const std::string& path : args.operands) {
+  std::vector<std::string> paths;
+  for (const std::string& operand : args.operands) std::ranges::copy(models_of(operand), std::back_inserter(paths));
+  const bool several = paths.size() > 1 || args.has(FlagId::check);
+  for (const std::string& path : paths) {
     if (several) progress_.about(path.substr(path.rfind('/') + 1));
     status = worse(status, job(path));
     out.flush();  // before messages about the next file

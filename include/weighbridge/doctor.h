@@ -20,12 +20,13 @@ namespace weighbridge {
 /// The state of a file or folder, as one word.
 enum class Condition : std::uint8_t {
   sound,       ///< valid, and nothing points to damage
-  suspicious,  ///< not to be trusted as it is: zeros begin or end inside a tensor and no checksum covers them, bytes
-               ///< follow the end, or a pickle names what can run code
+  suspicious,  ///< not to be trusted as it is: zeros begin or end inside a tensor and no checksum covers them, numbers
+               ///< are NaN or infinite, bytes follow the end, or a pickle names what can run code
   incomplete,  ///< bytes or files are missing
   damaged,     ///< invalid in another way
   foreign,     ///< not a model: a pointer, an error page, an archive, ...
-  unproven     ///< valid, but loading it with Python is not known to be safe: Verdict::not_known_safe
+  unproven  ///< valid, but loading it with Python is not known to be safe (Verdict::not_known_safe), or tensors have a
+            ///< type whose size is not known
 };
 /// "sound", "suspicious", "incomplete", "damaged", "foreign", "unproven"
 std::string_view name(Condition) noexcept;
@@ -39,11 +40,12 @@ struct Advice {
     fetch_object,  ///< fetch what a Git LFS pointer stands for
     fetch_file,    ///< download the missing file `name`
     salvage,       ///< write the tensors that are whole to a new file
-    trim,          ///< write a copy that ends at byte `to`
+    trim,          ///< write a copy of the bytes from `from` to `to`
     rename,        ///< give the file the extension `name`
     decompress,    ///< decompress it with the program `name`
     compare,       ///< compare the file with a published SHA-256
-    distrust       ///< do not load it with Python: a pickle in it can run code
+    distrust,      ///< do not load it with Python: a pickle in it can run code; `name` is "archive": do not unpack it
+    rewrite        ///< write it anew, without the bytes that belong to no tensor
   };
   What what = What::fetch_again;  ///< what to do
   std::string name{};             ///< a file, an extension or a program; see What
@@ -77,6 +79,8 @@ struct Diagnosis {
   std::vector<std::string> damaged{};        ///< the names of the others, in the order of their data
   std::optional<ByteRange> zeros{};          ///< the largest range of zeros that begins or ends inside a tensor
   std::optional<ByteRange> trailing{};       ///< bytes after the end of the model
+  std::shared_ptr<const Source> file{};      ///< what was examined; null: a folder
+  std::optional<ByteRange> own{};            ///< bytes that are a whole model without the others, which trim() writes
   std::vector<std::string> missing{};        ///< files of the model that are not there
   std::vector<Advice> advice{};              ///< what to do, the most useful first
 };
@@ -91,7 +95,7 @@ Diagnosis diagnose(std::shared_ptr<const Place>, const Context& = {});
 /// Throws what save() throws, and Error{misuse} if no tensor is whole.
 Written salvage(const Diagnosis&, const std::string& path, const Options& = {}, const Context& = {});
 
-/// [reads] Writes a copy of the file without the bytes after the end of the model, and verifies it. Throws
+/// [reads] Writes a copy of the file without the bytes before and after the model, and verifies it. Throws
 /// Error{misuse} if it has none, or if `path` exists without `replace`.
 void trim(const Diagnosis&, const std::string& path, bool replace = false, const Context& = {});
 

@@ -148,7 +148,7 @@ class Diagnosis(Record):
     ----------
     condition : str
         ``"sound"``, ``"suspicious"``, ``"incomplete"``, ``"damaged"``, ``"foreign"`` or ``"unproven"`` (valid, but loading it with Python
-        is not known to be safe).
+        is not known to be safe, or tensors have a type whose size is not known).
     what : str
         What the file is, as a phrase.
     format : str or None

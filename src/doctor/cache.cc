@@ -13,6 +13,8 @@
 #include "base/fail.h"
 #include "codecs/checksum.h"
 #include "core/model/progress.h"
+#include "core/payload/asking_source.h"
+#include "doctor/damage.h"
 #include "io/read.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/hash.h"
@@ -50,20 +52,6 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   if (error) base::io_error_of(folder.string(), "list", "the folder cannot be listed", error.value());
   std::ranges::sort(out);
   return out;
-}
-
-// What Git calls a file with these bytes: the SHA-1 of "blob", its size and the bytes.
-std::string git_sha1(const Source& source, const Context& context) {
-  codecs::Sha1 hash;
-  const std::string head = "blob " + std::to_string(source.size()) + '\0';
-  hash.update(std::as_bytes(std::span(head)));
-  core::Progress progress(context, source.size());
-  io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> bytes) {
-    hash.update(bytes);
-    progress.add(bytes.size());
-    return true;
-  });
-  return codecs::to_hex(hash.finish());
 }
 
 class CacheExamination {
@@ -111,7 +99,7 @@ class CacheExamination {
       if (user != users.end()) users.erase(user);
       if (name.ends_with(".incomplete"))
         add(State::unfinished, relative(path));
-      else if (!codecs::is_hex(name, 64) && !codecs::is_hex(name, 40))
+      else if (doctor::digest_in(name) != name)
         add(State::unknown, relative(path), used_by);
       else
         add(used_by.empty() ? State::stray : State::sound, relative(path), used_by);
@@ -184,7 +172,7 @@ class CacheExamination {
       if (!source) base::io_error_of(entry.path, "changed", "the file has gone while the cache was read");
       const std::string name = fs::path(entry.path).filename().string();
       const Context inner = progress.inner();
-      entry.found = name.size() == 64 ? file_sha256(*source, inner).hex() : git_sha1(*source, inner);
+      entry.found = doctor::digest_of(*source, name, inner);
       if (entry.found != name)
         entry.state = State::damaged;
       else
@@ -217,6 +205,30 @@ std::string plain(const std::string& folder) {
 }
 
 }  // namespace
+
+namespace doctor {
+
+std::string_view digest_in(std::string_view name) noexcept {
+  if (name.starts_with("sha256-")) name.remove_prefix(7);
+  return codecs::is_hex(name, 64) || codecs::is_hex(name, 40) ? name : std::string_view();
+}
+
+std::string digest_of(const Source& source, std::string_view stated, const Context& context) {
+  if (stated.size() == 64) return file_sha256(source, context).hex();
+  // What Git calls a file with these bytes: the SHA-1 of "blob", its size and the bytes.
+  codecs::Sha1 hash;
+  const std::string head = "blob " + std::to_string(source.size()) + '\0';
+  hash.update(std::as_bytes(std::span(head)));
+  core::Progress progress(context, source.size());
+  io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> bytes) {
+    hash.update(bytes);
+    progress.add(bytes.size());
+    return true;
+  });
+  return codecs::to_hex(hash.finish());
+}
+
+}  // namespace doctor
 
 std::string_view name(CacheEntry::State state) noexcept {
   constexpr std::string_view kNames[] = {"sound", "damaged", "unfinished", "missing", "stray", "unknown"};

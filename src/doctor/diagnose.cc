@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file is and what is wrong with it: verify(), then the questions that its findings leave open.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/checked.h"
 #include "codecs/checksum.h"
+#include "core/archive/zip.h"
 #include "core/model/draft.h"
 #include "core/model/view.h"
 #include "core/reading/findings.h"
@@ -24,6 +26,13 @@ namespace {
 
 using What = Advice::What;
 
+constexpr Rule kNotFiniteRule{"doctor/not-finite", Rule::Reach::note, Severity::warning, "design",
+                              "a tensor has numbers that are NaN or infinite"};
+constexpr Rule kUnusedRule{"doctor/unused-bytes", Rule::Reach::note, Severity::warning, "design",
+                           "a file of the model has bytes that belong to no tensor"};
+constexpr Rule kHeaderRule{"doctor/header-text", Rule::Reach::note, Severity::warning, "design",
+                           "the data have the size that the text of the header states"};
+
 // Zeros that reach the end of a file are what a reserved download leaves; a range in its middle may be a pruned matrix.
 constexpr std::uint64_t kLeastAtEnd = 16 * doctor::kZeroBlock, kLeastInside = std::uint64_t{1} << 20;
 
@@ -38,21 +47,53 @@ bool is_dangerous(const Finding& finding) {
 // Whether it is about the model: its file, or one of its files, and not another file of the folder.
 bool is_of_model(const Finding& finding) { return finding.file.empty() || finding.file.source; }
 
+// What the sentence of a finding ends with, before the values that it compares: a name.
+std::string detail_of(const Finding& finding) {
+  const std::string_view text = std::string_view(finding.message).substr(0, finding.message.find(" (expected "));
+  const std::size_t colon = text.rfind(": ");
+  return colon == text.npos ? std::string() : std::string(text.substr(colon + 2));
+}
+
+// Kinds of findings that say more than that a rule is broken.
+struct Sign {
+  std::string_view ends;
+  enum class Of : std::uint8_t {
+    other_data,  // the file of data that the detail names is another model's
+    no_data,     // it is not there
+    leaves,      // an archive that writes outside of the folder into which it is unpacked
+    unlisted,    // the index omits a tensor
+    untrue       // metadata that are not true
+  } of;
+};
+constexpr Sign kSigns[] = {{"/external-short", Sign::Of::other_data}, {"/external-rest", Sign::Of::other_data},
+                           {"/external-missing", Sign::Of::no_data},  {"/member-path", Sign::Of::leaves},
+                           {"/tensor-unlisted", Sign::Of::unlisted},  {"claim/tied", Sign::Of::untrue},
+                           {"claim/token-id", Sign::Of::untrue},      {"claim/data-hash", Sign::Of::untrue}};
+const Sign* sign_of(const Finding& finding) {
+  const auto found = std::ranges::find_if(kSigns, [&](const Sign& each) { return finding.rule.ends_with(each.ends); });
+  return found == std::end(kSigns) ? nullptr : &*found;
+}
+
 class ModelExamination {
  public:
-  ModelExamination(std::shared_ptr<const Place> place, const Context& context)
-      : place_(std::move(place)), context_(context), file_(place_->file()) {}
+  // `depth`: how many models this one is inside.
+  ModelExamination(std::shared_ptr<const Place> place, const Context& context, unsigned depth = 0)
+      : place_(std::move(place)), context_(context), file_(place_->file()), depth_(depth) {}
 
   Diagnosis run() {
     out_.verdict = verify(place_, context_, {.list_incomplete = true});
+    out_.file = file_;
     out_.size = file_ ? file_->size() : out_.verdict.model.file_size();
     read_findings();
-    if (out_.verdict.format.empty()) return foreign();
-    count_tensors();
-    if (file_) {
+    compare_digest();
+    if (out_.verdict.format.empty() && !look_inside()) return foreign();
+    if (!inner_ && !look_inside()) count_tensors();
+    if (file_ && !inner_) {
       compare_name();
       look_for_zeros();
     }
+    if (report().valid()) look_at_tensors();
+    if (!file_ && !report().valid()) mend_index();
     decide();
     return std::move(out_);
   }
@@ -65,6 +106,12 @@ class ModelExamination {
 
   void read_findings() {
     for (const Finding& finding : report().findings()) {
+      if (const Sign* const sign = sign_of(finding)) {
+        signs_.insert(sign->of);
+        if (sign->of == Sign::Of::no_data) out_.missing.push_back(detail_of(finding));
+        if (sign->of == Sign::Of::other_data) hurt_.push_back(detail_of(finding));
+        if (sign->of <= Sign::Of::no_data) continue;
+      }
       if (finding.hint.what == Hint::What::size && finding.file.empty())
         out_.full_size = wire::as_u64(finding.hint.value);
       if (finding.hint.what == Hint::What::file) {
@@ -74,6 +121,96 @@ class ModelExamination {
         if (finding.rule.ends_with("/truncated")) short_files_ = true;
       }
     }
+  }
+
+  // A digest in the name, also of what a link leads to, is that of the bytes as they were published.
+  void compare_digest() {
+    if (!file_) return;
+    std::error_code error;
+    const auto real = std::filesystem::canonical(std::string(file_->path()), error);
+    const std::string name = error ? std::string(file_->file_name()) : real.filename().string();
+    const std::string_view stated = doctor::digest_in(name);
+    if (stated.empty()) return;
+    as_published_ = doctor::digest_of(*file_, stated, context_) == stated;
+    out_.verdict.checked += std::string(out_.verdict.checked.empty() ? "" : "; ") + "the digest in its name";
+    if (stated.size() == 64) out_.sha256 = stated;
+  }
+
+  // Whether a model begins or ends elsewhere than the file.
+  bool look_inside() {
+    constexpr unsigned kMostDepth = 4;
+    const Finding* const first = report().first_error();
+    const bool longer = out_.full_size && *out_.full_size < out_.size;
+    if (!file_ || depth_ == kMostDepth || as_published_ == true || (first == nullptr && !longer)) return false;
+    if (first != nullptr && (first->kind == Kind::limit || is_dangerous(*first))) return false;
+    if (out_.verdict.format.empty() && first->rule != "file/unknown" && first->rule != "file/zeros") return false;
+    const core::Format* const named = registry::find_by_extension(file_->extension());
+    const std::string_view format = !out_.verdict.format.empty() ? out_.verdict.format : named ? named->info.name : "";
+    inner_ = doctor::find_inner(file_, format, context_);
+    // The file is whole before the other model begins: one follows the other.
+    if (inner_ && inner_->how == doctor::Inner::How::late && longer && inner_->range.offset >= *out_.full_size)
+      inner_.reset();
+    if (inner_ && inner_->how == doctor::Inner::How::older && longer) inner_.reset();
+    if (!inner_) return false;
+    const ByteRange range = inner_->range;
+    Diagnosis inside =
+        ModelExamination(place_of(std::make_shared<const doctor::Continued>(file_, range, std::string(), range.length)),
+                         context_, depth_ + 1)
+            .run();
+    if (inside.verdict.report.valid()) inside.own = ByteRange{0, range.length};
+    if (out_.verdict.format.empty()) out_.verdict.format = inside.verdict.format;
+    if (inside.own) out_.own = ByteRange{range.offset + inside.own->offset, inside.own->length};
+    out_.whole_model = std::move(inside.whole_model);
+    out_.tensors = inside.tensors;
+    out_.whole = inside.whole;
+    out_.damaged = std::move(inside.damaged);
+    return true;
+  }
+
+  // Numbers that no training leaves, what config.json says, bytes that nothing uses.
+  void look_at_tensors() {
+    Report& to = out_.verdict.report;
+    const Model& model = out_.verdict.model;
+    for (const doctor::NotFinite& each : doctor::find_not_finite(model, context_)) {
+      to.add(
+          core::Findings::make(kNotFiniteRule, {.tensor = each.tensor}, {},
+                               std::to_string(each.nans) + " NaN, " + std::to_string(each.infinities) + " infinite"));
+      not_finite_ = true;
+    }
+    for (const doctor::Unused& each : doctor::find_unused(model, context_)) {
+      to.add(core::Findings::make(kUnusedRule, {}, {},
+                                  std::to_string(each.bytes) + " of " + std::to_string(each.of) + " bytes", each.file));
+      unused_ = true;
+    }
+    if (!file_) {
+      doctor::Disagreement config = doctor::compare_with_config(model);
+      absent_ = config.missing.size();
+      out_.tensors += absent_;
+      for (std::string& name : config.missing)
+        if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.push_back(std::move(name));
+      for (Finding& each : config.findings) {
+        (each.severity == Severity::error ? disagrees_ : differs_) = true;
+        to.add(std::move(each));
+      }
+    }
+    for (const Tensor& tensor : model) {
+      const bool sized =
+          std::ranges::any_of(tensor.parts(), [](const Part& part) { return part.extent().has_value(); });
+      unsized_ |= tensor.unsupported() != nullptr && (!sized || tensor.dtype() == DType::unknown);
+    }
+  }
+
+  // The folder with an index that lists what its shards hold, if that is all that was wrong with it.
+  void mend_index() {
+    const auto mended = doctor::with_new_index(place_, context_);
+    if (!mended) return;
+    Verdict verdict = verify(mended, context_);
+    if (!verdict.report.valid()) return;
+    mended_ = true;
+    out_.missing.clear();
+    out_.damaged.clear();
+    out_.whole_model = verdict.model;
+    out_.whole = out_.tensors = verdict.model.size();
   }
 
   // A file of no format: its finding says what it is.
@@ -86,8 +223,13 @@ class ModelExamination {
       read_pointer();
       advise(What::fetch_object);
     } else if (rule == "file/compressed" && first) {
-      const std::size_t detail = first->message.rfind(": ");  // the program's name ends the sentence
-      advise(What::decompress, detail == std::string::npos ? "" : first->message.substr(detail + 2));
+      advise(What::decompress, detail_of(*first));  // the program's name ends the sentence
+    } else if (rule == "file/zeros") {
+      const doctor::Zeros zeros = doctor::find_zeros(*file_, {}, kLeastAtEnd, context_);
+      out_.zeros = ByteRange{0, zeros.tail == 0 ? out_.size : zeros.head};
+      out_.what = zeros.tail == 0 ? "the whole file is zeros, as a download that reserved its space and never began"
+                                  : "the file begins with zeros, and what follows them is no model";
+      advise(What::fetch_again);
     } else if (rule.starts_with("file/") && rule != "file/zip" && rule != "file/tar" && rule != "file/pickle" &&
                rule != "file/other-format" && rule != "file/unknown") {
       advise(What::fetch_again);
@@ -103,13 +245,26 @@ class ModelExamination {
     if (codecs::is_hex(digest, 64)) out_.sha256 = digest;
   }
 
+  // Some tensors of a model, as one of no format: rules of content would cover the whole file.
+  template <class Keep> static Model without_format(const Model& model, Keep keep) {
+    core::Draft out;
+    out.begin_view(model);
+    out.set_format("");
+    for (const Tensor& tensor : model)
+      if (keep(tensor)) out.adopt(tensor.name(), tensor);
+    out.index_names();
+    out.set_attributes({model.attributes().begin(), model.attributes().end()});
+    return out.finish();
+  }
+
   // Which tensors the index lists, and which of them are there.
   void count_tensors() {
     if (file_ && out_.full_size && *out_.full_size > out_.size) {
       Report ignored;
       core::Findings findings(ignored, core::Findings::Mode::all);
       // What is missing reads as zeros.
-      const auto whole = std::make_shared<const doctor::Continued>(file_, out_.size, std::string(), *out_.full_size);
+      const auto whole =
+          std::make_shared<const doctor::Continued>(file_, ByteRange{0, out_.size}, std::string(), *out_.full_size);
       const OpenOptions options{.format = std::string(out_.verdict.format), .checks = Checks::structure};
       Model all;
       try {
@@ -119,29 +274,30 @@ class ModelExamination {
         throw;
       }
       std::multimap<std::uint64_t, std::string_view> late;  // by where they begin
-      core::Draft there;                                    // of no format, whose checksums would cover the whole file
-      there.begin_view(all);
-      there.set_format("");
-      for (const Tensor& tensor : all) {
+      out_.whole_model = without_format(all, [&](const Tensor& tensor) {
         std::uint64_t begin = UINT64_MAX, end = 0;
         for (const Part& part : tensor.parts())
           if (const auto extent = part.extent()) {
             begin = std::min(begin, extent->offset);
             end = std::max(end, extent->offset + extent->length);
           }
-        if (end > out_.size)
-          late.emplace(begin, tensor.name());
-        else
-          there.adopt(tensor.name(), tensor);
-      }
-      there.index_names();
-      there.set_attributes({all.attributes().begin(), all.attributes().end()});
-      out_.whole_model = there.finish();
+        if (end > out_.size) late.emplace(begin, tensor.name());
+        return end <= out_.size;
+      });
       out_.tensors = all.size();
       out_.whole = all.size() - late.size();
       for (const auto& [begin, name] : late)
         if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.emplace_back(name);
       return;
+    }
+    if (const Finding* const first = report().first_error(); file_ && first && out_.verdict.format == "npy") {
+      std::string text;
+      if (const auto whole = doctor::with_new_npy_header(file_, text)) {
+        count_faults(verify(place_of(whole), context_));
+        mended_ = out_.whole > 0;
+        out_.verdict.report.add(core::Findings::make(kHeaderRule, {}, {}, text));
+        return;
+      }
     }
     if (const Finding* const first = report().first_error(); file_ && first && lost_directory(first->rule))
       if (const auto whole = doctor::with_new_directory(file_, context_.limits)) {
@@ -162,6 +318,7 @@ class ModelExamination {
     for (const Tensor& tensor : model)
       if (const Finding* const why = tensor.unsupported(); why != nullptr && why->severity == Severity::error)
         faulty.emplace(tensor.name());
+    if (model.format() == "pytorch") in_members(model, faulty);
     std::uint64_t absent = 0;
     for (const std::string& name : faulty) absent += model.find(name) ? 0U : 1U;
     out_.tensors = model.size() + absent;
@@ -171,6 +328,22 @@ class ModelExamination {
     leave_out(model, [&](const Tensor& tensor) { return faulty.contains(tensor.name()); });
   }
 
+  // Findings of an archive of PyTorch name members: replaces them by the tensors in them.
+  void in_members(const Model& model, std::set<std::string, std::less<>>& faulty) const {
+    core::Draft names;
+    std::set<std::string, std::less<>> tensors;
+    for (const core::ZipMember& member :
+         core::read_zip_again(*model.sources()[0], context_.limits, core::kQuietZip, names).members) {
+      if (model.find(member.name) || faulty.erase(std::string(member.name)) == 0) continue;
+      for (const Tensor& tensor : model)
+        for (const Part& part : tensor.parts())
+          if (const auto extent = part.extent(); extent && extent->source == 0 && extent->offset >= member.offset &&
+                                                 extent->offset < member.offset + member.stored)
+            tensors.emplace(tensor.name());
+    }
+    faulty.merge(tensors);
+  }
+
   // What remains of the model that could be read.
   template <class Faulty> void leave_out(const Model& model, Faulty faulty) {
     std::vector<std::uint32_t> leave;
@@ -178,23 +351,30 @@ class ModelExamination {
       const Tensor tensor = model[i];
       if (faulty(tensor)) leave.push_back(i);
     }
-    out_.whole_model = leave.empty() ? model : core::view_without(model, leave);
+    if (leave.empty())
+      out_.whole_model = model;
+    else if (model.format() == "pytorch")  // whose rules are about members
+      out_.whole_model = without_format(model, [&](const Tensor& tensor) { return !faulty(tensor); });
+    else
+      out_.whole_model = core::view_without(model, leave);
   }
 
   void compare_name() {
     const std::string extension = file_->extension();
     const core::Format* const named = registry::find_by_extension(extension);
     const core::Format* const is = registry::find(out_.verdict.format);
-    if (!named || !is || named == is) return;
+    if (!named || !is || named == is || named->plausible != nullptr) return;  // or many kinds use the extension
     const auto own = is->info.extensions;
     if (!own.empty() && std::ranges::find(own, extension) == own.end()) out_.named_like = named->info.name;
   }
 
   void look_for_zeros() {
-    if (out_.full_size && *out_.full_size < out_.size)
+    if (out_.full_size && *out_.full_size < out_.size) {
       out_.trailing = ByteRange{*out_.full_size, out_.size - *out_.full_size};
+      out_.own = ByteRange{0, *out_.full_size};
+    }
     // A checksum over the bytes is better evidence.
-    if (out_.verdict.checked == "structure and checksums") return;
+    if (as_published_ == true || out_.verdict.checked == "structure and checksums") return;
     std::vector<ByteRange> extents;
     for (const Tensor& tensor : out_.verdict.model)
       for (const Part& part : tensor.parts())
@@ -202,10 +382,11 @@ class ModelExamination {
           extents.push_back({extent->offset, extent->length});
     if (extents.empty()) return;  // zeros outside of tensors, or under digests, say nothing
     const doctor::Zeros zeros = doctor::find_zeros(*file_, std::move(extents), kLeastAtEnd, context_);
-    const auto reaches_end = [&](const ByteRange& range) { return range.offset + range.length == out_.size; };
-    if (zeros.hole && (reaches_end(*zeros.hole) || zeros.hole->length >= kLeastInside)) out_.zeros = zeros.hole;
-    // Zeros at the end that include whole tensors, of which verify() warns. One tensor may well be zeros.
-    if (!out_.zeros && in_tail(zeros.tail) > 1) out_.zeros = ByteRange{zeros.tail, out_.size - zeros.tail};
+    const bool at_end = zeros.hole && zeros.hole->offset + zeros.hole->length == out_.size;
+    if (zeros.hole && !at_end && zeros.hole->length >= kLeastInside) out_.zeros = zeros.hole;
+    // Zeros that reach the end begin before the first block of them: what a download wrote can end anywhere. They may
+    // include whole tensors, of which verify() warns; one tensor may well be zeros.
+    if (at_end || (!out_.zeros && in_tail(zeros.tail) > 1)) out_.zeros = ByteRange{zeros.tail, out_.size - zeros.tail};
   }
 
   // Whether some bytes of the tensor in this file are at `at` or after it.
@@ -221,7 +402,8 @@ class ModelExamination {
   // How many tensors without a digest do.
   std::size_t in_tail(std::uint64_t at) const {
     std::size_t count = 0;
-    for (const Tensor& tensor : out_.verdict.model) count += reaches(tensor, at, false) ? 1U : 0U;
+    for (const Tensor& tensor : out_.verdict.model)
+      count += reaches(tensor, at, false) && !registry::may_be_zeros(tensor.name()) ? 1U : 0U;
     return count;
   }
 
@@ -235,60 +417,87 @@ class ModelExamination {
     out_.what = std::string(info ? info->title : out_.verdict.format) + (file_                  ? " file"
                                                                          : info && info->folder ? ""
                                                                                                 : " model");
-    if (!out_.missing.empty()) {
-      out_.condition = Condition::incomplete;
-      out_.what += " of which files are missing";
+    const auto is = [&](Condition condition, std::string_view what) {
+      out_.condition = condition;
+      out_.what += what;
+    };
+    const auto has = [&](Sign::Of sign) { return signs_.contains(sign); };
+    if (as_published_ == false) {
+      is(Condition::damaged, " whose bytes are not those of the digest in its name");
+      advise(What::fetch_again);
+    } else if (inner_) {
+      decide_inner();
+    } else if (mended_) {
+      is(Condition::damaged, file_ ? " with a bad header over good data"
+                             : has(Sign::Of::unlisted)
+                                 ? " whose index omits tensors that its shards hold"
+                                 : " whose index is stale: every tensor is there, in files of other names");
+      advise(What::salvage);
+    } else if (!out_.missing.empty()) {
+      is(Condition::incomplete, " of which files are missing");
       for (const std::string& name : out_.missing) advise(What::fetch_file, name);
       fetch_hurt();
     } else if (short_of) {
-      out_.condition = Condition::incomplete;
-      out_.what += " that ends early";
+      is(Condition::incomplete, " that ends early");
       advise(What::fetch_rest, {}, zeros_at_end ? out_.zeros->offset : out_.size, *out_.full_size);
     } else if (cut_header || cut_index) {
-      out_.condition = Condition::incomplete;
-      out_.what += cut_header ? " that ends inside its header" : " without its end, where its index is";
+      is(Condition::incomplete, cut_header ? " that ends inside its header" : " without its end, where its index is");
       advise(What::fetch_rest, {}, out_.size, 0);
     } else if (short_files_) {
-      out_.condition = Condition::incomplete;
-      out_.what += " of which files end early";
+      is(Condition::incomplete, " of which files end early");
       fetch_hurt();
     } else if (std::ranges::any_of(report().findings(), is_dangerous)) {
-      out_.condition = Condition::suspicious;
-      out_.what += " that can run code when Python loads it";
+      is(Condition::suspicious, " that can run code when Python loads it");
       advise(What::distrust);
-    } else if (!hurt_.empty()) {
-      out_.condition = Condition::damaged;
-      out_.what += " of which files are damaged";
+    } else if (has(Sign::Of::leaves)) {
+      is(Condition::suspicious, " with a member that would be written outside of the folder where it is unpacked");
+      advise(What::distrust, "archive");
+    } else if (has(Sign::Of::other_data)) {
+      is(Condition::damaged, " whose file of data is not its own");
       fetch_hurt();
+    } else if (!hurt_.empty()) {
+      is(Condition::damaged, " of which files are damaged");
+      fetch_hurt();
+    } else if (absent_ > 0) {
+      is(Condition::incomplete, " without tensors that config.json or the numbers of its layers imply");
+      advise(What::fetch_again);
+    } else if (disagrees_) {
+      is(Condition::damaged, " whose tensors are not those that config.json describes");
+      advise(What::fetch_again, "config.json");
     } else if (!report().valid()) {
-      out_.condition = Condition::damaged;
-      out_.what += out_.trailing && report().errors() == 1 ? " with bytes after its end" : " that breaks its rules";
-      if (out_.trailing && report().errors() == 1)
+      const bool only_trailing = out_.trailing && report().errors() == 1;
+      is(Condition::damaged, only_trailing ? " with bytes after its end" : " that breaks its rules");
+      if (only_trailing)
         advise(What::trim, {}, 0, *out_.full_size);
-      else if (file_)
+      else if (file_ && as_published_ != true)
         advise(What::fetch_again);
-    } else if (zeros_at_end && out_.zeros->length >= kLeastAtEnd) {
-      out_.condition = Condition::incomplete;
-      out_.what += " whose end is zeros, as in a download that stopped after its space was reserved";
-      take_zeros_as_damage();
-      advise(What::fetch_rest, {}, out_.zeros->offset, out_.size);
     } else if (out_.zeros) {
-      out_.condition = Condition::suspicious;
-      out_.what += zeros_at_end ? " that is valid, and whose last tensors are zeros"
-                                : " that is valid, with a hole of zeros inside a tensor";
+      is(Condition::suspicious, !zeros_at_end ? " that is valid, with a hole of zeros inside a tensor"
+                                              : " that is valid, and ends with zeros: they may be its own, or of a "
+                                                "download that stopped after its space was reserved");
       advise(What::compare);
+      if (zeros_at_end) advise(What::fetch_rest, {}, out_.zeros->offset, out_.size);
     } else if (out_.trailing) {
-      out_.condition = Condition::suspicious;
-      out_.what += " that is valid, with bytes after its end";
+      is(Condition::suspicious, " that is valid, with bytes after its end");
       advise(What::trim, {}, 0, *out_.full_size);
+    } else if (not_finite_) {
+      is(Condition::suspicious, " that is valid, with numbers that are NaN or infinite");
+      advise(What::compare);
+    } else if (has(Sign::Of::untrue) || differs_) {
+      is(Condition::suspicious, " that is valid, with metadata that do not fit its tensors");
+    } else if (unused_) {
+      is(Condition::suspicious, " that is valid, with bytes that belong to no tensor");
+      advise(What::rewrite);
     } else if (!out_.verdict.not_known_safe.empty()) {
-      out_.condition = Condition::unproven;
-      out_.what += ", valid, but with a pickle that is not known to be harmless";
+      is(Condition::unproven, ", valid, but with a pickle that is not known to be harmless");
       advise(What::distrust);
+    } else if (unsized_) {
+      is(Condition::unproven, ", valid, but with tensors whose size is not known");
     } else {
-      out_.what += ", nothing is wrong with it";
+      out_.what += as_published_ == true ? ", as it was published" : ", nothing is wrong with it";
     }
-    if (out_.whole > 0 && (cut_index || !out_.damaged.empty())) advise(What::salvage);
+    if (out_.whole > 0 && !mended_ && absent_ == 0 && !out_.own && (cut_index || !out_.damaged.empty()))
+      advise(What::salvage);
     if (!out_.named_like.empty() && info && !info->extensions.empty())
       advise(What::rename, std::string(info->extensions[0]));
   }
@@ -297,15 +506,24 @@ class ModelExamination {
     for (const std::string& name : hurt_) advise(What::fetch_again, name);
   }
 
-  // The tensors that a hole at the end of the file reaches into.
-  void take_zeros_as_damage() {
-    const auto reached = [&](const Tensor& tensor) { return reaches(tensor, out_.zeros->offset, true); };
-    for (const Tensor& tensor : out_.verdict.model) {
-      if (!reached(tensor)) continue;
-      --out_.whole;
-      if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.emplace_back(tensor.name());
+  // A model in a part of the file.
+  void decide_inner() {
+    using How = doctor::Inner::How;
+    const std::string n = std::to_string(inner_->range.offset);
+    out_.condition = Condition::damaged;
+    switch (inner_->how) {
+      case How::repeated:
+        out_.what += " that begins again at byte " + n + ", as a download does that a server began anew";
+        break;
+      case How::late: out_.what += " that begins at byte " + n + ", after bytes of something else"; break;
+      case How::older:
+        out_.what += " with an end at byte " + std::to_string(inner_->range.length) +
+                     ", and bytes of an append that was not finished after it";
     }
-    leave_out(out_.verdict.model, reached);
+    if (out_.own)
+      advise(What::trim, {}, out_.own->offset, out_.own->offset + out_.own->length);
+    else
+      advise(What::fetch_again);
   }
 
   std::shared_ptr<const Place> place_;
@@ -313,6 +531,13 @@ class ModelExamination {
   std::shared_ptr<const Source> file_;
   std::vector<std::string> hurt_;  // files of the model with errors, besides the one that was given
   bool short_files_ = false;       // one of these ends early
+  std::set<Sign::Of> signs_;
+  std::optional<doctor::Inner> inner_;
+  std::optional<bool> as_published_;  // whether its bytes have the digest in its name, if that has one
+  bool mended_ = false;               // whole with another index or header
+  bool not_finite_ = false, unused_ = false, unsized_ = false, disagrees_ = false, differs_ = false;
+  std::uint64_t absent_ = 0;  // tensors that should be there
+  const unsigned depth_;
   Diagnosis out_;
 };
 
@@ -323,8 +548,8 @@ std::string_view name(Condition condition) noexcept {
   return kNames[static_cast<std::size_t>(condition)];
 }
 std::string_view name(Advice::What what) noexcept {
-  constexpr std::string_view kNames[] = {"fetch-rest", "fetch-again", "fetch-object", "fetch-file", "salvage",
-                                         "trim",       "rename",      "decompress",   "compare",    "distrust"};
+  constexpr std::string_view kNames[] = {"fetch-rest", "fetch-again", "fetch-object", "fetch-file", "salvage", "trim",
+                                         "rename",     "decompress",  "compare",      "distrust",   "rewrite"};
   return kNames[static_cast<std::size_t>(what)];
 }
 

@@ -145,7 +145,7 @@ TEST(Doctor, ManyFalseEndsOfAMemberCostOneReadOfTheFile) {
 // A few bytes can say that a file has a terabyte: a reader that reads zeros for them would never end.
 TEST(Doctor, WhatIsMissingIsNotReadBeyondTheSizeOfWhatIsThere) {
   const std::string bytes = random_bytes(100);
-  const doctor::Continued longer(source_of(bytes), bytes.size(), "", std::uint64_t{1} << 40);
+  const doctor::Continued longer(source_of(bytes), {0, bytes.size()}, "", std::uint64_t{1} << 40);
   std::string out(1000, 'x');
   const auto read = [&](std::uint64_t at) { longer.read_at(at, std::as_writable_bytes(std::span(out))); };
   read(50);
@@ -204,17 +204,36 @@ TEST(Doctor, ADamagedShardIsTheOneToFetch) {
   EXPECT_EQ(whats(diagnose(folder / "model.safetensors.index.json")), (std::vector<What>{What::fetch_file}));
 }
 
-TEST(Doctor, ADownloadThatReservedItsSpaceIsFetchedFromItsFirstZeroBlock) {
+TEST(Doctor, ZerosAtTheEndAreASuspicionAndNameTheByteToFetchFrom) {
   std::string bytes = three_tensors();
   const std::size_t end = bytes.size() - 150000;
   std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(end), bytes.end(), '\0');
   const Diagnosis d = of(bytes);
-  EXPECT_EQ(d.condition, Condition::incomplete);
-  EXPECT_EQ(d.damaged, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(d.condition, Condition::suspicious);
+  EXPECT_EQ(d.whole, 3U);  // they may be meant to be zeros
   ASSERT_TRUE(d.zeros);
   EXPECT_GE(d.zeros->offset, end);
   EXPECT_LT(d.zeros->offset, end + 4096);
-  EXPECT_EQ(d.advice[0], (Advice{What::fetch_rest, {}, d.zeros->offset, bytes.size()}));
+  ASSERT_EQ(whats(d), (std::vector<What>{What::compare, What::fetch_rest}));
+  EXPECT_EQ(d.advice[1], (Advice{What::fetch_rest, {}, d.zeros->offset, bytes.size()}));
+}
+
+// Of two beginnings that are equal, the second is shown to be whole, or nothing is.
+TEST(Doctor, ABeginningThatIsThereTwiceIsNamedOnlyWhereAllItsBytesAre) {
+  const std::string whole = three_tensors();
+  for (const std::size_t n : {9U, 40U, 64U, 100000U, 250000U}) {
+    const Diagnosis d = of(whole.substr(0, n) + whole);
+    ASSERT_TRUE(d.own) << n;
+    EXPECT_EQ(*d.own, (ByteRange{n, whole.size()}));
+    EXPECT_EQ(d.whole_model.size(), 3U);
+  }
+  std::string other = whole.substr(0, 100000) + whole;
+  other[99999] ^= 1;  // the last byte before it
+  EXPECT_EQ(of(other).what.find("begins again"), std::string::npos);
+  const Diagnosis stopped = of(whole.substr(0, 100000) + whole.substr(0, 200000));
+  EXPECT_FALSE(stopped.own);
+  EXPECT_NE(stopped.what.find("begins again at byte 100000"), std::string::npos);
+  EXPECT_EQ(whats(stopped).front(), What::fetch_again);
 }
 
 TEST(Doctor, ATensorOfZerosIsNoDamage) {
@@ -223,7 +242,7 @@ TEST(Doctor, ATensorOfZerosIsNoDamage) {
   std::fill(at(200000), at(100000), '\0');  // "b", whole
   EXPECT_EQ(of(bytes).condition, Condition::sound);
   std::fill(at(100000), at(0), '\0');  // and "c": the file ends with both
-  EXPECT_EQ(of(bytes).condition, Condition::incomplete);
+  EXPECT_EQ(of(bytes).condition, Condition::suspicious);
 }
 
 TEST(Doctor, AHoleInsideATensorIsSuspicious) {
@@ -318,7 +337,8 @@ TEST(Doctor, FilesCutAnywhereAreNeverCalledSound) {
       const std::string part = bytes.substr(0, cut);
       const Diagnosis d = of(part, name);
       SCOPED_TRACE(name + " cut at " + std::to_string(cut));
-      ASSERT_EQ(d.verdict.report.valid(), d.condition == Condition::sound || d.condition == Condition::suspicious);
+      ASSERT_EQ(d.verdict.report.valid(), d.condition == Condition::sound || d.condition == Condition::suspicious ||
+                                              d.condition == Condition::unproven);
       ASSERT_LE(d.whole, d.tensors);
       if (d.condition != Condition::incomplete || d.whole == 0 || ++salvaged % 97 != 0) continue;
       const Folder folder;

@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "core/model/progress.h"
+#include "core/payload/asking_source.h"
+#include "doctor/damage.h"
 #include "io/publication.h"
 #include "io/read.h"
 #include "weighbridge/doctor.h"
@@ -17,21 +19,21 @@ Written salvage(const Diagnosis& diagnosis, const std::string& path, const Optio
 }
 
 void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, const Context& context) {
-  const Model& model = diagnosis.verdict.model;
-  if (!diagnosis.trailing || model.sources().empty())
-    base::misuse("nothing-to-trim", "no bytes follow the end of the model, so there is nothing to trim");
-  const std::shared_ptr<const Source> source = model.sources()[0];
-  const std::uint64_t size = diagnosis.trailing->offset;
+  if (!diagnosis.own || !diagnosis.file)
+    base::misuse("nothing-to-trim", "no bytes are around a whole model, so there is nothing to trim");
+  const std::shared_ptr<const Source>& source = diagnosis.file;
+  const auto [begin, size] = *diagnosis.own;
+  const doctor::Continued own(source, {begin, size}, {}, size);
   io::AtomicFile out(path, {.replace = replace, .expected_size = size});
   core::Progress progress(context, 2 * size);
-  io::read_pieces(*source, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+  io::read_pieces(own, 0, size, [&](std::uint64_t at, std::span<const std::byte> bytes) {
     out.write_at(at, bytes);
     progress.add(bytes.size());
     return true;
   });
   out.sync(size);
   const auto written = out.reopen();
-  out.read_back(*written, 0, *source, 0, size, [&](std::uint64_t bytes) { progress.add(bytes); });
+  out.read_back(*written, 0, own, 0, size, [&](std::uint64_t bytes) { progress.add(bytes); });
   const Verdict verdict = verify(written, progress.inner(), {.format = std::string(diagnosis.verdict.format)});
   if (!verdict.report.valid())
     base::misuse("not-sound", "the copy would still be invalid: " + verdict.report.first_error()->message);

@@ -42,6 +42,7 @@ Zeros find_zeros(const Source& source, std::vector<ByteRange> extents, std::uint
         continue;
       }
       end_run(at + i);
+      if (run.offset == 0 && run.length > 0) out.head = run.length;
       run = {at + i + block.size(), 0};
       const auto last = std::find_if(block.rbegin(), block.rend(), [](std::byte each) { return each != std::byte{0}; });
       out.tail = run.offset - static_cast<std::uint64_t>(last - block.rbegin());

@@ -134,7 +134,7 @@ std::shared_ptr<const Source> with_new_directory(std::shared_ptr<const Source> f
   if (!end) return nullptr;
   std::string directory = core::zip_directory(walk.members(), *end);
   const std::uint64_t size = *end + directory.size();
-  return std::make_shared<const Continued>(std::move(file), *end, std::move(directory), size);
+  return std::make_shared<const Continued>(std::move(file), ByteRange{0, *end}, std::move(directory), size);
 }
 
 }  // namespace weighbridge::doctor

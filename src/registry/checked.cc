@@ -72,6 +72,11 @@ void say_what_was_checked(const core::Format& format, Verdict& verdict) {
   }
 }
 
+bool may_be_zeros(std::string_view name) noexcept {
+  constexpr std::string_view kBegins[] = {"lora_B", "lora_up", "lora_embedding_B", "lokr_w2", "hada_w2_a", ".bias"};
+  return std::ranges::any_of(kBegins, [&](std::string_view each) { return name.find(each) != name.npos; });
+}
+
 void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& findings) {
   if (has_checksum(model)) return;
   struct Seen {
@@ -86,7 +91,7 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
     // All bytes of the tensor must be zeros in one file, and no digest may cover them.
     const Tensor tensor = model[i];
     std::optional<Extent> lowest;
-    bool zeros = true;
+    bool zeros = !may_be_zeros(model.name(i));
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
       if (!extent || extent->source >= seen.size() || !part.digest().empty() ||

@@ -68,11 +68,13 @@ struct Ends {
 
 Detected by_content(Ends& ends) {
   const core::Glance& glance = ends.glance;
+  if (auto other = recognize_named(glance)) return {nullptr, false, std::move(other)};
   if (const core::Format* const format = ends.match())
     return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
   if (auto foreign = recognize(glance)) return {nullptr, false, std::move(foreign)};
   const core::Format* suspect = find_by_extension(glance.extension);
-  if (suspect != nullptr && suspect->info.reads) return {suspect, false, std::nullopt};
+  if (suspect != nullptr && suspect->info.reads && (suspect->plausible == nullptr || suspect->plausible(glance)))
+    return {suspect, false, std::nullopt};
   return {nullptr, false, unknown(glance)};
 }
 
@@ -118,6 +120,8 @@ Detected in_folder(const Place& place, const core::Format* asked) {
       if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&
           format->matches(glance))
         return {format, true, std::nullopt};
+  if (const std::string other = other_folder(listing); !other.empty())
+    base::misuse_of(place.name(), "not-a-file", "this is " + other);
   base::misuse_of(place.name(), "not-a-file",
                   called + "no model is in it: looked for " + looked_for() + single_files(listing));
 }

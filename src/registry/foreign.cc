@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/endian.h"
 #include "base/utf8.h"
 #include "core/reading/findings.h"
 #include "core/reading/rules.h"
@@ -35,13 +36,108 @@ constexpr Signature kSignatures[] = {
     {0, "\x04\x22\x4d\x18"sv, &rules::kFileCompressed, "lz4"},
     {0, "7z\xbc\xaf\x27\x1c"sv, &rules::kFileCompressed, "7-Zip"},
     {257, "ustar"sv, &rules::kFileTar, ""},
-    {0, "lmgg"sv, &rules::kFileOtherFormat, "GGML"},
-    {0, "tjgg"sv, &rules::kFileOtherFormat, "GGML"},
-    {4, "TFL3"sv, &rules::kFileOtherFormat, "TensorFlow Lite"},
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A format of models, or of numbers, that is not read. A row with bytes and an extension counts before the formats that
+// are read, one with bytes before their extensions, one with an extension alone last.
+struct Other {
+  std::string_view extension;  // empty: any
+  std::size_t at;
+  std::string_view bytes;  // empty: the extension shows it
+  std::string_view what, next;
+  bool versioned = false;                       // a u32 after the bytes is its version
+  bool (*also)(const core::Glance&) = nullptr;  // must be true, too
+};
+
+constexpr std::string_view kOldLlama =
+    "llama.cpp's convert_llama_ggml_to_gguf.py makes a GGUF of f32, f16 and of version 3; else get the model as GGUF";
+constexpr std::string_view kByTensorFlow = "load it with TensorFlow, and save the variables as .npz or .h5";
+constexpr std::string_view kByPaddle = "load it with PaddlePaddle, and save the state as .safetensors";
+
+// CTranslate2: a version, the length of a text, the text, which names the class of the specification.
+bool is_ctranslate2(const core::Glance& glance) {
+  const std::string_view head = as_text(glance.head);
+  if (head.size() < 8) return false;
+  const auto version = base::load_le<std::uint32_t>(head.data());
+  const auto length = base::load_le<std::uint16_t>(head.data() + 4);
+  return version >= 1 && version <= 64 && length >= 5 && length <= 256 && head.substr(6, length).ends_with("Spec\0"sv);
+}
+bool is_tfjs_shard(const core::Glance& glance) {
+  return glance.name.find("-shard") != glance.name.npos || glance.name.find("_shard") != glance.name.npos;
+}
+bool is_tfjs_model(const core::Glance& glance) {
+  const std::string_view head = as_text(glance.head);
+  return head.find("\"modelTopology\"") != head.npos || head.find("\"weightsManifest\"") != head.npos;
+}
+bool is_tf_index(const core::Glance& glance) {  // a table of LevelDB
+  return as_text(glance.tail).ends_with("\x57\xfb\x80\x8b\x24\x75\x47\xdb"sv);
+}
+// zlib's first two bytes, as joblib compresses by default.
+bool is_zlib(const core::Glance& glance) {
+  return glance.head.size() > 2 &&
+         (static_cast<unsigned>(glance.head[0]) * 256 + static_cast<unsigned>(glance.head[1])) % 31 == 0;
+}
+
+constexpr Other kOthers[] = {
+    {"", 0, "lmgg"sv, "GGML, before GGUF", kOldLlama},
+    {"", 0, "fmgg"sv, "GGMF, before GGUF", kOldLlama, true},
+    {"", 0, "tjgg"sv, "GGJT, before GGUF", kOldLlama, true},
+    {"", 0, "algg"sv, "GGLA, an adapter before GGUF",
+     "convert the adapter again with llama.cpp's convert_lora_to_gguf.py", true},
+    {"distcp", 0, "PK\x03\x04"sv, "a file of a distributed checkpoint of PyTorch",
+     "join its folder: python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
+    {"", 0, "\xba\x16\x4f\x2f"sv, "fastText", "load it with fasttext, and save get_input_matrix() as .npy", true},
+    {"", 0, ""sv, "CTranslate2", "get the model that it was converted from", false, is_ctranslate2},
+    {"json", 0, "{"sv, "TensorFlow.js, its model.json", "convert it with tensorflowjs_converter to keras", false,
+     is_tfjs_model},
+    {"bin", 0, ""sv, "TensorFlow.js, a file of its weights", "open its model.json with tensorflowjs_converter", false,
+     is_tfjs_shard},
+    {"", 0, "7767517\n"sv, "ncnn, its graph", "get the model that it was converted from"},
+    {"", 0, "\x1d\x86\x76\x00"sv, "ncnn, its graph", "get the model that it was converted from"},
+    {"bin", 0, "\x47\x6b\x30\x01"sv, "ncnn, its weights", "get the model that it was converted from"},
+    {"", 4, "TFL3"sv, "TensorFlow Lite", "get the model that it was converted from"},
+    {"", 0, "MATLAB 5.0 MAT-file"sv, "MAT 5", "load it with scipy.io.loadmat, and save the arrays as .npz"},
+    {"", 0, "CDF\x01"sv, "netCDF-3", "nccopy -k nc4 IN OUT.h5 makes HDF5 of it"},
+    {"", 0, "CDF\x02"sv, "netCDF-3", "nccopy -k nc4 IN OUT.h5 makes HDF5 of it"},
+    {"", 0, "CDF\x05"sv, "netCDF-3", "nccopy -k nc4 IN OUT.h5 makes HDF5 of it"},
+    {"", 0, "\x0e\x03\x13\x01"sv, "HDF4", "h4toh5 IN OUT.h5 makes HDF5 of it"},
+    {"", 0, "ftrt"sv, "a plan of TensorRT", "get the model that it was built from: it is for one kind of GPU"},
+    {"", 0, "ptrt"sv, "a plan of TensorRT", "get the model that it was built from: it is for one kind of GPU"},
+    {"engine", 0, ""sv, "a plan of TensorRT", "get the model that it was built from: it is for one kind of GPU"},
+    {"trt", 0, ""sv, "a plan of TensorRT", "get the model that it was built from: it is for one kind of GPU"},
+    {"", 0, "\x78"sv, "data compressed by zlib, as joblib writes them",
+     "load it with joblib if you trust it (it can run code), and save the arrays as .npz", false, is_zlib},
+    {"pdparams", 0, "\x80"sv, "parameters of Paddle, a pickle", kByPaddle},
+    {"pdopt", 0, "\x80"sv, "an optimizer of Paddle, a pickle", kByPaddle},
+    {"pdiparams", 0, ""sv, "parameters of Paddle", kByPaddle},
+    {"pdmodel", 0, ""sv, "a program of Paddle", kByPaddle},
+    {"msgpack", 0, ""sv, "Flax", "load it with flax.serialization.msgpack_restore, and save it as .safetensors"},
+    {"mnn", 0, ""sv, "MNN", "get the model that it was converted from"},
+    {"mlmodel", 0, ""sv, "Core ML", "get the model that it was converted from"},
+    {"pb", 0, ""sv, "a graph of TensorFlow", kByTensorFlow},
+    {"index", 0, ""sv, "the index of a checkpoint of TensorFlow", kByTensorFlow, false, is_tf_index},
+    {"data-00000-of-00001", 0, ""sv, "a checkpoint of TensorFlow", kByTensorFlow},
+};
+
+std::optional<Finding> find_other(const core::Glance& glance, bool by_bytes, bool by_extension) {
+  for (const Other& each : kOthers) {
+    const bool bytes = !each.bytes.empty() || each.also != nullptr;
+    if (bytes != by_bytes || (!each.extension.empty()) != by_extension) continue;
+    if (by_extension && each.extension != glance.extension) continue;
+    const std::string_view text = as_text(glance.head);
+    if (text.size() < each.at || !text.substr(each.at).starts_with(each.bytes)) continue;
+    if (each.also != nullptr && !each.also(glance)) continue;
+    std::string what(each.what);
+    if (const std::size_t end = each.at + each.bytes.size(); each.versioned && text.size() >= end + 4)
+      what += ", version " + std::to_string(base::load_le<std::uint32_t>(text.data() + end));
+    return core::Findings::make(rules::kFileOtherFormat, {.offset = bytes ? each.at : 0}, {}, {},
+                                what + ": " + std::string(each.next));
+  }
+  return std::nullopt;
 }
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower) {
@@ -98,7 +194,44 @@ bool all_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
+// Folders of formats that are not read: a name that is in them; "*" before it: what a name ends with.
+struct OtherFolder {
+  std::string_view sign, also, what, next;
+};
+constexpr OtherFolder kOtherFolders[] = {
+    {"model_index.json", "", "a pipeline of diffusers",
+     "name one of its components, such as its folder unet or transformer"},
+    {".metadata", "*.distcp", "a distributed checkpoint of PyTorch",
+     "join it: python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
+    {"saved_model.pb", "", "a SavedModel of TensorFlow", kByTensorFlow},
+    {"manifest.ocdbt", "", "a checkpoint of Orbax", "restore it with orbax.checkpoint, and save it as .safetensors"},
+    {"_METADATA", "", "a checkpoint of Orbax", "restore it with orbax.checkpoint, and save it as .safetensors"},
+    {"_CHECKPOINT_METADATA", "", "a checkpoint of Orbax",
+     "restore it with orbax.checkpoint, and save it as .safetensors"},
+    {"Manifest.json", "Data/", "a package of Core ML", "get the model that it was converted from"},
+    {"flax_model.msgpack", "", "a folder of Flax",
+     "load it with transformers (from_flax=True), and save it with save_pretrained"},
+    {"model.bin", "*vocabulary.json", "a folder of CTranslate2", "get the model that it was converted from"},
+    {"model.bin", "*vocabulary.txt", "a folder of CTranslate2", "get the model that it was converted from"},
+    {"*.pdmodel", "", "a folder of Paddle", kByPaddle},
+    {"*.pdiparams", "", "a folder of Paddle", kByPaddle},
+};
+
+bool lists(std::span<const std::string> listing, std::string_view sign) {
+  if (sign.empty()) return true;
+  return std::ranges::any_of(listing, [&](const std::string& name) {
+    return sign.starts_with('*') ? name.ends_with(sign.substr(1)) : name == sign;
+  });
+}
+
 }  // namespace
+
+std::string other_folder(std::span<const std::string> listing) {
+  for (const OtherFolder& each : kOtherFolders)
+    if (lists(listing, each.sign) && lists(listing, each.also))
+      return std::string(each.what) + ", which is not one model that can be read: " + std::string(each.next);
+  return {};
+}
 
 std::string_view line_of(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size();) {
@@ -121,6 +254,7 @@ std::optional<Finding> recognize(const core::Glance& glance) {
                                 base::is_utf8(line) ? '"' + std::string(line.substr(0, 80)) + '"' : "");
   }
   if (is_html(head)) return core::Findings::make(rules::kFileHtml, {.offset = 0});
+  if (auto other = find_other(glance, true, false)) return other;
   for (const Signature& s : kSignatures)
     if (head.size() >= s.at && head.substr(s.at).starts_with(s.bytes))
       return core::Findings::make(*s.rule, {.offset = s.at}, {}, {}, s.what);
@@ -130,7 +264,10 @@ std::optional<Finding> recognize(const core::Glance& glance) {
   return std::nullopt;
 }
 
+std::optional<Finding> recognize_named(const core::Glance& glance) { return find_other(glance, true, true); }
+
 Finding unknown(const core::Glance& glance) {
+  if (auto other = find_other(glance, false, true)) return *std::move(other);
   const std::string_view head = as_text(glance.head);
   const auto printable = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\r' || c == '\t';

@@ -59,6 +59,8 @@ void report_also_pickle(const Source&, const Context&, core::Findings&);
 
 // Fills in Verdict::parts, digests and checked.
 void say_what_was_checked(const core::Format&, Verdict&);
+// Whether a tensor of this name is often zeros throughout: the second factor of an untrained adapter, a bias.
+bool may_be_zeros(std::string_view name) noexcept;
 // [reads] Warns of tensors at the end of a file that are zeros and that no checksum covers. Reads at most the last MiB
 // of each file, and asks the system for holes.
 void warn_of_zero_tail(const Place&, const Model&, core::Findings&);

@@ -56,10 +56,10 @@ def test_my_download_reserved_its_space(whole):
         file.truncate(len(content) - 70000)
         file.truncate(len(content))
     found = diagnosis(whole)
-    assert found["condition"] == "incomplete" and found["damaged"] == ["a", "b"]
+    assert found["condition"] == "suspicious" and found["damaged"] == []  # the zeros may be its own
     begin = int(weighbridge("doctor", whole, "--resume-from").stdout.split("-")[0])
     assert len(content) - 70000 <= begin < len(content) - 70000 + 4096
-    assert f"truncate -s {begin} " in weighbridge("doctor", whole, status=1).stdout
+    assert f"head -c {begin} " in weighbridge("doctor", whole, status=1).stdout
 
 
 def test_something_was_appended(whole, tmp_path):

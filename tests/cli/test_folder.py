@@ -311,3 +311,37 @@ def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_pat
     assert ": ok (hf, " in said
     for words in (["inspect", model], ["convert", model, tmp_path / "x.zt"]):
         assert "auto_map (" not in weighbridge(*words).stderr
+
+
+WEIGHTS = safetensors({"a.weight": ("F32", [2], b"\0\0\x80\x3f" * 2)})
+
+
+@pytest.mark.parametrize("files", [
+    {"config.json": b"{}", "diffusion_pytorch_model.safetensors": WEIGHTS}, {"adapter_config.json": b'{"r": 2}', "adapter_model.safetensors": WEIGHTS},
+    {"tokenizer.model": b"", "model.safetensors": WEIGHTS}, {"config.json": b'{"model_type": "qwen2"}', "model.safetensors": WEIGHTS, "trainer_state.json": b"{}",
+                                                             "optimizer.pt": b"\x80\x02}.", "rng_state.pth": b"\x80\x02}."}],
+    ids=["component", "adapter", "weights and tokenizer", "checkpoint of a trainer"])
+def test_folders_of_training_and_of_diffusion_open_as_models(tmp_path, files):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    weighbridge("verify", tmp_path)
+    assert json.loads(weighbridge("inspect", "--json", tmp_path).stdout)["files"][0]["tensor_count"] == 1
+
+
+def test_a_pipeline_is_verified_component_by_component_and_not_converted(tmp_path):
+    for name in ("unet", "vae"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_bytes(b"{}")
+        (tmp_path / name / "diffusion_pytorch_model.safetensors").write_bytes(WEIGHTS)
+    (tmp_path / "model_index.json").write_text("{}")
+    assert weighbridge("verify", tmp_path).stdout.count(": ok (hf") == 2
+    (tmp_path / "vae/diffusion_pytorch_model.safetensors").write_bytes(WEIGHTS[:-1])
+    assert "vae" in weighbridge("verify", tmp_path, status=1).stdout
+    assert "a pipeline of diffusers" in weighbridge("convert", tmp_path, tmp_path / "out.safetensors", status=2).stderr
+
+
+def test_a_key_of_config_json_without_its_prefix_was_set_nowhere(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "tie_word_embeddings": true}')
+    (tmp_path / "model.safetensors").write_bytes(WEIGHTS)
+    assert "hf.tie_word_embeddings" in weighbridge("convert", tmp_path, tmp_path / "out.zt", "--set", "tie_word_embeddings=false", status=2).stderr
+    weighbridge("convert", tmp_path, tmp_path / "out.zt", "--set", "hf.tie_word_embeddings=false")

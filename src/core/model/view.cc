@@ -156,6 +156,11 @@ class Maker {
       in_order.push_back(key);
     }
     if (set.contains(core::named_after_place(model_))) draft_.set_named_after_place({});
+    for (const auto& [key, value] : set)
+      if (const std::string folders = "hf." + std::string(key);
+          state_.attributes.find(key) == nullptr && state_.attributes.find(folders) != nullptr)
+        base::misuse("attribute-of-config", "config.json has this key: set " + core::quoted(folders) + ", not " +
+                                                core::quoted(key) + ", which no program would read");
     for (const std::string& key : options_.unset) {
       once(!set.contains(key) && unset.insert(key).second, key);
       if (state_.attributes.find(key) == nullptr)

@@ -72,6 +72,9 @@ struct Format {
   Written written{};
   // Whether the content shows this format: by magic numbers or a unique structure; for a folder, by its listing.
   bool (*matches)(const Glance&);
+  // Of a format whose extension others use too: whether a file with it that does not match may be a damaged one. Null:
+  // the extension is enough.
+  bool (*plausible)(const Glance&) = nullptr;
   // Reads the structure of the file into the draft, whose first source is the file, and reports findings. Leaves
   // invalid tensors out. Throws Error{io}, Stop.
   void (*read)(const Source&, const Context&, Findings&, Draft&) = nullptr;

@@ -58,41 +58,38 @@ std::string spell_shard_name(const ShardName& name, std::string_view extension) 
   return fmt::format("{}-{:05}-of-{:05}{}", name.stem, name.number, name.count, extension);
 }
 
+bool each_in_index(std::string_view text, const Limits& limits,
+                   const std::function<bool(std::string_view tensor, std::string_view file)>& take) {
+  JsonReader in(text, limits.depth);
+  std::string name_text, file_text;
+  const auto take_file = [&](const JsonString& tensor) {
+    JsonString file;
+    return in.read_string(file) && take(wire::json_text(tensor, name_text), wire::json_text(file, file_text));
+  };
+  if (!in.enter_object()) return false;
+  for (JsonString key; in.next_key(key);) {
+    std::string_view raw;
+    if (wire::json_text(key, name_text) != kWeightMap) {
+      if (!in.skip_value(raw)) return false;
+      continue;
+    }
+    if (!in.enter_object()) return false;
+    for (JsonString tensor; in.next_key(tensor);) {
+      if (in.peek() == wire::JsonKind::string) {
+        if (!take_file(tensor)) return false;
+        continue;
+      }
+      if (!in.enter_array()) return false;  // Keras: a group in several files
+      while (in.next_element())
+        if (!take_file(tensor)) return false;
+    }
+  }
+  return in.ok();
+}
+
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 namespace {
-
-// The files that an index lists; nullopt: it is no index.
-std::optional<std::set<std::string, std::less<>>> files_listed(std::string_view text, const Limits& limits) {
-  std::set<std::string, std::less<>> out;
-  JsonReader in(text, limits.depth);
-  std::string scratch;
-  const auto take = [&] {
-    JsonString file;
-    if (!in.read_string(file)) return false;
-    out.emplace(wire::json_text(file, scratch));
-    return true;
-  };
-  if (!in.enter_object()) return std::nullopt;
-  for (JsonString key; in.next_key(key);) {
-    std::string_view raw;
-    if (wire::json_text(key, scratch) != kWeightMap) {
-      if (!in.skip_value(raw)) return std::nullopt;
-      continue;
-    }
-    if (!in.enter_object()) return std::nullopt;
-    for (JsonString tensor; in.next_key(tensor);) {
-      if (in.peek() == wire::JsonKind::string) {
-        if (!take()) return std::nullopt;
-        continue;
-      }
-      if (!in.enter_array()) return std::nullopt;  // Keras: a group in several files
-      while (in.next_element())
-        if (!take()) return std::nullopt;
-    }
-  }
-  return in.ok() ? std::optional(std::move(out)) : std::nullopt;
-}
 
 // A larger index is not read for a remark.
 constexpr std::uint64_t kMostIndex = std::uint64_t{64} << 20;
@@ -101,10 +98,15 @@ std::optional<Incomplete> lacks_by_index(const Place& place, const Limits& limit
                                          const std::string& index) try {
   const auto source = place.open(index);
   if (!source || source->size() > std::min(limits.header, kMostIndex)) return std::nullopt;
-  const auto listed = files_listed(whole_text(*source, limits, index), limits);
-  if (!listed || !listed->contains(file) || listed->size() < 2) return std::nullopt;
+  std::set<std::string, std::less<>> listed;
+  const bool good =
+      each_in_index(whole_text(*source, limits, index), limits, [&](std::string_view, std::string_view of) {
+        listed.emplace(of);
+        return true;
+      });
+  if (!good || !listed.contains(file) || listed.size() < 2) return std::nullopt;
   Incomplete out;
-  for (const std::string& each : *listed)
+  for (const std::string& each : listed)
     if (each != file) out.others.push_back(each);
   out.why = index + " lists " +
             (out.others.size() == 1 ? out.others[0] : std::to_string(out.others.size()) + " files") +

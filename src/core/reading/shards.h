@@ -30,6 +30,9 @@ struct ShardName {
 };
 // `extension` begins with a dot. nullopt: the file is named in another way.
 std::optional<ShardName> parse_shard_name(std::string_view file, std::string_view extension) noexcept;
+// Calls take(tensor, file) for the entries of an index, in its order. False: it is no index, or take() returned false.
+bool each_in_index(std::string_view text, const Limits&,
+                   const std::function<bool(std::string_view tensor, std::string_view file)>& take);
 std::string spell_shard_name(const ShardName&, std::string_view extension);
 
 // What is missing if the file is opened by itself: the other files of its model, which an index beside it (by one of

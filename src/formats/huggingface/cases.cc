@@ -170,6 +170,8 @@ std::vector<Case> word_table_cases() {
            {{"modules.json", modules},
             {"0_StaticEmbedding/model.safetensors", table},
             {"0_StaticEmbedding/tokenizer.json", kTinyTokenizer}}},
+          {"valid-component", {}, {{"config.json", "{}"}, {"diffusion_pytorch_model.safetensors", table}}},
+          {"valid-adapter", {}, {{"adapter_config.json", "{}"}, {"adapter_model.safetensors", table}}},
           {"config-missing-module",
            {"hf/config-missing"},
            {{"modules.json", replaced(modules, ".StaticEmbedding", ".Transformer")},

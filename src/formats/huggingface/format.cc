@@ -22,14 +22,19 @@ bool matches(const core::Glance& glance) {
   if (!glance.folder) return false;
   if (std::ranges::any_of(std::array{kConfig, kPickle, kPickleIndex}, lists)) return true;
   if (lists(kModules) && lists(kWordTableFolder)) return true;
+  if (lists(kAdapterConfig) &&
+      std::ranges::any_of(kWeightKinds, [&](const WeightFiles& kind) { return lists(kind.whole); }))
+    return true;
   return std::ranges::any_of(std::array{kWeights, kIndex}, lists) &&
-         std::ranges::any_of(std::array{kVocabTxt, kTokenizerJson, kTokenizerConfig, kSentenceConfig, kModules}, lists);
+         (std::ranges::any_of(kTokenizerFiles, lists) || lists(kSentenceConfig) || lists(kModules));
 }
 
 bool has_pickled_weights(const Model& model) {
   return std::ranges::any_of(model.sources(), [](const std::shared_ptr<const Source>& source) {
     const std::string_view name = source->file_name();
-    return name == kPickle || core::parse_shard_name(name, kPickleFiles.suffix);
+    return name.ends_with(kPickleFiles.suffix) &&
+           (core::parse_shard_name(name, kPickleFiles.suffix) ||
+            std::ranges::find(kWeightKinds, name, &WeightFiles::whole) != std::end(kWeightKinds));
   });
 }
 

@@ -24,6 +24,19 @@ struct WeightFiles {
 };
 inline constexpr WeightFiles kSafetensorsFiles{kWeights, kIndex, kWeightsStem, kWeightsSuffix, "safetensors"};
 inline constexpr WeightFiles kPickleFiles{kPickle, kPickleIndex, "pytorch_model", ".bin", "pytorch"};
+// All kinds, in the order in which a reader looks for them: models, components of diffusers' pipelines, peft's
+// adapters.
+inline constexpr std::string_view kAdapterConfig = "adapter_config.json";
+inline constexpr WeightFiles kWeightKinds[] = {
+    kSafetensorsFiles,
+    kPickleFiles,
+    {"diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.safetensors.index.json", "diffusion_pytorch_model",
+     kWeightsSuffix, "safetensors"},
+    {"diffusion_pytorch_model.bin", "diffusion_pytorch_model.bin.index.json", "diffusion_pytorch_model", ".bin",
+     "pytorch"},
+    {"adapter_model.safetensors", "adapter_model.safetensors.index.json", "adapter_model", kWeightsSuffix,
+     "safetensors"},
+    {"adapter_model.bin", "adapter_model.bin.index.json", "adapter_model", ".bin", "pytorch"}};
 
 // The files of tokenizers, read or not: together they describe one tokenizer.
 inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,

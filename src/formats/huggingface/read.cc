@@ -62,9 +62,8 @@ class Loader {
     set_attributes(weights.take_metadata());
     check_embeddings();
     std::vector<std::string> weight_files = weights.files();
-    weight_files.push_back(config_.under + std::string(kWeights));
-    if (pickled_)
-      for (const std::string_view name : {kPickle, kPickleIndex}) weight_files.emplace_back(name);
+    for (const std::string_view name : {kind.whole, kind.index})
+      weight_files.push_back(config_.under + std::string(name));
     auto files = list_folder_files(opening_.place, reading_.limits, weight_files, held_files());
     if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickled_);
     draft_.set_folder_files(std::move(files));
@@ -90,7 +89,10 @@ class Loader {
   // A table of word vectors needs no config.json: modules.json says where it is.
   void find_word_table() {
     config_.word_table = beside_.word_table.has_value();
-    if (!config_.word_table) return reading_.findings.report(rules::kConfigMissing, {});
+    if (!config_.word_table) {
+      if (!opening_.place.open(kAdapterConfig)) reading_.findings.report(rules::kConfigMissing, {});
+      return;
+    }
     const std::string under = beside_.word_table->empty() ? "" : *beside_.word_table + "/";
     if (opening_.place.open(under + std::string(kWeights))) config_.under = under;
   }
@@ -114,8 +116,11 @@ class Loader {
     const auto there = [&](std::string_view name) {
       return opening_.place.open(config_.under + std::string(name)) != nullptr;
     };
-    pickled_ = !there(kWeights) && !there(kIndex) && (there(kPickle) || there(kPickleIndex));
-    return pickled_ ? kPickleFiles : kSafetensorsFiles;
+    const auto found = std::ranges::find_if(
+        kWeightKinds, [&](const WeightFiles& kind) { return there(kind.whole) || there(kind.index); });
+    const WeightFiles& kind = found == std::end(kWeightKinds) ? kSafetensorsFiles : *found;
+    pickled_ = kind.format == kPickleFiles.format;
+    return kind;
   }
 
   void read_weights(core::ShardReader& weights, const WeightFiles& kind) {

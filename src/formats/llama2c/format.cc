@@ -2,6 +2,9 @@
 // The descriptor of llama2.c checkpoints, and detection without a magic.
 #include "formats/llama2c/format.h"
 
+#include <cstdlib>
+#include <iterator>
+
 #include "base/endian.h"
 
 namespace weighbridge::llama2c {
@@ -13,6 +16,15 @@ constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 
 }  // namespace
+
+bool plausible(const core::Glance& glance) {
+  std::size_t fields = 0, odd = 0;
+  for (; fields < std::size(kMost) && glance.head.size() >= 4 * (fields + 1); ++fields) {
+    const std::int64_t value = static_cast<std::int32_t>(base::load_le<std::uint32_t>(glance.head.data() + 4 * fields));
+    odd += value == 0 || std::abs(value) > kMost[fields] ? 1U : 0U;
+  }
+  return fields > 0 && odd <= 1;
+}
 
 bool matches(const core::Glance& glance) {
   if (glance.head.size() < kHeaderSize) return false;
@@ -38,6 +50,7 @@ constexpr core::Format kFormat = {
                        .tokenizer = true},
              .rules = rules::kAll},
     .matches = matches,
+    .plausible = plausible,
     .read = read,
     .check_content = check_content,
     .content_can_fail = true,

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structure that is written anew over data that are whole: the index of shards, the header of an array.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/reading/findings.h"
+#include "core/reading/shards.h"
+#include "doctor/damage.h"
+#include "formats/huggingface/layout.h"
+#include "formats/numpy/header.h"
+#include "io/read_text.h"
+#include "registry/load.h"
+#include "registry/registry.h"
+#include "weighbridge/dtype.h"
+#include "weighbridge/json_writer.h"
+#include "wire/json_reader.h"
+
+namespace weighbridge::doctor {
+namespace {
+
+// A folder in which one file has other bytes.
+class Overlaid final : public Place {
+ public:
+  Overlaid(std::shared_ptr<const Place> of, std::string name, std::shared_ptr<const Source> file)
+      : of_(std::move(of)), name_(std::move(name)), file_(std::move(file)) {}
+  Kind kind() const noexcept override { return of_->kind(); }
+  std::string_view name() const noexcept override { return of_->name(); }
+  std::string_view path() const noexcept override { return of_->path(); }
+  std::vector<std::string> list() const override { return of_->list(); }
+  std::shared_ptr<const Source> open(std::string_view name) const override {
+    return name == name_ ? file_ : of_->open(name);
+  }
+
+ private:
+  const std::shared_ptr<const Place> of_;
+  const std::string name_;
+  const std::shared_ptr<const Source> file_;
+};
+
+std::shared_ptr<const Source> held(std::string text, std::string name) {
+  const auto kept = std::make_shared<const std::string>(std::move(text));
+  return memory_source({std::as_bytes(std::span(*kept)), kept}, std::move(name));
+}
+
+// Each tensor of the model, and the file with it.
+using Map = std::map<std::string, std::string, std::less<>>;
+
+std::optional<Map> read_index(const std::string& text, const Limits& limits) {
+  Map out;
+  const bool good = core::each_in_index(text, limits, [&](std::string_view tensor, std::string_view file) {
+    return out.size() < limits.tensors && out.emplace(tensor, file).second;
+  });
+  return good ? std::optional(std::move(out)) : std::nullopt;
+}
+
+}  // namespace
+
+std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& place, const Context& context) {
+  for (const huggingface::WeightFiles& kind : huggingface::kWeightKinds) {
+    const auto index = place->open(kind.index);
+    if (!index || index->size() > context.limits.header) continue;
+    const auto old = read_index(io::text_of(*index), context.limits);
+    if (!old) return nullptr;
+    Map now;
+    for (const std::string& file : place->list()) {
+      if (!file.starts_with(kind.stem) || !file.ends_with(kind.suffix) || !core::parse_shard_name(file, kind.suffix))
+        continue;
+      Report report;
+      core::Findings findings(report, core::Findings::Mode::all);
+      const auto source = place->open(file);
+      if (!source) return nullptr;
+      const Model shard = registry::load_file(*registry::find(kind.format), source, context, findings);
+      if (!report.valid()) return nullptr;
+      for (const Tensor& tensor : shard)
+        if (now.size() >= context.limits.tensors || !now.try_emplace(std::string(tensor.name()), file).second)
+          return nullptr;
+    }
+    if (!std::ranges::all_of(*old, [&](const auto& entry) { return now.contains(entry.first); })) return nullptr;
+    JsonWriter out;
+    out.begin_object();
+    out.key("weight_map");
+    out.begin_object();
+    for (const auto& [tensor, file] : now) out.member(tensor, file);
+    out.end_object();
+    out.end_object();
+    const std::string name(kind.index);
+    return std::make_shared<const Overlaid>(place, name, held(out.take(), name));
+  }
+  return nullptr;
+}
+
+namespace {
+
+// What stands after `'key':` in a text, without spaces, up to one of the ends.
+std::string_view value_after(std::string_view text, std::string_view key, std::string_view ends) {
+  const std::size_t at = text.find(key), colon = text.find(':', at == text.npos ? at : at + key.size());
+  if (at == text.npos || colon == text.npos) return {};
+  text.remove_prefix(colon + 1);
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t")));
+  const std::size_t end = text.find_first_of(ends, 1);
+  return end == text.npos ? std::string_view() : text.substr(0, end);
+}
+
+// The dictionary as numpy.save writes it, of what a text states in any form; empty if it does not.
+std::string usual_header(std::string_view text) {
+  const std::string_view type = value_after(text, "descr", "'\""), order = value_after(text, "fortran_order", ",}"),
+                         shape = value_after(text, "shape", ")");
+  if (type.size() < 2 || !shape.starts_with('(') || (!order.starts_with("True") && !order.starts_with("False")))
+    return {};
+  std::string dims;
+  std::size_t count = 0;
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    const bool digit = shape[i] >= '0' && shape[i] <= '9';
+    if (!digit && shape[i] != ',' && shape[i] != ' ' && shape[i] != 'L') return {};  // Python 2 writes 4L
+    const bool first = digit && (shape[i - 1] < '0' || shape[i - 1] > '9');
+    if (first && count++ > 0) dims += ", ";
+    if (digit) dims += shape[i];
+  }
+  if (count == 1) dims += ",";
+  return "{'descr': '" + std::string(type.substr(1)) + "', 'fortran_order': " + (order[0] == 'T' ? "True" : "False") +
+         ", 'shape': (" + dims + "), }";
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> with_new_npy_header(const std::shared_ptr<const Source>& file, std::string& text) {
+  constexpr std::uint64_t kMostText = 4096, kAlignment = 64, kPreamble = 10;
+  const std::string head = io::head_of(*file, kMostText);
+  const std::size_t open = head.find('{');
+  if (!head.starts_with(numpy::kMagic) || open == head.npos) return nullptr;
+  const std::string stated = usual_header(std::string_view(head).substr(open));
+  if (stated.empty()) return nullptr;
+  std::string front = std::string(numpy::kMagic) + std::string("\x01\0", 2);
+  const std::size_t whole = (kPreamble + stated.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t length = whole - kPreamble;
+  front += {static_cast<char>(length & 0xFF), static_cast<char>(length >> 8)};
+  front += stated + std::string(length - stated.size() - 1, ' ') + "\n";
+  numpy::Fault fault;
+  const auto header = numpy::read_header(front, numpy::kNpyRules, fault);
+  if (!header || header->unsupported != nullptr) return nullptr;
+  // The elements end with the file, and nothing but the end of the text is between the two.
+  const auto size = numpy::size_of(header->dtype, header->shape);
+  const std::size_t shape_end = head.find(')', open);
+  if (!size || *size >= file->size() || shape_end == head.npos) return nullptr;
+  const std::uint64_t begin = file->size() - *size;
+  if (begin > head.size() || begin <= shape_end ||
+      (head[base::to_size(begin) - 1] != '\n' && numpy::bytes_before_elements(head) != begin) ||
+      std::string_view(head).substr(shape_end + 1, base::to_size(begin) - shape_end - 1).find_first_not_of(", }\n") !=
+          std::string_view::npos)
+    return nullptr;
+  text = head.substr(open, base::to_size(begin) - open);
+  text.resize(text.find_last_not_of(" \n") + 1);
+  return std::make_shared<const Continued>(file, ByteRange{begin, *size}, std::string(), front.size() + *size, front);
+}
+
+}  // namespace weighbridge::doctor

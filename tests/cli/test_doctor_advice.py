@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The advice of doctor, followed: for each kind of damage, the commands that it prints are run, and their outcome is checked."""
+import hashlib
+import io
+import json
+import os
+import shutil
+import struct
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from conftest import COMMAND, ROOT, safetensors, torch_archive, validated, weighbridge, ztensor
+
+A, B = bytes(range(1, 251)) * 200, bytes(range(250, 0, -1)) * 200
+MODEL = safetensors({"a": ("U8", [50000], A), "b": ("U8", [50000], B)})
+
+
+def said(path, status=1):
+    return weighbridge("doctor", path, status=status).stdout
+
+
+def found(path, status=1):
+    return validated(weighbridge("doctor", "--json", path, status=status).stdout, "doctor")["files"][0]
+
+
+def commands(text):
+    return [line.strip() for line in text.partition("what to do:\n")[2].splitlines() if line.startswith("    ")]
+
+
+def follow(command, folder, good=None):
+    """Runs a command that doctor printed; URL is that of the good file."""
+    if "curl" in command and not shutil.which("curl"):
+        pytest.skip("needs curl")
+    command = command.replace("weighbridge ", f"{COMMAND} ").replace(" URL", f" file://{good}")
+    done = subprocess.run(["sh", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (command, done.stderr)
+
+
+def npz(arrays):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in arrays.items():
+            header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(data)},), }}".ljust(117) + "\n"
+            archive.writestr(name + ".npy", b"\x93NUMPY\1\0" + struct.pack("<H", 118) + header.encode() + data)
+    return out.getvalue()
+
+
+def gguf(tmp_path):
+    floats = b"".join(struct.pack("<f", 1 + i) for i in range(10000))
+    (tmp_path / "to.safetensors").write_bytes(safetensors({"a": ("F32", [10000], floats), "b": ("F32", [10000], floats)}))
+    weighbridge("convert", tmp_path / "to.safetensors", tmp_path / "to.gguf")
+    return (tmp_path / "to.gguf").read_bytes()
+
+
+def zt2(tmp_path):
+    (tmp_path / "to.safetensors").write_bytes(MODEL)
+    weighbridge("convert", tmp_path / "to.safetensors", tmp_path / "to.zt", "--to", "zt2")
+    return (tmp_path / "to.zt").read_bytes()
+
+
+WHOLE = {"safetensors": lambda tmp_path: MODEL, "npz": lambda tmp_path: npz({"a": A, "b": B}), "gguf": gguf,
+         "zt": lambda tmp_path: ztensor({"a": ("dense", [50000], {"data": ("u8", A)}), "b": ("dense", [50000], {"data": ("u8", B)})}), "zt2": zt2}
+CRASHED = b"\0" * 60000 + b"\x42" * 5000
+
+
+@pytest.mark.parametrize("kind, damage, what", [
+    ("safetensors", lambda w: w[:30000] + w, "begins again at byte 30000"), ("gguf", lambda w: w[:30000] + w, "begins again at byte 30000"),
+    ("npz", lambda w: w[:70000] + w, "begins again at byte 70000"), ("safetensors", lambda w: w[:20] + w, "begins again at byte 20"),
+    ("safetensors", lambda w: w[:30000] + w[:40000] + w, "begins again at byte 30000"),
+    ("gguf", lambda w: b"something else " * 3000 + w, "begins at byte 45000"), ("npz", lambda w: b"\x05" * 9999 + w, "begins at byte 9999"),
+    ("safetensors", lambda w: bytes(4096) + w, "begins at byte 4096"), ("zt", lambda w: w + CRASHED, "with an end at byte"),
+    ("zt2", lambda w: w + CRASHED, "with an end at byte"), ("safetensors", lambda w: w + b"</html>", "with bytes after its end")])
+def test_a_model_inside_a_file_is_found_and_trim_gives_it_back(tmp_path, kind, damage, what):
+    whole = WHOLE[kind](tmp_path)
+    path = tmp_path / f"model.{kind.rstrip('2')}"
+    path.write_bytes(damage(whole))
+    text = said(path)
+    assert what in text, text
+    [command] = commands(text)
+    assert "--trim" in command
+    follow(command, tmp_path)
+    assert (tmp_path / f"model.trimmed.{kind.rstrip('2')}").read_bytes() == whole
+    salvaged = tmp_path / "salvaged.zt"
+    weighbridge("doctor", path, "--salvage", salvaged, "--overwrite")
+    assert json.loads(weighbridge("inspect", "--json", salvaged).stdout)["files"][0]["tensor_count"] == 2
+
+
+def test_one_repeated_byte_proves_no_repetition(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\7" * 100000)
+    assert "begins again" not in said(path)
+    path.write_bytes(MODEL[:30000] + b"x" + MODEL[:30000])
+    assert "begins again" not in said(path) and "--trim" not in said(path)
+
+
+def test_a_download_that_stopped_is_made_whole_by_its_first_advice(tmp_path):
+    good, path = tmp_path / "good", tmp_path / "model.safetensors"
+    good.write_bytes(MODEL)
+    path.write_bytes(MODEL[:-30000])
+    fetch, salvage = commands(said(path))
+    follow(salvage, tmp_path)
+    assert (tmp_path / "model.salvaged.safetensors").read_bytes().endswith(A)
+    follow(fetch, tmp_path, good)
+    assert path.read_bytes() == MODEL
+
+
+def test_zeros_at_the_end_are_a_suspicion_and_no_advice_destroys_them(tmp_path):
+    good, path = tmp_path / "good", tmp_path / "model.safetensors"
+    good.write_bytes(MODEL)
+    reserved = MODEL[:-70000] + bytes(70000)
+    path.write_bytes(reserved)
+    text = said(path)
+    assert text.startswith(f"{path}: suspicious:") and "truncate" not in text and "2 of 2 are whole" in text
+    compare, fetch = commands(text)
+    assert "--sha256" in compare
+    follow(fetch, tmp_path, good)
+    assert path.read_bytes() == reserved and Path(f"{path}.part").read_bytes() == MODEL
+
+
+def test_the_zeros_of_a_fresh_adapter_are_none(tmp_path):
+    path = tmp_path / "adapter_model.safetensors"
+    path.write_bytes(safetensors({"x.lora_A.weight": ("U8", [50000], A), "x.lora_B.weight": ("U8", [50000], bytes(50000)),
+                                  "y.lora_B.weight": ("U8", [50000], bytes(50000))}))
+    assert said(path, 0).startswith(f"{path}: sound:") and "  zeros: " not in said(path, 0) and "warning" not in said(path, 0)
+
+
+def test_a_file_of_zeros_only(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(bytes(100000))
+    assert "the whole file is zeros" in said(path) and "curl" in said(path)
+    path.write_bytes(bytes(50000) + b"\1" * 50000)
+    assert "begins with zeros" in said(path)
+
+
+def test_a_blob_is_compared_with_the_digest_in_its_name(tmp_path):
+    for name in (hashlib.sha256(MODEL).hexdigest(), "sha256-" + hashlib.sha256(MODEL).hexdigest(), hashlib.sha1(b"blob %d\0" % len(MODEL) + MODEL).hexdigest()):
+        path = tmp_path / name
+        path.write_bytes(MODEL)
+        assert "as it was published" in said(path, 0)
+        path.write_bytes(MODEL[:-1] + b"\0")
+        assert "not those of the digest in its name" in said(path)
+    link = tmp_path / "model.safetensors"
+    link.symlink_to(path)
+    assert "not those of the digest in its name" in said(link)
+
+
+def index(folder, shards, listed):
+    folder.mkdir()
+    for file, names in shards.items():
+        (folder / file).write_bytes(safetensors({name: ("F32", [2], name.encode().ljust(8)[:8]) for name in names}))
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listed}))
+    (folder / "config.json").write_text('{"model_type": "qwen2"}')
+
+
+@pytest.mark.parametrize("listed, what", [
+    ({"a": "model-00001-of-00004.safetensors", "b": "model-00002-of-00004.safetensors", "c": "model-00003-of-00004.safetensors"}, "index is stale"),
+    ({"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}, "index omits tensors")], ids=["stale", "omits"])
+def test_an_index_that_does_not_describe_its_shards(tmp_path, listed, what):
+    folder = tmp_path / "folder"
+    index(folder, {"model-00001-of-00002.safetensors": ["a"], "model-00002-of-00002.safetensors": ["b", "c"]}, listed)
+    text = said(folder)
+    assert what in text and "download" not in text and "3 are whole" in text
+    [command] = commands(text)
+    follow(command, tmp_path)
+    written = tmp_path / "folder.salvaged"
+    weighbridge("verify", written)
+    assert json.loads(weighbridge("inspect", "--json", written).stdout)["files"][0]["tensor_count"] == 3
+    assert json.loads((written / "config.json").read_text()) == {"model_type": "qwen2"}
+
+
+def test_an_index_of_tensors_that_are_nowhere_still_misses_its_files(tmp_path):
+    folder = tmp_path / "folder"
+    index(folder, {"model-00001-of-00002.safetensors": ["a"]}, {"a": "model-00001-of-00004.safetensors", "d": "model-00002-of-00004.safetensors"})
+    assert "download the missing file 'model-00002-of-00004.safetensors'" in said(folder)
+
+
+def test_members_of_an_archive_without_its_directory(tmp_path):
+    whole = npz({"a": A, "b": B})
+    path = tmp_path / "model.npz"
+    path.write_bytes(whole[:whole.index(b"PK\1\2")])
+    command = commands(said(path))[-1]
+    follow(command, tmp_path)
+    assert json.loads(weighbridge("inspect", "--json", tmp_path / "model.salvaged.npz").stdout)["files"][0]["tensor_count"] == 2
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f4' 'fortran_order': False, 'shape': (3, 4), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)",
+                                    "{'shape': (3, 4), 'descr': \"<f4\", 'fortran_order': False, 'more': 1}"])
+def test_a_bad_header_over_good_data(tmp_path, header):
+    data = struct.pack("<12f", *range(12))
+    path = tmp_path / "model.npy"
+    text = header.ljust(117).encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + data)
+    shown = said(path)
+    if "more" in header:  # what else the text states is not known
+        assert "bad header" not in shown
+        return
+    assert "bad header over good data" in shown and "(3" in shown
+    [command] = commands(shown)
+    follow(command, tmp_path)
+    written = (tmp_path / "model.salvaged.npy").read_bytes()
+    assert written.endswith(data) and b"'shape': (3, 4)" in written
+    path.write_bytes(path.read_bytes()[:-4])  # the data have another size than the text states
+    assert "bad header" not in said(path)
+
+
+def test_external_data_of_another_model_are_what_to_fetch(tmp_path):
+    for name in ("external-short", "external-missing"):
+        shutil.copy(ROOT / f"corpus/onnx/{name}.onnx", tmp_path)
+        for each in (ROOT / "corpus/onnx").glob(f"{name}.data"):
+            shutil.copy(each, tmp_path)
+    assert "download 'external-short.data' again" in said(tmp_path / "external-short.onnx") and "curl" not in said(tmp_path / "external-short.onnx")
+    assert "download the missing file 'external-missing.data'" in said(tmp_path / "external-missing.onnx")
+
+
+def test_bytes_that_belong_to_no_tensor(tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_bytes(torch_archive({"a": ("FloatStorage", struct.pack("<1000f", *range(1, 1001)), 4, [10], [1], None)}))
+    text = said(path)
+    assert "3960 of 4000 bytes" in text
+    [command] = commands(text)
+    follow(command, tmp_path)
+    assert (tmp_path / "model.compact.pt").stat().st_size < path.stat().st_size - 2000
+    said(tmp_path / "model.compact.pt", 0)
+
+
+def llama(folder, layers, stated, hidden=4):
+    slots = {"input_layernorm": [4], "post_attention_layernorm": [4], "self_attn.q_proj": [4, 4], "self_attn.k_proj": [4, 4], "self_attn.v_proj": [4, 4],
+             "self_attn.o_proj": [4, 4], "mlp.gate_proj": [8, 4], "mlp.up_proj": [8, 4], "mlp.down_proj": [4, 8]}
+    shapes = {"model.embed_tokens.weight": [16, 4], "model.norm.weight": [4], "lm_head.weight": [16, 4],
+              **{f"model.layers.{i}.{slot}.weight": shape for i in layers for slot, shape in slots.items()}}
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(safetensors({
+        name: ("F32", shape, struct.pack("<f", 1.5) * (shape[0] * (shape[1] if len(shape) > 1 else 1))) for name, shape in shapes.items()}))
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": hidden, "intermediate_size": 8, "num_hidden_layers": stated,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 16, "rms_norm_eps": 1e-5, "max_position_embeddings": 64, "tie_word_embeddings": False}))
+
+
+@pytest.mark.parametrize("layers, stated, hidden, condition, damaged", [
+    (range(3), 3, 4, "sound", []), (range(2), 3, 4, "incomplete", ["model.layers.2.input_layernorm.weight"]),
+    (range(3), 3, 8, "damaged", []), (range(3), 2, 4, "suspicious", [])])
+def test_config_and_tensors_must_agree(tmp_path, layers, stated, hidden, condition, damaged):
+    folder = tmp_path / "folder"
+    llama(folder, layers, stated, hidden)
+    diagnosis = found(folder, 0 if condition == "sound" else 1)
+    assert diagnosis["condition"] == condition and diagnosis["damaged"][:1] == damaged
+    assert not damaged or len(diagnosis["damaged"]) == 9
+
+
+def test_layers_of_an_unknown_kind_have_no_gaps(tmp_path):
+    folder = tmp_path / "folder"
+    llama(folder, [0, 1, 3], 4)
+    (folder / "config.json").write_text('{"model_type": "other"}')
+    diagnosis = found(folder)
+    assert diagnosis["condition"] == "incomplete" and len(diagnosis["damaged"]) == 9 and diagnosis["damaged"][0].startswith("model.layers.2.")
+
+
+def test_numbers_that_are_not_finite(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({"a": ("F32", [3], struct.pack("<3f", 1, float("nan"), float("inf"))), "mask": ("F32", [1], struct.pack("<f", float("-inf")))}))
+    text = said(path)
+    assert text.startswith(f"{path}: suspicious:") and "1 NaN, 1 infinite" in text and "'mask'" not in text
+
+
+def test_metadata_that_are_not_true_are_not_sound(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({"a": ("U8", [4], b"abcd")}, {"sshs_model_hash": "0" * 64}))
+    assert not said(path).startswith(f"{path}: sound")
+
+
+def test_an_archive_that_leaves_its_folder_is_not_to_be_downloaded_again(tmp_path):
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../a.npy", npz({"a": A}))
+    assert "do not unpack it" in said(path) and "download" not in said(path)
+
+
+LEFT = b"\0" * 600
+OTHERS = [("bin", b"lmgg" + LEFT, "GGML"), ("bin", b"fmgg\1\0\0\0" + LEFT, "GGMF, before GGUF, version 1"), ("bin", b"tjgg\3\0\0\0" + LEFT, "GGJT, before GGUF, version 3"),
+          ("bin", b"algg\1\0\0\0" + LEFT, "GGLA"), ("bin", struct.pack("<IH", 6, 16) + b"TransformerSpec\0" + LEFT, "CTranslate2"),
+          ("ftz", struct.pack("<ii", 793712314, 12) + LEFT, "fastText"), ("json", b'{"format": "layers-model", "modelTopology": {}}', "TensorFlow.js"),
+          ("pb", b"\x0a\x05" + b"\1" * 90, "TensorFlow"), ("mlmodel", b"\x08\x01\x12\x30" + LEFT, "Core ML"), ("param", b"7767517\n3 3\n", "ncnn"), ("mnn", b"\x20\0\0\0" + b"\1" * 90, "MNN"),
+          ("tflite", b"\x1c\0\0\0TFL3" + LEFT, "TensorFlow Lite"), ("mat", b"MATLAB 5.0 MAT-file, Platform" + LEFT, "MAT 5"), ("nc", b"CDF\1" + LEFT, "netCDF-3"),
+          ("hdf", b"\x0e\x03\x13\x01" + LEFT, "HDF4"), ("msgpack", b"\x81\xa6params" + LEFT, "Flax"), ("pdparams", b"\x80\x02}q\0." + LEFT, "Paddle"),
+          ("pdiparams", b"\1\2\3" * 90, "Paddle"), ("engine", b"ftrt" + LEFT, "TensorRT"), ("joblib", b"\x78\x9c\x01\x02" * 90, "joblib"),
+          ("distcp", torch_archive({"a": ("FloatStorage", b"abcd", 4, [1], [1], None)}), "distributed checkpoint")]
+
+
+@pytest.mark.parametrize("extension, content, name", OTHERS, ids=[f"{each[2]}" for each in OTHERS])
+def test_other_formats_have_their_right_name(tmp_path, extension, content, name):
+    path = tmp_path / f"model.{extension}"
+    path.write_bytes(content)
+    text = said(path)
+    assert text.startswith(f"{path}: foreign: ") and name in text and "llama2" not in text and "download" not in text
+    assert name in weighbridge("verify", path, status=1).stdout and ": " in text.partition(name)[2].splitlines()[0]
+
+
+def test_a_bin_that_cannot_be_a_checkpoint_of_llama2c_is_of_no_known_kind(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(bytes(range(1, 200)) * 30)
+    assert "foreign" in said(path) and "llama2" not in said(path) and "download" not in said(path)
+
+
+def test_a_folder_of_a_distributed_checkpoint_says_how_to_join_it(tmp_path):
+    (tmp_path / ".metadata").write_bytes(b"\x80\x02}.")
+    (tmp_path / "__0_0.distcp").write_bytes(b"PK\3\4")
+    assert "dcp_to_torch" in weighbridge("inspect", tmp_path, status=2).stderr
+
+
+def test_a_pytorch_model_bin_is_not_renamed(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(torch_archive({"a": ("FloatStorage", struct.pack("<4f", 1, 2, 3, 4), 4, [4], [1], None)}))
+    assert "mv" not in said(path, 0)
+
+
+def test_a_damaged_tensor_of_an_archive_does_not_stop_the_salvage(tmp_path):
+    path = tmp_path / "model.pt"
+    numbers = struct.pack("<4f", 1, 2, 3, 4)
+    whole = torch_archive({"a": ("FloatStorage", numbers, 4, [4], [1], None), "b": ("FloatStorage", struct.pack("<4f", 5, 6, 7, 8), 4, [4], [1], None)})
+    path.write_bytes(whole.replace(struct.pack("<4f", 5, 6, 7, 8), struct.pack("<4f", 5, 6, 7, 9)))
+    text = said(path)
+    assert "1 of 2 are whole" in text, text
+    follow(commands(text)[-1], tmp_path)
+    assert json.loads(weighbridge("inspect", "--json", tmp_path / "model.salvaged.pt").stdout)["files"][0]["tensor_count"] == 1
