@@ -111,9 +111,11 @@ struct Inner {
   bool whole = false;  // these bytes are a valid model
 };
 
-// [reads] The whole file, once, and some of it again. `format` is what the file should be; empty: any. Only `repeated`
-// may be not whole.
-std::optional<Inner> find_inner(const std::shared_ptr<const Source>&, std::string_view format, const Context&);
+// [reads] The whole file, once, and some of it again. `format` is what the file should be; empty: any. A file
+// that is valid to its last byte may still be a part of a model, and then the beginning of all of it: `only_repeated`.
+// Only `repeated` may be not whole.
+std::optional<Inner> find_inner(const std::shared_ptr<const Source>&, std::string_view format, bool only_repeated,
+                                const Context&);
 
 // Digests in names: stores of downloads name a file after its bytes.
 

@@ -114,6 +114,9 @@ class ModelExamination {
       }
       if (finding.hint.what == Hint::What::size && finding.file.empty())
         out_.full_size = wire::as_u64(finding.hint.value);
+      if (finding.severity == Severity::warning && !finding.has_tensor && finding.file.empty() && finding.offset &&
+          ends_with_any(finding.rule, {"/trailing-data", "/trailing-bytes"}))
+        out_.full_size = finding.offset;
       if (finding.hint.what == Hint::What::file) {
         if (out_.missing.size() < Diagnosis::kMostNames) out_.missing.push_back(finding.hint.name);
       } else if (finding.severity == Severity::error && !finding.file.empty() && !is_dangerous(finding)) {
@@ -141,12 +144,13 @@ class ModelExamination {
     constexpr unsigned kMostDepth = 4;
     const Finding* const first = report().first_error();
     const bool longer = out_.full_size && *out_.full_size < out_.size;
-    if (!file_ || depth_ == kMostDepth || as_published_ == true || (first == nullptr && !longer)) return false;
+    if (!file_ || depth_ == kMostDepth || as_published_ == true) return false;
     if (first != nullptr && (first->kind == Kind::limit || is_dangerous(*first))) return false;
-    if (out_.verdict.format.empty() && first->rule != "file/unknown" && first->rule != "file/zeros") return false;
+    if (out_.verdict.format.empty() && first != nullptr && first->rule != "file/unknown" && first->rule != "file/zeros")
+      return false;
     const core::Format* const named = registry::find_by_extension(file_->extension());
     const std::string_view format = !out_.verdict.format.empty() ? out_.verdict.format : named ? named->info.name : "";
-    inner_ = doctor::find_inner(file_, format, context_);
+    inner_ = doctor::find_inner(file_, format, first == nullptr && !longer, context_);
     // The file is whole before the other model begins: one follows the other.
     if (inner_ && inner_->how == doctor::Inner::How::late && longer && inner_->range.offset >= *out_.full_size)
       inner_.reset();
@@ -440,6 +444,9 @@ class ModelExamination {
     } else if (short_of) {
       is(Condition::incomplete, " that ends early");
       advise(What::fetch_rest, {}, zeros_at_end ? out_.zeros->offset : out_.size, *out_.full_size);
+    } else if (file_ && rule.ends_with("/truncated") && report().first_error()->file.empty()) {
+      is(Condition::incomplete, " that ends early");
+      advise(What::fetch_rest, {}, out_.size, 0);
     } else if (cut_header || cut_index) {
       is(Condition::incomplete, cut_header ? " that ends inside its header" : " without its end, where its index is");
       advise(What::fetch_rest, {}, out_.size, 0);

@@ -33,6 +33,7 @@ constexpr Mark kMarks[] = {
     {"ZTEN0001"sv},
     {"ZTEN1000"sv},
     {"\x89ZT2\r\n\x1a\n"sv},
+    {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19."sv},  // torch.save before 1.6
     {"ZTEN1000"sv, 0, true},
     {"\x89ZT2\r\n\x1a\n"sv, 0, true},
     {core::kZipEmpty, 0, true, core::zip::kEndSize - 4},
@@ -50,10 +51,11 @@ class Search {
   Search(const std::shared_ptr<const Source>& file, std::string_view format, const Context& context)
       : file_(file), size_(file->size()), format_(format), context_(context), head_(io::head_of(*file, kHead)) {}
 
-  std::optional<Inner> run() {
+  std::optional<Inner> run(bool only_repeated) {
     if (size_ < 2 * kLeast) return std::nullopt;
-    scan();
+    scan(only_repeated);
     if (auto repeated = find_repeated()) return repeated;
+    if (only_repeated) return std::nullopt;
     if (auto late = find_late()) return late;
     return find_older();
   }
@@ -61,20 +63,20 @@ class Search {
  private:
   static constexpr std::uint64_t kLeast = 8;  // fewer equal bytes may be chance
 
-  void scan() {
+  void scan(bool only_repeated) {
     std::string piece;
     for (std::uint64_t at = 0; at < size_;) {
       piece = io::text_of(*file_, at, std::min(kSearched, size_ - at));
       const bool last = at + piece.size() == size_;
       const std::size_t until = last ? piece.size() : piece.size() - kHead;
-      look(piece, at, until);
+      look(piece, at, until, only_repeated);
       if (last) break;
       at += until;
     }
   }
 
   // The places in the piece before `until`.
-  void look(std::string_view piece, std::uint64_t at, std::size_t until) {
+  void look(std::string_view piece, std::uint64_t at, std::size_t until, bool only_repeated) {
     const auto find = [&](std::string_view bytes, std::deque<std::uint64_t>& out, bool first) {
       for (std::size_t i = piece.find(bytes); i < until; i = piece.find(bytes, i + 1)) {
         if (first && out.size() == kMostPlaces) return;
@@ -83,7 +85,7 @@ class Search {
       }
     };
     if (head_.size() == kHead && !is_one_byte(head_)) find(head_, again_, true);
-    for (std::size_t i = 0; i < kMarkCount; ++i) find(kMarks[i].bytes, places_[i], !kMarks[i].ends);
+    for (std::size_t i = 0; i < kMarkCount && !only_repeated; ++i) find(kMarks[i].bytes, places_[i], !kMarks[i].ends);
   }
 
   // The smallest n for which the first n bytes are there twice, and a model begins after the first of them.
@@ -132,7 +134,10 @@ class Search {
     if (!base::fits(at, core::zip::kEndSize, size_)) return std::nullopt;
     const auto end = base::load_record<core::zip::EndRecord>(io::text_of(*file_, at, core::zip::kEndSize).data());
     const std::uint64_t directory = std::uint64_t{end.size} + end.offset;
-    return end.offset == core::zip::kFull32 || directory >= at ? std::nullopt : std::optional(at - directory);
+    constexpr std::uint64_t kLarge = core::zip::kEnd64Size + core::zip::kLocatorSize;  // with sizes of 64 bits
+    const bool large = at > kLarge && io::text_of(*file_, at - core::zip::kLocatorSize, 4) == "PK\x06\x07";
+    const std::uint64_t until = large ? at - kLarge : at;
+    return end.offset == core::zip::kFull32 || directory >= until ? std::nullopt : std::optional(until - directory);
   }
 
   std::optional<Inner> find_older() {
@@ -185,9 +190,9 @@ class Search {
 
 }  // namespace
 
-std::optional<Inner> find_inner(const std::shared_ptr<const Source>& file, std::string_view format,
+std::optional<Inner> find_inner(const std::shared_ptr<const Source>& file, std::string_view format, bool only_repeated,
                                 const Context& context) {
-  return Search(file, format, context).run();
+  return Search(file, format, context).run(only_repeated);
 }
 
 }  // namespace weighbridge::doctor

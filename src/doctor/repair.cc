@@ -15,7 +15,9 @@ namespace weighbridge {
 Written salvage(const Diagnosis& diagnosis, const std::string& path, const Options& options, const Context& context) {
   const Model& model = diagnosis.whole_model;
   if (model.size() == 0) base::misuse("nothing-whole", "no tensor of it is whole, so there is nothing to salvage");
-  return save(model, path, options, context);
+  Options allowed = options;
+  allowed.allow.push_back(LossKind::part);  // what it lacks is what the diagnosis says
+  return save(model, path, allowed, context);
 }
 
 void trim(const Diagnosis& diagnosis, const std::string& path, bool replace, const Context& context) {

@@ -19,7 +19,8 @@ namespace {
 
 bool may_be_odd(const Tensor& tensor) {
   const DTypeKind kind = info(tensor.dtype()).kind;
-  return tensor.unsupported() == nullptr && tensor.layout() == Layout::dense && core::coded(tensor) == nullptr &&
+  const bool dense = tensor.layout() == Layout::dense || tensor.layout() == Layout::quantized_block;
+  return tensor.unsupported() == nullptr && dense && core::coded(tensor) == nullptr &&
          (kind == DTypeKind::real || kind == DTypeKind::complex);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "core/archive/zip.h"
+#include "formats/huggingface/layout.h"
 #include "registry/registry.h"
 
 namespace weighbridge::registry {
@@ -114,14 +115,18 @@ Detected in_folder(const Place& place, const core::Format* asked) {
   core::Glance glance;
   glance.folder = true;
   glance.listing = listing;
+  // A config.json may belong to weights of another kind.
+  const bool weights = std::ranges::any_of(huggingface::kWeightKinds, [&](const huggingface::WeightFiles& kind) {
+    return glance.lists(kind.whole) || glance.lists(kind.index);
+  });
+  const std::string other = weights || asked != nullptr ? std::string() : other_folder(listing);
+  if (!other.empty()) base::misuse_of(place.name(), "not-a-file", "this is " + other);
   // Folder formats come first: files of another format may be in such a folder.
   for (const bool folders : {true, false})
     for (const core::Format* format : formats())
       if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&
           format->matches(glance))
         return {format, true, std::nullopt};
-  if (const std::string other = other_folder(listing); !other.empty())
-    base::misuse_of(place.name(), "not-a-file", "this is " + other);
   base::misuse_of(place.name(), "not-a-file",
                   called + "no model is in it: looked for " + looked_for() + single_files(listing));
 }

@@ -72,7 +72,8 @@ CRASHED = b"\0" * 60000 + b"\x42" * 5000
     ("safetensors", lambda w: w[:30000] + w[:40000] + w, "begins again at byte 30000"),
     ("gguf", lambda w: b"something else " * 3000 + w, "begins at byte 45000"), ("npz", lambda w: b"\x05" * 9999 + w, "begins at byte 9999"),
     ("safetensors", lambda w: bytes(4096) + w, "begins at byte 4096"), ("zt", lambda w: w + CRASHED, "with an end at byte"),
-    ("zt2", lambda w: w + CRASHED, "with an end at byte"), ("safetensors", lambda w: w + b"</html>", "with bytes after its end")])
+    ("zt2", lambda w: w + CRASHED, "with an end at byte"), ("zt", lambda w: w[:30000] + w, "begins again at byte 30000"),
+    ("npz", lambda w: w + CRASHED, "with an end at byte"), ("zt", lambda w: b"\x05" * 9999 + w, "begins at byte 9999"), ("safetensors", lambda w: w + b"</html>", "with bytes after its end")])
 def test_a_model_inside_a_file_is_found_and_trim_gives_it_back(tmp_path, kind, damage, what):
     whole = WHOLE[kind](tmp_path)
     path = tmp_path / f"model.{kind.rstrip('2')}"
@@ -94,6 +95,24 @@ def test_one_repeated_byte_proves_no_repetition(tmp_path):
     assert "begins again" not in said(path)
     path.write_bytes(MODEL[:30000] + b"x" + MODEL[:30000])
     assert "begins again" not in said(path) and "--trim" not in said(path)
+
+
+def test_a_file_of_the_right_size_that_begins_again_is_not_sound(tmp_path):
+    whole = gguf(tmp_path)
+    path = tmp_path / "model.gguf"
+    path.write_bytes((whole[:30000] + whole)[:len(whole)])
+    weighbridge("verify", path)
+    text = said(path)
+    assert "begins again at byte 30000" in text and "curl" in text and "tensors: 2" not in text
+
+
+def test_bytes_after_the_end_of_formats_that_ignore_them(tmp_path):
+    whole = (ROOT / "corpus/hdf5/link.h5").read_bytes()
+    path = tmp_path / "model.h5"
+    path.write_bytes(whole + b"more")
+    [command] = commands(said(path))
+    follow(command, tmp_path)
+    assert (tmp_path / "model.trimmed.h5").read_bytes() == whole
 
 
 def test_a_download_that_stopped_is_made_whole_by_its_first_advice(tmp_path):
@@ -325,3 +344,38 @@ def test_a_damaged_tensor_of_an_archive_does_not_stop_the_salvage(tmp_path):
     assert "1 of 2 are whole" in text, text
     follow(commands(text)[-1], tmp_path)
     assert json.loads(weighbridge("inspect", "--json", tmp_path / "model.salvaged.pt").stdout)["files"][0]["tensor_count"] == 1
+
+
+def test_an_archive_cut_before_its_directory_gives_its_whole_tensors(tmp_path):
+    path = tmp_path / "model.pt"
+    numbers = struct.pack("<1000f", *range(1, 1001))
+    whole = torch_archive({name: ("FloatStorage", numbers, 4, [1000], [1], None) for name in "abc"})
+    with zipfile.ZipFile(io.BytesIO(whole)) as members:  # with the pickle first, as torch.save writes it
+        first = io.BytesIO()
+        with zipfile.ZipFile(first, "w", zipfile.ZIP_STORED) as archive:
+            for name in sorted(members.namelist(), key=lambda each: each != "archive/data.pkl"):
+                archive.writestr(name, members.read(name))
+    path.write_bytes(first.getvalue()[:9000])
+    text = said(path)
+    assert "2 of 3 are whole" in text
+    follow(commands(text)[-1], tmp_path)
+    assert json.loads(weighbridge("inspect", "--json", tmp_path / "model.salvaged.pt").stdout)["files"][0]["tensor_count"] == 2
+
+
+def test_a_type_whose_size_is_not_known_is_not_sound(tmp_path):
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text(b"general.architecture") + struct.pack("<I", 8) + text(b"x") + text(b"t") + struct.pack("<IQIQ", 1, 32, 999, 0)
+    path = tmp_path / "model.gguf"
+    path.write_bytes(head + bytes(-len(head) % 32) + b"\1" * 64)
+    assert said(path, 3).startswith(f"{path}: unproven: ")
+
+
+@pytest.mark.parametrize("files, name", [
+    (["config.json", "flax_model.msgpack"], "Flax"), (["config.json", "model.bin", "vocabulary.json"], "CTranslate2"), (["saved_model.pb"], "TensorFlow"),
+    (["manifest.ocdbt", "_METADATA"], "Orbax"), (["inference.pdmodel", "inference.pdiparams"], "Paddle")])
+def test_folders_of_other_formats_have_their_right_name(tmp_path, files, name):
+    for each in files:
+        (tmp_path / each).write_bytes(b"{}")
+    assert name in weighbridge("inspect", tmp_path, status=2).stderr

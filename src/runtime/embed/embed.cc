@@ -171,9 +171,13 @@ std::vector<std::string> judge_settings(const Model& model, const std::vector<st
     if (refused.size() < kMostTold)
       refused += (refused.empty() ? "" : "; ") + core::told(each) + (each.why.empty() ? "" : " (" + each.why + ")");
   }
+  // Tensors of relative positions are refused in any case, so ignoring their setting would not help.
+  const bool relative = first == "position_embedding_type" && std::ranges::any_of(model, [](const Tensor& tensor) {
+                          return tensor.name().find(".distance_embedding.") != std::string_view::npos;
+                        });
   if (!refused.empty())
     base::unsupported("embed/setting", "this build does not follow a setting of the model: " + refused,
-                      base::option_hint("ignore-setting", first));
+                      relative ? Hint{} : base::option_hint("ignore-setting", first));
   for (const core::OddSetting& each : judged.all_unknown()) out.push_back(core::note_of(each));
   return out;
 }
