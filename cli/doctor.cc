@@ -253,6 +253,13 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
         session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
       else
         session.out.text(grouped(diagnosis.own->length) + " bytes, written and verified\n");
+      if (salvages && !diagnosis.damaged.empty()) {
+        session.out.text("  left out, because they are not whole:\n");
+        print_names(session.out, diagnosis.damaged, diagnosis.tensors - diagnosis.whole);
+      }
+      const std::string& checked = diagnosis.verdict.checked;
+      if (checked.empty() || checked.starts_with("structure only"))
+        session.out.text("  not provable: the numbers, which no checksum covers\n");
     }
   });
   return Status::done;

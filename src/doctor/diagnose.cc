@@ -54,25 +54,25 @@ std::string detail_of(const Finding& finding) {
   return colon == text.npos ? std::string() : std::string(text.substr(colon + 2));
 }
 
-// Kinds of findings that say more than that a rule is broken.
-struct Sign {
-  std::string_view ends;
-  enum class Of : std::uint8_t {
-    other_data,  // the file of data that the detail names is another model's
-    no_data,     // it is not there
-    leaves,      // an archive that writes outside of the folder into which it is unpacked
-    unlisted,    // the index omits a tensor
-    untrue       // metadata that are not true
-  } of;
+// What the examination notices besides broken rules.
+enum class Sign : std::uint8_t {
+  other_data,  // a file of data is another model's: the finding's detail names it
+  no_data,     // it is not there
+  leaves,      // an archive writes outside of the folder into which it is unpacked
+  unlisted,    // the index omits a tensor
+  untrue,      // metadata are not true
+  mended,      // the model is whole with another index or header
+  not_finite,  // numbers are NaN or infinite
+  unused,      // bytes belong to no tensor
+  unsized,     // a tensor has a size that is not known
+  disagrees,   // config.json states other shapes
+  cut,         // a file of several ends early
+  dangerous    // a pickle can run code
 };
-constexpr Sign kSigns[] = {{"/external-short", Sign::Of::other_data}, {"/external-rest", Sign::Of::other_data},
-                           {"/external-missing", Sign::Of::no_data},  {"/member-path", Sign::Of::leaves},
-                           {"/tensor-unlisted", Sign::Of::unlisted},  {"claim/tied", Sign::Of::untrue},
-                           {"claim/token-id", Sign::Of::untrue},      {"claim/data-hash", Sign::Of::untrue}};
-const Sign* sign_of(const Finding& finding) {
-  const auto found = std::ranges::find_if(kSigns, [&](const Sign& each) { return finding.rule.ends_with(each.ends); });
-  return found == std::end(kSigns) ? nullptr : &*found;
-}
+constexpr std::pair<std::string_view, Sign> kSigns[] = {
+    {"/external-short", Sign::other_data}, {"/external-rest", Sign::other_data}, {"/external-missing", Sign::no_data},
+    {"/member-path", Sign::leaves},        {"/tensor-unlisted", Sign::unlisted}, {"claim/tied", Sign::untrue},
+    {"claim/token-id", Sign::untrue},      {"claim/data-hash", Sign::untrue}};
 
 class ModelExamination {
  public:
@@ -106,12 +106,13 @@ class ModelExamination {
 
   void read_findings() {
     for (const Finding& finding : report().findings()) {
-      if (const Sign* const sign = sign_of(finding)) {
-        signs_.insert(sign->of);
-        if (sign->of == Sign::Of::no_data) out_.missing.push_back(detail_of(finding));
-        if (sign->of == Sign::Of::other_data) hurt_.push_back(detail_of(finding));
-        if (sign->of <= Sign::Of::no_data) continue;
-      }
+      if (is_dangerous(finding)) signs_.insert(Sign::dangerous);
+      for (const auto& [ends, sign] : kSigns)
+        if (finding.rule.ends_with(ends)) {
+          signs_.insert(sign);
+          if (sign == Sign::no_data) out_.missing.push_back(detail_of(finding));
+          if (sign == Sign::other_data) hurt_.push_back(detail_of(finding));
+        }
       if (finding.hint.what == Hint::What::size && finding.file.empty())
         out_.full_size = wire::as_u64(finding.hint.value);
       if (finding.severity == Severity::warning && !finding.has_tensor && finding.file.empty() && finding.offset &&
@@ -121,7 +122,7 @@ class ModelExamination {
         if (out_.missing.size() < Diagnosis::kMostNames) out_.missing.push_back(finding.hint.name);
       } else if (finding.severity == Severity::error && !finding.file.empty() && !is_dangerous(finding)) {
         if (std::ranges::find(hurt_, finding.file.name) == hurt_.end()) hurt_.push_back(finding.file.name);
-        if (finding.rule.ends_with("/truncated")) short_files_ = true;
+        if (finding.rule.ends_with("/truncated")) signs_.insert(Sign::cut);
       }
     }
   }
@@ -179,12 +180,12 @@ class ModelExamination {
       to.add(
           core::Findings::make(kNotFiniteRule, {.tensor = each.tensor}, {},
                                std::to_string(each.nans) + " NaN, " + std::to_string(each.infinities) + " infinite"));
-      not_finite_ = true;
+      signs_.insert(Sign::not_finite);
     }
     for (const doctor::Unused& each : doctor::find_unused(model, context_)) {
       to.add(core::Findings::make(kUnusedRule, {}, {},
                                   std::to_string(each.bytes) + " of " + std::to_string(each.of) + " bytes", each.file));
-      unused_ = true;
+      signs_.insert(Sign::unused);
     }
     if (!file_) {
       doctor::Disagreement config = doctor::compare_with_config(model);
@@ -193,14 +194,14 @@ class ModelExamination {
       for (std::string& name : config.missing)
         if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.push_back(std::move(name));
       for (Finding& each : config.findings) {
-        (each.severity == Severity::error ? disagrees_ : differs_) = true;
+        signs_.insert(each.severity == Severity::error ? Sign::disagrees : Sign::untrue);
         to.add(std::move(each));
       }
     }
     for (const Tensor& tensor : model) {
       const bool sized =
           std::ranges::any_of(tensor.parts(), [](const Part& part) { return part.extent().has_value(); });
-      unsized_ |= tensor.unsupported() != nullptr && (!sized || tensor.dtype() == DType::unknown);
+      if (tensor.unsupported() != nullptr && (!sized || tensor.dtype() == DType::unknown)) signs_.insert(Sign::unsized);
     }
   }
 
@@ -210,7 +211,7 @@ class ModelExamination {
     if (!mended) return;
     Verdict verdict = verify(mended, context_);
     if (!verdict.report.valid()) return;
-    mended_ = true;
+    signs_.insert(Sign::mended);
     out_.missing.clear();
     out_.damaged.clear();
     out_.whole_model = verdict.model;
@@ -298,7 +299,7 @@ class ModelExamination {
       std::string text;
       if (const auto whole = doctor::with_new_npy_header(file_, text)) {
         count_faults(verify(place_of(whole), context_));
-        mended_ = out_.whole > 0;
+        if (out_.whole > 0) signs_.insert(Sign::mended);
         out_.verdict.report.add(core::Findings::make(kHeaderRule, {}, {}, text));
         return;
       }
@@ -394,11 +395,11 @@ class ModelExamination {
   }
 
   // Whether some bytes of the tensor in this file are at `at` or after it.
-  static bool reaches(const Tensor& tensor, std::uint64_t at, bool with_digest) {
+  static bool reaches(const Tensor& tensor, std::uint64_t at) {
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
       if (extent && extent->source == 0 && extent->length > 0 && extent->offset + extent->length > at &&
-          (with_digest || part.digest().empty()))
+          part.digest().empty())
         return true;
     }
     return false;
@@ -407,7 +408,7 @@ class ModelExamination {
   std::size_t in_tail(std::uint64_t at) const {
     std::size_t count = 0;
     for (const Tensor& tensor : out_.verdict.model)
-      count += reaches(tensor, at, false) && !registry::may_be_zeros(tensor.name()) ? 1U : 0U;
+      count += reaches(tensor, at) && !registry::may_be_zeros(tensor.name()) ? 1U : 0U;
     return count;
   }
 
@@ -421,129 +422,89 @@ class ModelExamination {
     out_.what = std::string(info ? info->title : out_.verdict.format) + (file_                  ? " file"
                                                                          : info && info->folder ? ""
                                                                                                 : " model");
-    const auto is = [&](Condition condition, std::string_view what) {
-      out_.condition = condition;
-      out_.what += what;
+    const auto has = [&](Sign sign) { return signs_.contains(sign); };
+    const auto each = [](What what, const std::vector<std::string>& names) {
+      std::vector<Advice> out;
+      for (const std::string& name : names) out.push_back({what, name});
+      return out;
     };
-    const auto has = [&](Sign::Of sign) { return signs_.contains(sign); };
-    if (as_published_ == false) {
-      is(Condition::damaged, " whose bytes are not those of the digest in its name");
-      advise(What::fetch_again);
-    } else if (inner_) {
-      decide_inner();
-    } else if (mended_) {
-      is(Condition::damaged, file_ ? " with a bad header over good data"
-                             : has(Sign::Of::unlisted)
-                                 ? " whose index omits tensors that its shards hold"
-                                 : " whose index is stale: every tensor is there, in files of other names");
-      advise(What::salvage);
-    } else if (!out_.missing.empty()) {
-      is(Condition::incomplete, " of which files are missing");
-      for (const std::string& name : out_.missing) advise(What::fetch_file, name);
-      fetch_hurt();
-    } else if (short_of) {
-      is(Condition::incomplete, " that ends early");
-      advise(What::fetch_rest, {}, zeros_at_end ? out_.zeros->offset : out_.size, *out_.full_size);
-    } else if (file_ && rule.ends_with("/truncated") && report().first_error()->file.empty()) {
-      is(Condition::incomplete, " that ends early");
-      advise(What::fetch_rest, {}, out_.size, 0);
-    } else if (cut_header || cut_index) {
-      is(Condition::incomplete, cut_header ? " that ends inside its header" : " without its end, where its index is");
-      advise(What::fetch_rest, {}, out_.size, 0);
-    } else if (short_files_) {
-      is(Condition::incomplete, " of which files end early");
-      fetch_hurt();
-    } else if (std::ranges::any_of(report().findings(), is_dangerous)) {
-      is(Condition::suspicious, " that can run code when Python loads it");
-      advise(What::distrust);
-    } else if (has(Sign::Of::leaves)) {
-      is(Condition::suspicious, " with a member that would be written outside of the folder where it is unpacked");
-      advise(What::distrust, "archive");
-    } else if (has(Sign::Of::other_data)) {
-      is(Condition::damaged, " whose file of data is not its own");
-      fetch_hurt();
-    } else if (!hurt_.empty()) {
-      is(Condition::damaged, " of which files are damaged");
-      fetch_hurt();
-    } else if (absent_ > 0) {
-      is(Condition::incomplete, " without tensors that config.json or the numbers of its layers imply");
-      advise(What::fetch_again);
-    } else if (disagrees_) {
-      is(Condition::damaged, " whose tensors are not those that config.json describes");
-      advise(What::fetch_again, "config.json");
-    } else if (!report().valid()) {
-      const bool only_trailing = out_.trailing && report().errors() == 1;
-      is(Condition::damaged, only_trailing ? " with bytes after its end" : " that breaks its rules");
-      if (only_trailing)
-        advise(What::trim, {}, 0, *out_.full_size);
-      else if (file_ && as_published_ != true)
-        advise(What::fetch_again);
-    } else if (out_.zeros) {
-      is(Condition::suspicious, !zeros_at_end ? " that is valid, with a hole of zeros inside a tensor"
-                                              : " that is valid, and ends with zeros: they may be its own, or of a "
-                                                "download that stopped after its space was reserved");
-      advise(What::compare);
-      if (zeros_at_end) advise(What::fetch_rest, {}, out_.zeros->offset, out_.size);
-    } else if (out_.trailing) {
-      is(Condition::suspicious, " that is valid, with bytes after its end");
-      advise(What::trim, {}, 0, *out_.full_size);
-    } else if (not_finite_) {
-      is(Condition::suspicious, " that is valid, with numbers that are NaN or infinite");
-      advise(What::compare);
-    } else if (has(Sign::Of::untrue) || differs_) {
-      is(Condition::suspicious, " that is valid, with metadata that do not fit its tensors");
-    } else if (unused_) {
-      is(Condition::suspicious, " that is valid, with bytes that belong to no tensor");
-      advise(What::rewrite);
-    } else if (!out_.verdict.not_known_safe.empty()) {
-      is(Condition::unproven, ", valid, but with a pickle that is not known to be harmless");
-      advise(What::distrust);
-    } else if (unsized_) {
-      is(Condition::unproven, ", valid, but with tensors whose size is not known");
-    } else {
-      out_.what += as_published_ == true ? ", as it was published" : ", nothing is wrong with it";
-    }
-    if (out_.whole > 0 && !mended_ && absent_ == 0 && !out_.own && (cut_index || !out_.damaged.empty()))
+    const std::uint64_t begin = out_.own ? out_.own->offset : 0, end = out_.own ? begin + out_.own->length : 0;
+    const Advice again{What::fetch_again}, compare{What::compare}, salvage{What::salvage}, rewrite{What::rewrite},
+        distrust{What::distrust}, archive{What::distrust, "archive"}, config{What::fetch_again, "config.json"},
+        trim = out_.own ? Advice{What::trim, {}, begin, end} : again,
+        rest{What::fetch_rest,
+             {},
+             zeros_at_end ? out_.zeros->offset : out_.size,
+             short_of       ? *out_.full_size
+             : zeros_at_end ? out_.size
+                            : 0};
+    const auto inner = [&](doctor::Inner::How how) { return inner_ && inner_->how == how; };
+    const std::string at = inner_ ? std::to_string(inner_->range.offset) : "", until = std::to_string(end);
+    const bool only_trailing = out_.trailing && report().errors() == 1, mended = has(Sign::mended),
+               doubted = !out_.verdict.not_known_safe.empty(),
+               truncated = file_ && rule.ends_with("/truncated") && report().first_error()->file.empty();
+    std::vector<Advice> fetch = each(What::fetch_file, out_.missing), hurt = each(What::fetch_again, hurt_);
+    fetch.insert(fetch.end(), hurt.begin(), hurt.end());
+
+    struct Outcome {
+      bool holds;
+      Condition condition;
+      std::string what;
+      std::vector<Advice> advice{};
+    };
+    using enum Condition;
+    using How = doctor::Inner::How;
+    // The first that holds: what proves more comes before what it explains.
+    const Outcome outcomes[] = {
+        {as_published_ == false, damaged, " whose bytes are not those of the digest in its name", {again}},
+        {inner(How::repeated), damaged, " that begins again at byte " + at + ", as a resumed download may", {trim}},
+        {inner(How::late), damaged, " that begins at byte " + at + ", after bytes of something else", {trim}},
+        {inner(How::older), damaged, " with an end at byte " + until + ", and an unfinished append after it", {trim}},
+        {mended && file_, damaged, " with a bad header over good data", {salvage}},
+        {mended && has(Sign::unlisted), damaged, " whose index omits tensors that its shards hold", {salvage}},
+        {mended, damaged, " whose index is stale: every tensor is there, in files of other names", {salvage}},
+        {!out_.missing.empty(), incomplete, " of which files are missing", fetch},
+        {short_of || truncated, incomplete, " that ends early", {rest}},
+        {cut_header, incomplete, " that ends inside its header", {rest}},
+        {cut_index, incomplete, " without its end, where its index is", {rest}},
+        {has(Sign::cut), incomplete, " of which files end early", hurt},
+        {has(Sign::dangerous), suspicious, " that can run code when Python loads it", {distrust}},
+        {has(Sign::leaves), suspicious, " with a member that leaves the folder where it is unpacked", {archive}},
+        {has(Sign::other_data), damaged, " whose file of data is not its own", hurt},
+        {!hurt_.empty(), damaged, " of which files are damaged", hurt},
+        {absent_ > 0, incomplete, " without tensors that config.json or the numbers of its layers imply", {again}},
+        {has(Sign::disagrees), damaged, " whose tensors are not those that config.json describes", {config}},
+        {only_trailing, damaged, " with bytes after its end", {trim}},
+        {!report().valid() && (!file_ || as_published_ == true), damaged, " that breaks its rules"},
+        {!report().valid(), damaged, " that breaks its rules", {again}},
+        {out_.zeros && !zeros_at_end, suspicious, " that is valid, with a hole of zeros inside a tensor", {compare}},
+        {zeros_at_end, suspicious, " that is valid, and ends with zeros: its own, or never written", {compare, rest}},
+        {out_.trailing.has_value(), suspicious, " that is valid, with bytes after its end", {trim}},
+        {has(Sign::not_finite), suspicious, " that is valid, with numbers that are NaN or infinite", {compare}},
+        {has(Sign::untrue), suspicious, " that is valid, with metadata that do not fit its tensors"},
+        {has(Sign::unused), suspicious, " that is valid, with bytes that belong to no tensor", {rewrite}},
+        {doubted, unproven, ", valid, but with a pickle that is not known to be harmless", {distrust}},
+        {has(Sign::unsized), unproven, ", valid, but with tensors whose size is not known"},
+        {as_published_ == true, sound, ", as it was published"},
+        {true, sound, ", nothing is wrong with it"}};
+    const Outcome& outcome = *std::ranges::find_if(outcomes, &Outcome::holds);
+    out_.condition = outcome.condition;
+    out_.what += outcome.what;
+    out_.advice = outcome.advice;
+    if (out_.whole > 0 && !has(Sign::mended) && absent_ == 0 && !out_.own && (cut_index || !out_.damaged.empty()))
       advise(What::salvage);
     if (!out_.named_like.empty() && info && !info->extensions.empty())
       advise(What::rename, std::string(info->extensions[0]));
-  }
-
-  void fetch_hurt() {
-    for (const std::string& name : hurt_) advise(What::fetch_again, name);
-  }
-
-  // A model in a part of the file.
-  void decide_inner() {
-    using How = doctor::Inner::How;
-    const std::string n = std::to_string(inner_->range.offset);
-    out_.condition = Condition::damaged;
-    switch (inner_->how) {
-      case How::repeated:
-        out_.what += " that begins again at byte " + n + ", as a download does that a server began anew";
-        break;
-      case How::late: out_.what += " that begins at byte " + n + ", after bytes of something else"; break;
-      case How::older:
-        out_.what += " with an end at byte " + std::to_string(inner_->range.length) +
-                     ", and bytes of an append that was not finished after it";
-    }
-    if (out_.own)
-      advise(What::trim, {}, out_.own->offset, out_.own->offset + out_.own->length);
-    else
-      advise(What::fetch_again);
   }
 
   std::shared_ptr<const Place> place_;
   const Context& context_;
   std::shared_ptr<const Source> file_;
   std::vector<std::string> hurt_;  // files of the model with errors, besides the one that was given
-  bool short_files_ = false;       // one of these ends early
-  std::set<Sign::Of> signs_;
+  std::set<Sign> signs_;
   std::optional<doctor::Inner> inner_;
   std::optional<bool> as_published_;  // whether its bytes have the digest in its name, if that has one
-  bool mended_ = false;               // whole with another index or header
-  bool not_finite_ = false, unused_ = false, unsized_ = false, disagrees_ = false, differs_ = false;
-  std::uint64_t absent_ = 0;  // tensors that should be there
+  std::uint64_t absent_ = 0;          // tensors that should be there
   const unsigned depth_;
   Diagnosis out_;
 };

@@ -8,7 +8,7 @@
 #include "core/archive/zip.h"
 #include "core/reading/findings.h"
 #include "doctor/damage.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "registry/detect.h"
 #include "registry/load.h"
 #include "weighbridge/open.h"
@@ -61,7 +61,7 @@ class Search {
   }
 
  private:
-  static constexpr std::uint64_t kLeast = 8;  // fewer equal bytes may be chance
+  static constexpr std::size_t kLeast = 8;  // fewer equal bytes may be chance
 
   void scan(bool only_repeated) {
     std::string piece;
@@ -92,7 +92,7 @@ class Search {
   std::optional<Inner> find_repeated() {
     const std::string two = io::head_of(*file_, 2 * kHead);
     const std::string_view text(two);
-    for (std::uint64_t n = kLeast; n < kHead && 2 * n <= text.size(); ++n)
+    for (std::size_t n = kLeast; n < kHead && 2 * n <= text.size(); ++n)
       if (text.substr(0, n) == text.substr(n, n) && !is_one_byte(text.substr(0, n)) && is_model(n, size_))
         return repeated(n);
     std::uint64_t budget = size_;

@@ -9,7 +9,7 @@
 #include "doctor/damage.h"
 #include "formats/huggingface/layout.h"
 #include "formats/numpy/header.h"
-#include "io/read_text.h"
+#include "io/read.h"
 #include "registry/load.h"
 #include "registry/registry.h"
 #include "weighbridge/dtype.h"

@@ -12,7 +12,7 @@
 #include "core/payload/work.h"
 #include "core/reading/findings.h"
 #include "doctor/damage.h"
-#include "io/read_text.h"
+#include "io/read.h"
 
 namespace weighbridge::doctor {
 namespace {

@@ -76,8 +76,8 @@ class Trust {
     for (const std::string_view key : kCodeKeys)
       if (const Member* const member = object->find(key); member != nullptr && is_set(*member))
         reading_.in(object->file)
-            .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {}, core::excerpted(attribute_text(*member)),
-                    key);
+            .report(rules::kRemoteCode, {.offset = object->offset(*member)}, {},
+                    core::excerpted(attribute_text(*member)), key);
     if (const Member* const member = object->find(kChatTemplate); member != nullptr && is_set(*member)) {
       wire::JsonReader in(member->raw, reading_.limits.depth);
       const core::At at{.offset = object->offset(*member)};

@@ -148,8 +148,8 @@ class Finder {
     }
     if (typed != nullptr) return find_typed(*typed, field);
     if (out_.count != 0)
-      return absent(std::make_shared<const Finding>(core::Findings::make(
-          rules::kNoData, {.offset = tensor_.at, .tensor = name_}, core::in_bytes(out_.size))));
+      return absent(std::make_shared<const Finding>(
+          core::Findings::make(rules::kNoData, {.offset = tensor_.at, .tensor = name_}, core::in_bytes(out_.size))));
     out_.extent = {.source = 0, .offset = tensor_.message.end, .length = 0};
     return true;
   }
@@ -196,9 +196,9 @@ class Finder {
     const std::uint64_t there = file.source->size();
     if (!base::fits(*offset, out_.size, there)) {
       const auto end = base::checked_add(*offset, out_.size);
-      return absent(reading_.findings.report_missing(
-          rules::kExternalShort, {.offset = at, .tensor = name_}, end ? core::bytes_text(*end) : "more than 2^64 bytes",
-          core::in_bytes(there), core::excerpted(*where.location, 200)));
+      return absent(reading_.findings.report_missing(rules::kExternalShort, {.offset = at, .tensor = name_},
+                                                     end ? core::bytes_text(*end) : "more than 2^64 bytes",
+                                                     core::in_bytes(there), core::excerpted(*where.location, 200)));
     }
     if (!where.length && *offset + out_.size != there)
       fail(rules::kExternalRest, at, {}, core::in_bytes(there - *offset - out_.size));

@@ -605,7 +605,8 @@ void add_shards(std::vector<core::CorpusCase>& out) {
                   "'shape': (2,), }",
                   65) +
           std::string(62, ' ') + "\nab");
-  add("shard-is-text", "shard-format", sound, "this is no checkpoint at all");
+  add("shard-is-text", "", sound, "this is no checkpoint at all");
+  out.back().rule = "file/text";
   add("tensor-missing", "tensor-missing", R"({"weight_map":{"v":"$","w":"$","x":"$"}})", both);
   add("tensor-unlisted", "tensor-unlisted", R"({"weight_map":{"w":"$"}})", both);
   add("total-size", "total-size", R"({"metadata":{"total_size":13},"weight_map":{"v":"$","w":"$"}})", both);
