@@ -8,7 +8,7 @@ namespace weighbridge::base {
 namespace {
 
 [[noreturn]] void raise(std::string rule, Kind kind, Severity severity, std::string message, Hint hint = {},
-                        std::string_view file = {}) {
+                        std::string_view file = {}, std::string_view tensor = {}) {
   Finding finding;
   finding.rule = std::move(rule);
   finding.kind = kind;
@@ -16,6 +16,8 @@ namespace {
   finding.message = std::move(message);
   finding.hint = std::move(hint);
   finding.file.name = file;
+  finding.tensor = tensor;
+  finding.has_tensor = !tensor.empty();
   throw Error(std::move(finding));
 }
 
@@ -42,8 +44,8 @@ void unsupported(std::string_view rule, std::string message, Hint hint) {
   raise(std::string(rule), Kind::unsupported, Severity::unsupported, std::move(message), std::move(hint));
 }
 
-void malformed(std::string_view rule, std::string message) {
-  raise(std::string(rule), Kind::malformed, Severity::error, std::move(message));
+void malformed(std::string_view rule, std::string message, std::string_view tensor, Hint hint) {
+  raise(std::string(rule), Kind::malformed, Severity::error, std::move(message), std::move(hint), {}, tensor);
 }
 
 void over_limit(std::string_view member, std::string message, std::uint64_t needed) {

@@ -20,8 +20,9 @@ namespace weighbridge::base {
 [[noreturn]] void io_error_of(std::string_view file, std::string_view what, std::string message, int error_number = 0);
 // Throws Error of kind unsupported with rule `rule`.
 [[noreturn]] void unsupported(std::string_view rule, std::string message, Hint hint = {});
-// Throws Error of kind malformed with rule `rule`, for payload found invalid while it is read.
-[[noreturn]] void malformed(std::string_view rule, std::string message);
+// Throws Error of kind malformed with rule `rule`, for payload found invalid while it is read, and for models that do
+// not fit a job. An empty name is no tensor.
+[[noreturn]] void malformed(std::string_view rule, std::string message, std::string_view tensor = {}, Hint hint = {});
 // Throws Error of kind limit with rule "limit/<member>", where `member` is one of Limits; `needed` is a sufficient
 // value, 0 if unknown.
 [[noreturn]] void over_limit(std::string_view member, std::string message, std::uint64_t needed = 0);

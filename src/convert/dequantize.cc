@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the view. Its tensors are f32, to which every block type decodes exactly; the dtype of the output is left to
 // the writer, whose casts are counted.
+#include "base/fail.h"
 #include "convert/derived.h"
 
 #include <algorithm>
@@ -36,12 +37,6 @@ bool was_dequantized(const Model& model, DType to) {
   });
 }
 
-[[noreturn]] void refuse_nothing() {
-  Finding finding;
-  finding.rule = "convert/nothing-quantized";
-  finding.message = "no tensor is quantized, so there is nothing to dequantize; nothing was written";
-  throw Error(std::move(finding));
-}
 }  // namespace
 
 core::Derived dequantized(const Model& model, DType to) {
@@ -68,7 +63,9 @@ core::Derived dequantized(const Model& model, DType to) {
   };
   bool any = was_dequantized(model, to);
   for (const Tensor& tensor : model) any = any || may_be_quantized(tensor);
-  if (!any) refuse_nothing();
+  if (!any)
+    base::malformed("convert/nothing-quantized",
+                    "no tensor is quantized, so there is nothing to dequantize; nothing was written");
   draft.index_names();
   draft.set_attributes({model.attributes().begin(), model.attributes().end()});
   out.model = draft.finish();

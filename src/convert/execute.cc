@@ -145,25 +145,20 @@ class Casts {
   bool overflowed() const noexcept { return overflowed_ > 0; }
   std::vector<Cast> take() { return std::move(made_); }
 
-  // bf16 has the range of f32, so it holds what f16 and narrower types cannot.
   [[noreturn]] void refuse(const Options& options) const {
     const auto many = [](std::uint64_t n, std::string_view one) {
       return std::to_string(n) + " " + std::string(one) + (n == 1 ? "" : "s");
     };
-    Finding finding;
-    finding.rule = "convert/overflow";
-    finding.tensor = first_;
-    finding.has_tensor = true;
-    finding.message = many(overflowed_, "value") + " of " + many(tensors_, "tensor") +
-                      (overflowed_ == 1 ? " is" : " are") + " too large for " + std::string(name(to_)) +
-                      "; nothing was written";
-    const bool dequantized = options.dequantize == to_;
-    if (to_ != DType::bf16 && (dequantized || options.cast == to_)) {
-      finding.hint = base::option_hint(dequantized ? "dequantize" : "cast", std::string(name(DType::bf16)));
-    } else {
-      finding.hint = base::option_hint("allow", std::string(name(LossKind::overflow)));
-    }
-    throw Error(std::move(finding));
+    // bf16 has the range of f32, so it holds what narrower exponents cannot.
+    const bool dequantized = options.dequantize == to_,
+               wider = to_ != DType::bf16 && (dequantized || options.cast == to_);
+    base::malformed("convert/overflow",
+                    many(overflowed_, "value") + " of " + many(tensors_, "tensor") +
+                        (overflowed_ == 1 ? " is" : " are") + " too large for " + std::string(name(to_)) +
+                        "; nothing was written",
+                    first_,
+                    wider ? base::option_hint(dequantized ? "dequantize" : "cast", std::string(name(DType::bf16)))
+                          : base::option_hint("allow", std::string(name(LossKind::overflow))));
   }
 
  private:

@@ -112,14 +112,10 @@ core::ElementsPtr zeros_of(const Part& qzeros, std::uint32_t bits, std::uint32_t
 }
 
 [[noreturn]] void refuse_zero(const Tensor& tensor, double zero, std::uint32_t bits, bool v1) {
-  Finding finding;
-  finding.rule = "convert/gptq-zeros";
-  finding.tensor = tensor.name();
-  finding.has_tensor = true;
-  finding.message = fmt::format("GPTQ's qzeros cannot store a zero of {} in {} bits{}; nothing was written", zero, bits,
-                                v1 ? " minus one (v1)" : " as it is (v2)");
-  finding.hint = base::option_hint("gptq", v1 ? "v2" : "v1");
-  throw Error(std::move(finding));
+  base::malformed("convert/gptq-zeros",
+                  fmt::format("GPTQ's qzeros cannot store a zero of {} in {} bits{}; nothing was written", zero, bits,
+                              v1 ? " minus one (v1)" : " as it is (v2)"),
+                  tensor.name(), base::option_hint("gptq", v1 ? "v2" : "v1"));
 }
 
 // The part `zeros` as qzeros.

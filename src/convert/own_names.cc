@@ -34,13 +34,7 @@ constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk
 }
 [[noreturn]] void fail(std::string_view what, std::string_view tensor, std::string message,
                        std::string_view user = kGenerate) {
-  Finding finding;
-  finding.rule = std::string(user) + std::string(what);
-  finding.kind = Kind::malformed;
-  finding.tensor = std::string(tensor);
-  finding.has_tensor = !tensor.empty();
-  finding.message = std::move(message);
-  throw Error(std::move(finding));
+  base::malformed(std::string(user) + std::string(what), std::move(message), tensor);
 }
 
 std::string shown(const Value& value) { return core::quoted(core::excerpt(value.to_text())); }

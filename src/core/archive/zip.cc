@@ -78,8 +78,8 @@ class Walk {
   }
 
  private:
-  bool fail(const Rule& rule, std::uint64_t offset, Said expected = {}, Said found = {}) {
-    return findings_.fail(rule, {.offset = offset}, std::move(expected), std::move(found));
+  bool fail(const Rule& rule, std::uint64_t offset, const Said& expected = {}, const Said& found = {}) {
+    return findings_.fail(rule, {.offset = offset}, expected, found);
   }
 
   std::optional<End> find_end() {
@@ -290,10 +290,9 @@ class Walk {
 
   void check_local(std::size_t i, std::string_view header) {
     ZipMember& member = zip_.members[i];
-    const auto wrong = [&](Said expected, Said found) {
+    const auto wrong = [&](const Said& expected, const Said& found) {
       member.broken = true;
-      findings_.report(rules_.local, {.offset = member.header_at, .tensor = member.name}, std::move(expected),
-                       std::move(found));
+      findings_.report(rules_.local, {.offset = member.header_at, .tensor = member.name}, expected, found);
     };
     const auto record = base::load_record<LocalRecord>(header.data());
     if (record.signature != kLocalMagic) return wrong("a local header", "other bytes");

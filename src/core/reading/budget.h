@@ -27,8 +27,8 @@ class Budget {
   // What a finding expects: "at most 64 bytes", and more.
   Said said(std::string_view more = {}) const { return at_most(in_bytes(most_), more); }
   // take(), and a finding of limit/memory if that fails.
-  bool keep(Findings& findings, const At& at, std::uint64_t n, std::uint64_t each, Said detail = {}) {
-    return take(n, each) || findings.fail(rules::kLimitMemory, at, said(), {}, std::move(detail));
+  bool keep(Findings& findings, const At& at, std::uint64_t n, std::uint64_t each, const Said& detail = {}) {
+    return take(n, each) || findings.fail(rules::kLimitMemory, at, said(), {}, detail);
   }
 
  private:

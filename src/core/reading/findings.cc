@@ -30,7 +30,7 @@ std::string Said::text() const {
   return out;
 }
 
-Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said detail) {
+Finding Findings::make(const Rule& rule, At at, const Said& expected, const Said& found, const Said& detail) {
   Finding f;
   f.rule = rule.id;
   f.severity = rule.severity;
@@ -60,7 +60,7 @@ Finding Findings::make(const Rule& rule, At at, Said expected, Said found, Said 
   return f;
 }
 
-void Findings::report(const Rule& rule, At at, Said expected, Said found, Said detail) {
+void Findings::report(const Rule& rule, At at, const Said& expected, const Said& found, const Said& detail) {
   // The report keeps no more findings, so only count: a hostile header can have millions of errors.
   if (report_.full() && (rule.severity != Severity::error || !report_.valid())) {
     Finding counted;
@@ -68,7 +68,7 @@ void Findings::report(const Rule& rule, At at, Said expected, Said found, Said d
     report_.add(std::move(counted));
     return;
   }
-  report(make(rule, at, std::move(expected), std::move(found), std::move(detail)));
+  report(make(rule, std::move(at), expected, found, detail));
 }
 
 void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
@@ -78,14 +78,13 @@ void Findings::report_absent(const Rule& rule, At at, std::string_view detail) {
   report(std::move(finding));
 }
 
-std::shared_ptr<const Finding> Findings::report_missing(const Rule& rule, At at, Said expected, Said found,
-                                                        Said detail) {
+std::shared_ptr<const Finding> Findings::report_missing(const Rule& rule, At at, const Said& expected,
+                                                        const Said& found, const Said& detail) {
   if (!list_incomplete_) {
-    report(rule, std::move(at), std::move(expected), std::move(found), std::move(detail));
+    report(rule, std::move(at), expected, found, detail);
     return nullptr;
   }
-  auto finding =
-      std::make_shared<Finding>(make(rule, std::move(at), std::move(expected), std::move(found), std::move(detail)));
+  auto finding = std::make_shared<Finding>(make(rule, std::move(at), expected, found, detail));
   name_file(*finding);
   report_.add(*finding);
   finding->file.source.reset();  // a number of NamedFiles

@@ -155,10 +155,10 @@ class Findings {
   // Records a finding of the rule's severity. Its message is the rule's sentence, followed by `detail`, `expected` and
   // `found` if given. A rule "limit/..." has kind limit and a hint that names the limit. In mode first_error, an error
   // throws Stop. The texts are exact, not escaped.
-  void report(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
+  void report(const Rule&, At, const Said& expected = {}, const Said& found = {}, const Said& detail = {});
   // The same. Returns false, so that a step of a walker can end with it.
-  bool fail(const Rule& rule, At at, Said expected = {}, Said found = {}, Said detail = {}) {
-    report(rule, std::move(at), std::move(expected), std::move(found), std::move(detail));
+  bool fail(const Rule& rule, At at, const Said& expected = {}, const Said& found = {}, const Said& detail = {}) {
+    report(rule, std::move(at), expected, found, detail);
     return false;
   }
   // Records a finding made elsewhere (content passes sort theirs first).
@@ -168,8 +168,9 @@ class Findings {
   void report_absent(const Rule&, At, std::string_view detail);
   // The same for data that is not there, or not where files of one model say. If the caller lists incomplete models,
   // this never throws, and returns the error as the reason to list the tensors with; otherwise null.
-  std::shared_ptr<const Finding> report_missing(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
-  static Finding make(const Rule&, At, Said expected = {}, Said found = {}, Said detail = {});
+  std::shared_ptr<const Finding> report_missing(const Rule&, At, const Said& expected = {}, const Said& found = {},
+                                                const Said& detail = {});
+  static Finding make(const Rule&, At, const Said& expected = {}, const Said& found = {}, const Said& detail = {});
 
   // Errors so far. A walker compares it before and after a step to see whether an error of the file makes the rest
   // meaningless.

@@ -35,9 +35,9 @@ class Walker {
            findings_.fail(rules::kLimitTensors, std::move(at), at_most(limits_.tensors), tensors);
   }
   // Whether that much of a header may be in memory; reports it if not.
-  bool within_limit(At at, std::uint64_t size, Said what = {}) {
-    return size <= limits_.header || findings_.fail(rules::kLimitHeader, std::move(at),
-                                                    at_most(in_bytes(limits_.header)), in_bytes(size), std::move(what));
+  bool within_limit(At at, std::uint64_t size, const Said& what = {}) {
+    return size <= limits_.header ||
+           findings_.fail(rules::kLimitHeader, std::move(at), at_most(in_bytes(limits_.header)), in_bytes(size), what);
   }
 
   const Source& source_;

@@ -191,9 +191,10 @@ class IndexWalk {
     draft_.drop(drop_);
   }
 
-  template <class T> void fail(const Rule& rule, T Descriptor::*field, core::Said expected, core::Said found) {
+  template <class T>
+  void fail(const Rule& rule, T Descriptor::*field, const core::Said& expected, const core::Said& found) {
     broken_ = true;
-    findings_.report(rule, core::at_field(field, file_offset(at_), name_), std::move(expected), std::move(found));
+    findings_.report(rule, core::at_field(field, file_offset(at_), name_), expected, found);
   }
 
   const std::string_view index_;

@@ -3,7 +3,9 @@
 // pieces, each byte once, and retained. Then it checks the tensor infos, and at the end how their data lies in the
 // file. layout.h draws the layout.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "base/order.h"
 #include "base/os.h"
 #include "base/utf8.h"
+#include "core/model/values.h"
 #include "core/model/words.h"
 #include "core/reading/budget.h"
 #include "core/reading/field_notes.h"
@@ -228,33 +231,15 @@ class Walk : core::Walker {
     }
     if (type == ValueType::array) return read_array(out);
     const DType dtype = kValueDTypes[static_cast<std::size_t>(type)];
-    if (!need(info(dtype).bits / 8)) return false;
-    const std::uint64_t begin = at_;
-    switch (type) {
-      case ValueType::u8: out = Value::integer(std::uint64_t{take<std::uint8_t>()}, dtype); break;
-      case ValueType::u16: out = Value::integer(std::uint64_t{take<std::uint16_t>()}, dtype); break;
-      case ValueType::u32: out = Value::integer(std::uint64_t{take<std::uint32_t>()}, dtype); break;
-      case ValueType::u64: out = Value::integer(take<std::uint64_t>(), dtype); break;
-      case ValueType::i8:
-        out = Value::integer(std::int64_t{std::bit_cast<std::int8_t>(take<std::uint8_t>())}, dtype);
-        break;
-      case ValueType::i16:
-        out = Value::integer(std::int64_t{std::bit_cast<std::int16_t>(take<std::uint16_t>())}, dtype);
-        break;
-      case ValueType::i32:
-        out = Value::integer(std::int64_t{std::bit_cast<std::int32_t>(take<std::uint32_t>())}, dtype);
-        break;
-      case ValueType::i64: out = Value::integer(std::bit_cast<std::int64_t>(take<std::uint64_t>()), dtype); break;
-      case ValueType::f32:
-        out = Value::real(static_cast<double>(std::bit_cast<float>(take<std::uint32_t>())), dtype);
-        break;
-      case ValueType::f64: out = Value::real(std::bit_cast<double>(take<std::uint64_t>()), dtype); break;
-      default: {
-        const auto byte = take<std::uint8_t>();
-        if (byte > 1) findings_.report(rules::kBooleanByte, {.offset = begin}, "0 or 1", byte);
-        out = Value::boolean(byte != 0);
-      }
-    }
+    const std::uint32_t width = info(dtype).bits / 8;
+    if (!need(width)) return false;
+    std::array<std::byte, 8> bytes{};
+    std::memcpy(bytes.data(), head_.at(at_), width);
+    if (big_) base::swap_units(std::span(bytes).first(width), width);
+    if (type == ValueType::boolean && bytes[0] > std::byte{1})
+      findings_.report(rules::kBooleanByte, {.offset = at_}, "0 or 1", std::to_integer<unsigned>(bytes[0]));
+    at_ += width;
+    out = *core::number_at(dtype, bytes.data());
     return true;
   }
 
@@ -270,12 +255,11 @@ class Walk : core::Walker {
       return findings_.fail(rules::kLength, {.offset = type_at + 4}, core::at_most(kMaxLength), count);
     if (static_cast<ValueType>(type) == ValueType::text) return read_texts(count, out);
     const DType dtype = kValueDTypes[type];
-    const std::uint64_t width = info(dtype).bits / 8;
+    const std::uint32_t width = info(dtype).bits / 8;
     if (!need(count * width)) return false;  // no overflow: at most 2^30 elements of 8 bytes
     const auto* const from = reinterpret_cast<const std::byte*>(head_.at(at_));
     std::vector<std::byte> bytes(from, from + base::to_size(count * width));
-    if (big_ && width > 1)
-      for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(bytes.data() + i, bytes.data() + i + width);
+    if (big_) base::swap_units(bytes, width);
     if (dtype == DType::boolean) {
       const auto odd = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
       if (odd != bytes.end()) {
@@ -487,13 +471,15 @@ class Walk : core::Walker {
   std::string_view name_of(const Info& info) const { return text_at(info.name_at, info.name_length); }
   static Shape shape_of(const Info& info) { return {info.shape, info.rank}; }
 
-  void fail(Info& info, const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
+  void fail(Info& info, const Rule& rule, std::uint64_t at, const core::Said& expected = {},
+            const core::Said& found = {}) {
     info.broken = true;
-    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found));
+    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, expected, found);
   }
-  void fail(Info& info, const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, const Info& other) {
+  void fail(Info& info, const Rule& rule, std::uint64_t at, const core::Said& expected, const core::Said& found,
+            const Info& other) {
     info.broken = true;
-    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, std::move(expected), std::move(found),
+    findings_.report(rule, {.offset = at, .tensor = name_of(info)}, expected, found,
                      {"the other is ", core::in_quotes(name_of(other))});
   }
 

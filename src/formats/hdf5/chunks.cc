@@ -60,8 +60,8 @@ class ChunkReader {
  private:
   bool filtered() const noexcept { return !out_.filters.empty(); }
   std::size_t rank() const noexcept { return out_.shape.size(); }
-  [[noreturn]] void broken(core::Said expected, core::Said found) const {
-    throw Broken{rule_, file_.base + index_.address, std::move(expected), std::move(found)};
+  [[noreturn]] void broken(const core::Said& expected, const core::Said& found) const {
+    throw Broken{rule_, file_.base + index_.address, expected, found};
   }
 
   void add(std::uint64_t index, std::uint64_t address, std::uint64_t stored, std::uint32_t skipped) {

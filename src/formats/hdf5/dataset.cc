@@ -45,7 +45,7 @@ class DatasetReader {
     return content_of(file_, *found, rule, shared_.emplace_back());
   }
 
-  void refuse(const Rule& rule, std::uint64_t at, core::Said found) {
+  void refuse(const Rule& rule, std::uint64_t at, const core::Said& found) {
     if (out_.unsupported != nullptr) return;
     out_.unsupported = &rule;
     out_.unsupported_at = at;

@@ -61,8 +61,8 @@ std::uint64_t Cursor::extent() {
   const std::uint64_t none = file_->length_size == 8 ? kUndefined : (std::uint64_t{1} << (8 * file_->length_size)) - 1;
   return out == none ? kUndefined : out;
 }
-void Cursor::fail(core::Said expected, core::Said found) const {
-  throw Broken{*rule_, offset(), std::move(expected), std::move(found)};
+void Cursor::fail(const core::Said& expected, const core::Said& found) const {
+  throw Broken{*rule_, offset(), expected, found};
 }
 
 File::File(const Source& source, const Limits& most, const Rules& all, std::uint64_t begin, std::uint64_t end)

@@ -23,7 +23,8 @@ namespace weighbridge::hdf5 {
 // What is wrong with an object; its parsers throw it. The walk catches it for each object, reports it and continues
 // with the next one.
 struct Broken {
-  Broken(const Rule& of, std::uint64_t at, core::Said wanted = {}, core::Said there = {}, bool ends = false)
+  Broken(const Rule& of, std::uint64_t at, const core::Said& wanted = {}, const core::Said& there = {},
+         bool ends = false)
       : rule(of), offset(at), expected(wanted.keep()), found(there.keep()), whole(ends) {}
 
   const Rule& rule;
@@ -71,7 +72,7 @@ class Cursor {
     out.rule_ = &rule;
     return out;
   }
-  [[noreturn]] void fail(core::Said expected = {}, core::Said found = {}) const;
+  [[noreturn]] void fail(const core::Said& expected = {}, const core::Said& found = {}) const;
 
  private:
   const File* file_;

@@ -165,7 +165,7 @@ class Walk : core::Walker {
       if (link.kind != Link::Kind::other && base::is_utf8(link.target))
         found += " to " + core::quoted(core::excerpt(link.target));
       draft_.add_left_behind(core::indexed("links", name), found);
-      return findings_.report(rules_.kLink, {.offset = link.at, .tensor = name}, {}, std::move(found));
+      return findings_.report(rules_.kLink, {.offset = link.at, .tensor = name}, {}, found);
     }
     try {
       const ObjectHeader header = read_object_header(file_, link.address);
@@ -194,9 +194,9 @@ class Walk : core::Walker {
     refuse(tensor, fault.rule, fault.offset, fault.found);
   }
 
-  void refuse(std::uint32_t tensor, const Rule& rule, std::uint64_t at, core::Said found) {
+  void refuse(std::uint32_t tensor, const Rule& rule, std::uint64_t at, const core::Said& found) {
     const std::string name(draft_.name(tensor));
-    Finding why = core::Findings::make(rule, {.offset = at, .tensor = name}, {}, std::move(found));
+    Finding why = core::Findings::make(rule, {.offset = at, .tensor = name}, {}, found);
     findings_.report(why);
     draft_.tensor(tensor).unsupported(std::move(why));
   }

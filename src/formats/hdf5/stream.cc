@@ -28,10 +28,9 @@ std::uint64_t product_after_first(const std::vector<std::uint64_t>& extents, std
   return element;
 }
 
-[[noreturn]] void fail(const Rule& rule, const Chunk& chunk, core::Said expected, core::Said found,
-                       core::Said detail = {}) {
-  throw Error(
-      core::Findings::make(rule, {.offset = chunk.at}, std::move(expected), std::move(found), std::move(detail)));
+[[noreturn]] void fail(const Rule& rule, const Chunk& chunk, const core::Said& expected, const core::Said& found,
+                       const core::Said& detail = {}) {
+  throw Error(core::Findings::make(rule, {.offset = chunk.at}, expected, found, detail));
 }
 
 class Decoder {

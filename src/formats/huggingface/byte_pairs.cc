@@ -84,8 +84,8 @@ class Maker {
   std::uint64_t offset(std::string_view raw) const noexcept {
     return static_cast<std::uint64_t>(raw.data() - file_.file.text->data());
   }
-  bool fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
-    reading_.in(file_.file).report(rule, {.offset = at}, std::move(expected), std::move(found));
+  bool fail(const Rule& rule, std::uint64_t at, const core::Said& expected = {}, const core::Said& found = {}) {
+    reading_.in(file_.file).report(rule, {.offset = at}, expected, found);
     return false;
   }
   void beyond(std::string what) { pipeline_.beyond.push_back(std::move(what)); }

@@ -40,8 +40,9 @@ class Reader {
   }
 
  private:
-  bool fail(const Rule& rule, std::uint64_t at, core::Said expected, core::Said found, core::Said detail = {}) {
-    return findings_.fail(rule, {.offset = at}, std::move(expected), std::move(found), std::move(detail));
+  bool fail(const Rule& rule, std::uint64_t at, const core::Said& expected, const core::Said& found,
+            const core::Said& detail = {}) {
+    return findings_.fail(rule, {.offset = at}, expected, found, detail);
   }
 
   bool load() {

@@ -68,13 +68,14 @@ class Dictionary {
   }
 
  private:
-  bool fail(const Rule& rule, std::size_t at, core::Said expected = {}, core::Said found = {}) {
-    if (!base::is_utf8(found.text())) found = "bytes that are not UTF-8";
-    fault_ = {&rule, start_ + at, expected.keep(), found.keep()};
+  bool fail(const Rule& rule, std::size_t at, const core::Said& expected = {}, const core::Said& found = {}) {
+    std::string text = found.text();
+    if (!base::is_utf8(text)) text = "bytes that are not UTF-8";
+    fault_ = {&rule, start_ + at, expected.keep(), std::move(text)};
     return false;
   }
-  bool unexpected(core::Said expected) {
-    return fail(rules_.kLiteral, place_, std::move(expected),
+  bool unexpected(const core::Said& expected) {
+    return fail(rules_.kLiteral, place_, expected,
                 place_ < text_.size() ? shown(text_[place_]) : "the end of the header");
   }
   bool take(char c) {
@@ -260,7 +261,8 @@ std::optional<std::uint64_t> bytes_before_elements(std::string_view first) noexc
 
 std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rules, Fault& fault,
                                   core::FieldNotes* notes) {
-  const auto refuse = [&](const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {}) {
+  const auto refuse = [&](const Rule& rule, std::uint64_t at, const core::Said& expected = {},
+                          const core::Said& found = {}) {
     fault = {&rule, at, expected.keep(), found.keep()};
     return std::nullopt;
   };

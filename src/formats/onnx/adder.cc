@@ -29,8 +29,9 @@ void Adder::add_sparse(TensorMessage& shape, const TensorMessage& values, const 
   const auto entries = find_elements(reading_, files_, values, name);
   const auto where = find_elements(reading_, files_, indices, name);
   if (!entries || !where) return;
-  const auto fail = [&](const Rule& rule, std::uint64_t offset, core::Said expected = {}, core::Said found = {}) {
-    findings_.report(rule, {.offset = offset, .tensor = name}, std::move(expected), std::move(found));
+  const auto fail = [&](const Rule& rule, std::uint64_t offset, const core::Said& expected = {},
+                        const core::Said& found = {}) {
+    findings_.report(rule, {.offset = offset, .tensor = name}, expected, found);
   };
   if (shape.rank == 0) return fail(rules::kSparseScalar, at);
   if (entries->unsupported || where->absent) {

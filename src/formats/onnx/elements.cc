@@ -60,10 +60,9 @@ class Finder {
   }
 
  private:
-  std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
-                      core::Said detail = {}) {
-    reading_.findings.report(rule, {.offset = at, .tensor = name_}, std::move(expected), std::move(found),
-                             std::move(detail));
+  std::nullopt_t fail(const Rule& rule, std::uint64_t at, const core::Said& expected = {}, const core::Said& found = {},
+                      const core::Said& detail = {}) {
+    reading_.findings.report(rule, {.offset = at, .tensor = name_}, expected, found, detail);
     return std::nullopt;
   }
 

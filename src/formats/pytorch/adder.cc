@@ -144,9 +144,9 @@ std::uint64_t Adder::offset_of(Ref ref) const {
   return content_->base ? *content_->base + content_->pickle.at(ref) : content_->at;
 }
 
-void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, core::Said found,
+void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, const core::Said& found,
                  std::string_view why) {
-  Finding finding = core::Findings::make(rule, where, {}, std::move(found), base::is_utf8(why) ? why : "");
+  Finding finding = core::Findings::make(rule, where, {}, found, base::is_utf8(why) ? why : "");
   if (rule.phase == Rule::Phase::whole) {  // place() reported it
     finding.severity = Severity::unsupported;
     finding.kind = Kind::unsupported;
@@ -177,8 +177,9 @@ void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const
 
 // Where the elements are. nullopt: it is broken, which has been reported.
 std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& where) {
-  const auto wrong = [&](const Rule& rule, core::Said expected = {}, core::Said found = {}, std::string why = {}) {
-    findings_.report(rule, where, std::move(expected), std::move(found), why);
+  const auto wrong = [&](const Rule& rule, const core::Said& expected = {}, const core::Said& found = {},
+                         std::string why = {}) {
+    findings_.report(rule, where, expected, found, why);
     return std::nullopt;
   };
   const auto key = [&] { return "storage " + core::quoted(core::excerpt(data.storage.key)); };

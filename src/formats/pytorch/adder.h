@@ -97,7 +97,7 @@ class Adder final : public Found {
 
   std::string full_name(std::string_view name) const;
   std::uint64_t offset_of(wire::Pickle::Ref) const;
-  void mark(std::uint32_t tensor, const Rule&, const core::At&, core::Said found, std::string_view why);
+  void mark(std::uint32_t tensor, const Rule&, const core::At&, const core::Said& found, std::string_view why);
   void add_unsupported(std::string_view name, const Rebuilt&, const core::At&);
   std::optional<Placed> place(const Strided&, const core::At&);
   std::optional<Placed> in_storage(const Strided&, const core::At&, const Stored&, Placed, std::uint64_t begin,

@@ -395,13 +395,13 @@ class Walk : core::Walker {
     }
   }
 
-  void misplaced(const Rule& rule, const Place& place, core::Said expected, std::uint64_t found) {
+  void misplaced(const Rule& rule, const Place& place, const core::Said& expected, std::uint64_t found) {
     // Broken tensors are not in the draft, so the name is read again from the header.
     wire::JsonReader in(text_.substr(place.name_at));
     JsonString name;
     in.read_string(name);
     findings_.report(rule, {.offset = file_offset(place.offsets_at), .tensor = wire::json_text(name, name_scratch_)},
-                     std::move(expected), found);
+                     expected, found);
   }
 
   // If consecutive ranges continue past the end of the file, it was truncated: one finding, not one per tensor.
@@ -447,20 +447,20 @@ class Walk : core::Walker {
     return !over_memory_;
   }
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view name, core::Said expected = {},
-            core::Said found = {}) {
+  void fail(const Rule& rule, std::uint64_t at, std::string_view name, const core::Said& expected = {},
+            const core::Said& found = {}) {
     entry_.broken = true;
-    findings_.report(rule, {.offset = at, .tensor = name}, std::move(expected), std::move(found));
+    findings_.report(rule, {.offset = at, .tensor = name}, expected, found);
   }
 
   // Skips a value of the wrong type, then reports it, unless it is not JSON at all.
   void wrong_type(wire::JsonReader& in, const Rule& rule, std::uint64_t at, std::optional<std::string_view> tensor,
-                  core::Said expected) {
+                  const core::Said& expected) {
     std::string_view raw;
     if (!in.ok() || !in.skip_value(raw)) return;
     // Beyond kMaxFindings, errors are only counted: a hostile header can have millions.
     std::string found = findings_.errors() < Report::kMaxFindings ? excerpt(raw) : std::string();
-    findings_.report(rule, {.offset = at, .tensor = tensor}, std::move(expected), std::move(found));
+    findings_.report(rule, {.offset = at, .tensor = tensor}, expected, found);
   }
 
   std::string byte_text(std::size_t at) const {

@@ -98,15 +98,15 @@ class Check {
 
   // `more`: bytes after the beginning of the field.
   template <class T>
-  void report(const Rule& rule, T Entry::*field, core::Said expected = {}, core::Said found = {},
+  void report(const Rule& rule, T Entry::*field, const core::Said& expected = {}, const core::Said& found = {},
               std::uint64_t more = 0) {
-    findings_.report(rule, core::at_field(field, place_.at + more, place_.name), std::move(expected), std::move(found));
+    findings_.report(rule, core::at_field(field, place_.at + more, place_.name), expected, found);
   }
   template <class T>
-  void fail(const Rule& rule, T Entry::*field, core::Said expected = {}, core::Said found = {},
+  void fail(const Rule& rule, T Entry::*field, const core::Said& expected = {}, const core::Said& found = {},
             std::uint64_t more = 0) {
     sound_ = false;
-    report(rule, field, std::move(expected), std::move(found), more);
+    report(rule, field, expected, found, more);
   }
 
   const Entry& e_;

@@ -37,14 +37,14 @@ class Parser {
  private:
   std::uint32_t u32(std::uint64_t at) const noexcept { return base::load_le<std::uint32_t>(section_.data() + at); }
 
-  std::nullopt_t fail(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
-                      core::Said detail = {}) {
-    findings_.report(rule, {.offset = at_ + at}, std::move(expected), std::move(found), std::move(detail));
+  std::nullopt_t fail(const Rule& rule, std::uint64_t at, const core::Said& expected = {}, const core::Said& found = {},
+                      const core::Said& detail = {}) {
+    findings_.report(rule, {.offset = at_ + at}, expected, found, detail);
     return std::nullopt;
   }
-  bool refuse(const Rule& rule, std::uint64_t at, core::Said expected = {}, core::Said found = {},
-              core::Said detail = {}) {
-    fail(rule, at, std::move(expected), std::move(found), std::move(detail));
+  bool refuse(const Rule& rule, std::uint64_t at, const core::Said& expected = {}, const core::Said& found = {},
+              const core::Said& detail = {}) {
+    fail(rule, at, expected, found, detail);
     return false;
   }
 

@@ -243,19 +243,15 @@ class Planner : core::Planning {
     const Tensor& tensor = one.from;
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
-      const auto where = [&] { return subject(tensor, part); };
       core::drop_extra(ledger_, tensor, part);
       const bool main = part == tensor.main();
       if ((tensor.layout() == Layout::dense && !main) || (one.codes_as_they_are && !main && part.role() != kScales)) {
-        ledger_.lose(LossKind::layout, where(), std::string(part.role()), "dropped");
+        ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
         continue;
       }
-      if (core::is_coded(part.encoding()))
-        ledger_.change(LossKind::layout, where(), std::string(part.encoding_name()), "raw");
-      if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1)
-        ledger_.change(LossKind::layout, where(), "big-endian", "little-endian");
-      if (!part.strides().empty()) ledger_.change(LossKind::layout, where(), "strided", "row-major");
-      if (!part.digest().empty()) ledger_.change(LossKind::extra, where(), std::string(part.digest()), "no digest");
+      core::judge_encoding(ledger_, tensor, part, Encoding::raw);
+      if (!part.digest().empty())
+        ledger_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), "no digest");
     }
   }
 

@@ -129,11 +129,10 @@ class Pass {
     return count;
   }
 
-  void add(const Rule& rule, std::uint64_t offset, std::optional<std::string_view> tensor, core::Said expected,
-           core::Said found) {
+  void add(const Rule& rule, std::uint64_t offset, std::optional<std::string_view> tensor, const core::Said& expected,
+           const core::Said& found) {
     const std::lock_guard lock(mutex_);
-    found_.push_back(
-        core::Findings::make(rule, {.offset = offset, .tensor = tensor}, std::move(expected), std::move(found)));
+    found_.push_back(core::Findings::make(rule, {.offset = offset, .tensor = tensor}, expected, found));
   }
 
   const Source& source_;

@@ -125,9 +125,10 @@ class Walk : core::Walker {
 
   // `more`: bytes after the beginning of the field.
   template <class T>
-  void fail(const Rule& rule, T Entry::*field, core::Said expected, core::Said found, std::uint64_t more = 0) {
+  void fail(const Rule& rule, T Entry::*field, const core::Said& expected, const core::Said& found,
+            std::uint64_t more = 0) {
     broken_ = true;
-    findings_.report(rule, at_field(field, at_ + more, name_), std::move(expected), std::move(found));
+    findings_.report(rule, at_field(field, at_ + more, name_), expected, found);
   }
 
   void read_entry(std::uint32_t i) {

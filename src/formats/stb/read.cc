@@ -240,8 +240,8 @@ class Walk : core::Walker {
 
   // The reason why the elements cannot be read; nullopt if they can.
   std::optional<Finding> unsupported(const Entry& entry) const {
-    const auto make = [&](const Rule& rule, auto field, core::Said found) {
-      return core::Findings::make(rule, at_field(field, entry.at, entry.name), {}, std::move(found));
+    const auto make = [&](const Rule& rule, auto field, const core::Said& found) {
+      return core::Findings::make(rule, at_field(field, entry.at, entry.name), {}, found);
     };
     if (entry.dtype == DType::unknown) return make(rules::kUnknownDtype, &Descriptor::dtype, entry.d.dtype);
     if (!entry.known_layout()) return make(rules::kUnknownLayout, &Descriptor::layout, entry.d.layout);
@@ -304,9 +304,9 @@ class Walk : core::Walker {
   }
 
   template <class T>
-  void fail(Entry& entry, const Rule& rule, T Descriptor::*field, core::Said expected, core::Said found) {
+  void fail(Entry& entry, const Rule& rule, T Descriptor::*field, const core::Said& expected, const core::Said& found) {
     entry.broken = true;
-    findings_.report(rule, at_field(field, entry.at, entry.name), std::move(expected), std::move(found));
+    findings_.report(rule, at_field(field, entry.at, entry.name), expected, found);
   }
 
   // A valid tensor's range. Its index in the list is the tensor's index in the draft.

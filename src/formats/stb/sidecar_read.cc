@@ -57,9 +57,10 @@ class Parser {
 
   // ---- grammar ----
 
-  void fail(const Rule& rule, std::uint64_t at, std::string_view where, core::Said expected, core::Said found) {
+  void fail(const Rule& rule, std::uint64_t at, std::string_view where, const core::Said& expected,
+            const core::Said& found) {
     if (findings_.errors() >= Report::kMaxFindings) throw Abandon{};
-    findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), where);
+    findings_.report(rule, {.offset = at}, expected, found, where);
   }
 
   void report_json() {
@@ -74,13 +75,13 @@ class Parser {
     if (!in_.ok()) report_json();
   }
 
-  void wrong_type(std::string_view where, core::Said expected) {
+  void wrong_type(std::string_view where, const core::Said& expected) {
     need_sound();
     const std::uint64_t at = in_.offset();
     std::string_view raw;
     in_.skip_value(raw);
     need_sound();
-    fail(rules::kSidecarType, at, where, std::move(expected), core::excerpted(raw));
+    fail(rules::kSidecarType, at, where, expected, core::excerpted(raw));
   }
 
   void skip() {

@@ -6,23 +6,24 @@
 
 namespace weighbridge::ztensor {
 
-void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, Said detail, Said expected, Said found) {
-  findings_.report(rule, {.offset = at, .tensor = e.known_name()}, std::move(expected), std::move(found),
-                   std::move(detail));
+void CborJudge::report(const Rule& rule, const CborEntry& e, std::uint64_t at, const Said& detail, const Said& expected,
+                       const Said& found) {
+  findings_.report(rule, {.offset = at, .tensor = e.known_name()}, expected, found, detail);
 }
 
-bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, Said detail, Said expected, Said found) {
+bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, const Said& detail, const Said& expected,
+                       const Said& found) {
   e.broken = true;
-  report(rule, e, at, std::move(detail), std::move(expected), std::move(found));
+  report(rule, e, at, detail, expected, found);
   return false;
 }
 
-void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, Said detail) {
-  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, std::move(detail));
+void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, const Said& detail) {
+  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
 }
 
-bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, Said expected, Said found) {
-  return reject(rule, e, part.at, role_text(&part), std::move(expected), std::move(found));
+bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, const Said& expected, const Said& found) {
+  return reject(rule, e, part.at, role_text(&part), expected, found);
 }
 
 void CborJudge::doubt(const Rule& rule, const CborEntry& e, const CborPart& part, std::string_view what) {

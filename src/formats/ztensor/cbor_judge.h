@@ -29,12 +29,14 @@ class CborJudge {
   ~CborJudge() = default;
 
   // `at` is an offset in the file; that of a part is its own, and then the finding names the part.
-  void report(const Rule&, const CborEntry&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
+  void report(const Rule&, const CborEntry&, std::uint64_t at, const Said& detail, const Said& expected = {},
+              const Said& found = {});
   // The same, and marks the entry as broken. False.
-  bool reject(const Rule&, CborEntry&, std::uint64_t at, Said detail = {}, Said expected = {}, Said found = {});
-  bool reject(const Rule&, CborEntry&, const CborPart&, Said expected = {}, Said found = {});
+  bool reject(const Rule&, CborEntry&, std::uint64_t at, const Said& detail = {}, const Said& expected = {},
+              const Said& found = {});
+  bool reject(const Rule&, CborEntry&, const CborPart&, const Said& expected = {}, const Said& found = {});
   // Keeps the first reason why the entry's elements cannot be read.
-  void doubt(const Rule&, const CborEntry&, std::uint64_t at, Said detail);
+  void doubt(const Rule&, const CborEntry&, std::uint64_t at, const Said& detail);
   void doubt(const Rule&, const CborEntry&, const CborPart&, std::string_view what);
   Said role_text(const CborPart*, std::string_view then = {}, std::string_view more = {}) const;  // part "data"
 

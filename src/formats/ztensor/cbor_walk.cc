@@ -56,10 +56,10 @@ Value CborWalk::keep_value(std::size_t key_size, std::optional<std::size_t>& dup
   return value;
 }
 
-void CborWalk::broken(CborEntry& entry, const Rule& rule, std::uint64_t at, Said detail, Said expected, Said found) {
+void CborWalk::broken(CborEntry& entry, const Rule& rule, std::uint64_t at, const Said& detail, const Said& expected,
+                      const Said& found) {
   entry.broken = true;
-  findings_.report(rule, {.offset = at, .tensor = entry.known_name()}, std::move(expected), std::move(found),
-                   std::move(detail));
+  findings_.report(rule, {.offset = at, .tensor = entry.known_name()}, expected, found, detail);
 }
 
 void CborWalk::wrong_type(CborEntry& entry, const Rule& rule, std::string_view field, const char* expected) {
@@ -78,8 +78,8 @@ void CborWalk::read_shape(CborEntry& entry, const Rule& field, const Rule& rank_
   if (rank > entry.dims.size()) broken(entry, rank_rule, value_at, {}, core::at_most(entry.dims.size()), rank);
 }
 
-void CborWalk::spoil(const Rule& rule, std::uint64_t at, Said detail, Said expected, Said found) {
-  findings_.report(rule, {.offset = at}, std::move(expected), std::move(found), std::move(detail));
+void CborWalk::spoil(const Rule& rule, std::uint64_t at, const Said& detail, const Said& expected, const Said& found) {
+  findings_.report(rule, {.offset = at}, expected, found, detail);
   spoilt_ = true;
 }
 

@@ -108,14 +108,15 @@ class CborWalk : protected core::Walker {
   // The functions below take offsets in the file.
 
   // Reports an error of the entry, which is broken by it.
-  void broken(CborEntry&, const Rule&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
+  void broken(CborEntry&, const Rule&, std::uint64_t at, const Said& detail, const Said& expected = {},
+              const Said& found = {});
   // Reports that the entry's next value has the wrong type, and skips it.
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
   // Reports an error of the file that leaves the rest of the index readable. The walk continues until need_unspoilt()
   // ends it.
-  void spoil(const Rule&, std::uint64_t at, Said detail, Said expected = {}, Said found = {});
+  void spoil(const Rule&, std::uint64_t at, const Said& detail, const Said& expected = {}, const Said& found = {});
   void need_unspoilt() const {
     if (spoilt_) throw Abandon{};
   }

@@ -74,13 +74,7 @@ void EmbedOptions::set(std::string_view option, std::string_view text) {
 namespace embed {
 
 void fail(std::string_view rule, std::string_view tensor, std::string message) {
-  Finding finding;
-  finding.rule = "embed/" + std::string(rule);
-  finding.kind = Kind::malformed;
-  finding.tensor = std::string(tensor);
-  finding.has_tensor = !tensor.empty();
-  finding.message = std::move(message);
-  throw Error(std::move(finding));
+  base::malformed("embed/" + std::string(rule), std::move(message), tensor);
 }
 
 [[noreturn]] void bad_key(std::string_view key, const Value& value, const std::string& wanted) {

@@ -18,9 +18,9 @@ namespace weighbridge::khlnary::internal::rules {
 namespace weighbridge::khlnary::internal {
 
 // Throws Error with the rule, worded by core::Findings.
-[[noreturn]] inline void refuse(const Rule& rule, core::At at, core::Said expected = {}, core::Said found = {},
-                                core::Said detail = {}) {
-  throw Error(core::Findings::make(rule, at, std::move(expected), std::move(found), detail));
+[[noreturn]] inline void refuse(const Rule& rule, core::At at, const core::Said& expected = {},
+                                const core::Said& found = {}, const core::Said& detail = {}) {
+  throw Error(core::Findings::make(rule, at, expected, found, detail));
 }
 
 }  // namespace weighbridge::khlnary::internal

@@ -55,9 +55,10 @@ std::string flags_text(const Glyph& glyph) {
 }
 
 std::optional<Finding> check_fields(const Word& word, unsigned authority, std::uint64_t offset) {
-  const auto make = [&](const Rule& rule, core::Said expected, core::Said found, std::string_view detail) {
+  const auto make = [&](const Rule& rule, const core::Said& expected, const core::Said& found,
+                        std::string_view detail) {
     const Hint hint = rule.id == rules::kAuthority.id ? base::option_hint("authority") : Hint{};
-    return core::Findings::make(rule, {.offset = offset, .hint = hint}, std::move(expected), std::move(found), detail);
+    return core::Findings::make(rule, {.offset = offset, .hint = hint}, expected, found, detail);
   };
   const Glyph* const glyph = find_glyph(word.glyph);
   if (!glyph) return make(rules::kUnknownGlyph, {}, hex(word.glyph, 2), {});

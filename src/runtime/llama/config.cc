@@ -67,13 +67,7 @@ void check_numbers(const Model& model, const Config& c) {
 }  // namespace
 
 void fail(std::string_view what, std::string_view tensor, std::string message) {
-  Finding finding;
-  finding.rule = "generate/" + std::string(what);
-  finding.kind = Kind::malformed;
-  finding.tensor = std::string(tensor);
-  finding.has_tensor = !tensor.empty();
-  finding.message = std::move(message);
-  throw Error(std::move(finding));
+  base::malformed("generate/" + std::string(what), std::move(message), tensor);
 }
 
 std::string layer_name(std::size_t layer, std::string_view part) {

@@ -31,8 +31,8 @@ bool check_magic(const Source& source, core::Findings& findings) {
 
 std::optional<core::HeaderMemory> read_index(const Source& source, const Context& context, core::Findings& findings) {
   const std::uint64_t size = source.size();
-  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, std::uint64_t found) {
-    findings.report(rule, {.offset = at}, std::move(expected), found);
+  const auto fail = [&](const Rule& rule, std::uint64_t at, const core::Said& expected, std::uint64_t found) {
+    findings.report(rule, {.offset = at}, expected, found);
     return std::nullopt;
   };
   if (!check_magic(source, findings)) return std::nullopt;

@@ -20,8 +20,9 @@ core::DigestText parse_checksum(std::string_view text) noexcept {
   return core::parse_digest(text);
 }
 
-bool Judge::reject(const Rule& rule, Entry& e, core::Said detail, core::Said expected, core::Said found) {
-  return CborJudge::reject(rule, e, e.at, std::move(detail), std::move(expected), std::move(found));
+bool Judge::reject(const Rule& rule, Entry& e, const core::Said& detail, const core::Said& expected,
+                   const core::Said& found) {
+  return CborJudge::reject(rule, e, e.at, detail, expected, found);
 }
 
 void Judge::judge(Entry& e) {

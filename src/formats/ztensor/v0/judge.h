@@ -49,7 +49,8 @@ class Judge : private ztensor::CborJudge {
 
  private:
   // At the start of its map.
-  bool reject(const Rule&, Entry&, core::Said detail = {}, core::Said expected = {}, core::Said found = {});
+  bool reject(const Rule&, Entry&, const core::Said& detail = {}, const core::Said& expected = {},
+              const core::Said& found = {});
   void check_texts(Entry&);
   // The number of logical bytes; of stored bytes if the former is unknown. check_size() also reports sizes that do not
   // match.

@@ -38,10 +38,10 @@ class LayoutPass {
   }
 
  private:
-  void report(const Rule& rule, std::uint64_t offset, std::optional<std::uint32_t> tensor, core::Said found) {
+  void report(const Rule& rule, std::uint64_t offset, std::optional<std::uint32_t> tensor, const core::Said& found) {
     core::At at{.offset = offset};
     if (tensor) at.tensor = model_.name(*tensor);
-    out_.push_back(core::Findings::make(rule, at, {}, std::move(found)));
+    out_.push_back(core::Findings::make(rule, at, {}, found));
   }
 
   void between(std::uint64_t begin, std::uint64_t end) {

@@ -72,8 +72,8 @@ void report_footer(const Source& source, core::Findings& findings, std::uint64_t
 std::optional<core::HeaderMemory> read_manifest(const Source& source, const Context& context,
                                                 core::Findings& findings) {
   const std::uint64_t size = source.size();
-  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, core::Said found) {
-    findings.report(rule, {.offset = at}, std::move(expected), std::move(found));
+  const auto fail = [&](const Rule& rule, std::uint64_t at, const core::Said& expected, const core::Said& found) {
+    findings.report(rule, {.offset = at}, expected, found);
     return std::nullopt;
   };
   std::array<std::byte, kMagicSize> magic{};

@@ -38,8 +38,8 @@ bool is_container(const Source& source) {
 
 std::optional<Envelope> read_envelope(const Source& source, const Context& context, core::Findings& findings) {
   const std::uint64_t size = source.size();
-  const auto fail = [&](const Rule& rule, std::uint64_t at, core::Said expected, core::Said found) {
-    findings.report(rule, {.offset = at}, std::move(expected), std::move(found));
+  const auto fail = [&](const Rule& rule, std::uint64_t at, const core::Said& expected, const core::Said& found) {
+    findings.report(rule, {.offset = at}, expected, found);
     return std::nullopt;
   };
   if (size < kMinFile) return fail(rules::kTooShort, size, "at least 48 bytes", size);

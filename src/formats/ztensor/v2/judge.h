@@ -64,7 +64,7 @@ class Judge : private ztensor::CborJudge {
   bool demand(Entry&, PartEntry&, std::optional<std::uint64_t> elements, const Rule&);
   bool demand_bytes(Entry&, PartEntry&, std::optional<std::uint64_t> bytes, const Rule&);
   std::optional<std::uint64_t> natural(Entry&, std::string_view key, bool required);
-  bool takes_attribute(Entry&, bool good, std::string_view key, core::Said expected);
+  bool takes_attribute(Entry&, bool good, std::string_view key, const core::Said& expected);
   void set_count(PartEntry&) noexcept;
 
   void add(Entry&, Layout);

@@ -22,10 +22,10 @@ std::optional<std::string_view> text_in(const Value* map, std::string_view key) 
 
 }  // namespace
 
-bool Judge::takes_attribute(Entry& e, bool good, std::string_view key, core::Said expected) {
+bool Judge::takes_attribute(Entry& e, bool good, std::string_view key, const core::Said& expected) {
   if (good) return true;
   const Value* const value = find(e.attributes, key);
-  return reject(rules::kLayoutAttribute, e, e.at, key, std::move(expected), value ? value->to_text() : "none");
+  return reject(rules::kLayoutAttribute, e, e.at, key, expected, value ? value->to_text() : "none");
 }
 
 std::optional<std::uint64_t> Judge::natural(Entry& e, std::string_view key, bool required) {

@@ -180,8 +180,8 @@ class Walk : private ztensor::CborWalk {
   }
 
   void read_shard(Shard& shard, std::uint64_t name_at) {
-    const auto bad = [&](std::string_view detail, core::Said expected = {}, core::Said found = {}) {
-      spoil(rules::kShardField, name_at, {shard.name, ", ", detail}, std::move(expected), std::move(found));
+    const auto bad = [&](std::string_view detail, const core::Said& expected = {}, const core::Said& found = {}) {
+      spoil(rules::kShardField, name_at, {shard.name, ", ", detail}, expected, found);
     };
     if (!in_.enter_map()) {
       pass_items(1);
