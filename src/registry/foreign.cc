@@ -267,6 +267,7 @@ std::optional<Finding> recognize(const core::Glance& glance) {
 std::optional<Finding> recognize_named(const core::Glance& glance) { return find_other(glance, true, true); }
 
 Finding unknown(const core::Glance& glance) {
+  if (auto other = recognize_named(glance)) return *std::move(other);  // now with the end of the file
   if (auto other = find_other(glance, false, true)) return *std::move(other);
   const std::string_view head = as_text(glance.head);
   const auto printable = [](char c) {

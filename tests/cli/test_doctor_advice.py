@@ -305,6 +305,7 @@ OTHERS = [("bin", b"lmgg" + LEFT, "GGML"), ("bin", b"fmgg\1\0\0\0" + LEFT, "GGMF
           ("tflite", b"\x1c\0\0\0TFL3" + LEFT, "TensorFlow Lite"), ("mat", b"MATLAB 5.0 MAT-file, Platform" + LEFT, "MAT 5"), ("nc", b"CDF\1" + LEFT, "netCDF-3"),
           ("hdf", b"\x0e\x03\x13\x01" + LEFT, "HDF4"), ("msgpack", b"\x81\xa6params" + LEFT, "Flax"), ("pdparams", b"\x80\x02}q\0." + LEFT, "Paddle"),
           ("pdiparams", b"\1\2\3" * 90, "Paddle"), ("engine", b"ftrt" + LEFT, "TensorRT"), ("joblib", b"\x78\x9c\x01\x02" * 90, "joblib"),
+          ("index", b"\0\0\x1a" + LEFT + bytes.fromhex("57fb808b247547db"), "checkpoint of TensorFlow"),
           ("distcp", torch_archive({"a": ("FloatStorage", b"abcd", 4, [1], [1], None)}), "distributed checkpoint")]
 
 
