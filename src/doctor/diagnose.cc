@@ -199,8 +199,8 @@ class ModelExamination {
       }
     }
     for (const Tensor& tensor : model) {
-      const bool sized =
-          std::ranges::any_of(tensor.parts(), [](const Part& part) { return part.extent().has_value(); });
+      bool sized = false;
+      for (const Part& part : tensor.parts()) sized |= part.extent().has_value();
       if (tensor.unsupported() != nullptr && (!sized || tensor.dtype() == DType::unknown)) signs_.insert(Sign::unsized);
     }
   }

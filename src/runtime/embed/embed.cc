@@ -166,9 +166,9 @@ std::vector<std::string> judge_settings(const Model& model, const std::vector<st
       refused += (refused.empty() ? "" : "; ") + core::told(each) + (each.why.empty() ? "" : " (" + each.why + ")");
   }
   // Tensors of relative positions are refused in any case, so ignoring their setting would not help.
-  const bool relative = first == "position_embedding_type" && std::ranges::any_of(model, [](const Tensor& tensor) {
-                          return tensor.name().find(".distance_embedding.") != std::string_view::npos;
-                        });
+  bool relative = false;
+  for (const Tensor& tensor : model)
+    relative |= first == "position_embedding_type" && tensor.name().find(".distance_embedding.") != std::string::npos;
   if (!refused.empty())
     base::unsupported("embed/setting", "this build does not follow a setting of the model: " + refused,
                       relative ? Hint{} : base::option_hint("ignore-setting", first));
