@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "actions.h"
+#include "output.h"
+#include "weighbridge/error.h"
 
 namespace weighbridge::cli {
 
@@ -35,14 +37,16 @@ class Arguments {
   // The same with another default.
   template <class Number> Number number(FlagId id, Number standard) const { return parsed(value(id), standard); }
 
-  // Sets the options of one kind that flags give. Verbs open files themselves.
-  template <class Options> void apply(Options& options, OptionOf kind) const {
+  // Sets the options of one kind that flags give. Verbs open files themselves. What an option refuses is Misuse.
+  template <class Options> void apply(Options& options, OptionOf kind) const try {
     for (const Flag& each : flags()) {
       const OptionInfo* const info = has(each.id) ? flag_of(each, verb, action).info : nullptr;
       if (info == nullptr || info->of != kind || info->type == OptionType::file) continue;
-      if (each.value.empty()) options.set(info->name, each.sets.empty() ? "true" : each.sets);
-      for (const std::string& text : values(each.id)) options.set(info->name, text);
+      if (each.value.empty()) set_option(options, info->name, each.sets.empty() ? "true" : each.sets);
+      for (const std::string& text : values(each.id)) set_option(options, info->name, text);
     }
+  } catch (const Error& error) {
+    throw Misuse("--" + shown(error.what()));
   }
 
   void set(FlagId id, std::vector<std::string> values) {

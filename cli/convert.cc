@@ -39,8 +39,7 @@ Options convert_options(const Arguments& args) {
 // The view that the flags ask for: selected and renamed tensors, edited metadata.
 ViewOptions view_of(Session& session) {
   ViewOptions out;
-  add_each(session.args, {FlagId::only, FlagId::without, FlagId::rename, FlagId::set, FlagId::unset},
-           [&](std::string_view option, const std::string& text) { out.add(option, text); });
+  session.args.apply(out, OptionOf::view);
   add_rename_file(session, out.rename);
   return out;
 }
@@ -187,23 +186,23 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
   }
 }
 
-// `before`: the size of the input. `size`: that of the output, if it was written and is a file. `casts`: what writing
-// it found.
+// `before`: the size of the input.
 void print_plan(Output& out, const Plan& plan, std::string_view from, std::string_view to, std::uint64_t before,
-                bool written, std::optional<std::uint64_t> size, std::span<const Cast> casts) {
-  const std::uint64_t after = size.value_or(plan.output_size());
+                const std::optional<Written>& written) {
+  const std::uint64_t after = written ? written->size : plan.output_size();
   const std::string heading =
       shown(from) + " (" + std::string(plan.from()) + ") -> " + shown(to) + " (" + std::string(plan.to()) + "): ";
   const bool divided = plan.files() > 1 || plan.options().shards.max_size > 0;
   const std::string shards = divided ? " in " + grouped(plan.files()) + (plan.files() == 1 ? " file" : " shards") : "";
   if (plan.blockers().empty()) {
     out.text(heading + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
-             size_text(before) + " -> " + (size || plan.output_size_exact() ? "" : "at most ") + size_text(after) +
+             size_text(before) + " -> " + (written || plan.output_size_exact() ? "" : "at most ") + size_text(after) +
              " (" + grouped(after) + (after == 1 ? " byte)" : " bytes)") + shards + (written ? ", written\n" : "\n"));
   } else {
     out.text(heading + "cannot be written\n");
   }
   print_items(out, "blocker", Tone::bad, plan.blockers(), true);
+  const std::vector<Cast> casts = written ? written->casts : std::vector<Cast>();
   std::vector<Item> losses = plan.losses(), changes = plan.changes();
   // A cast that kept every value lost nothing, which only writing it shows.
   const auto kept = std::stable_partition(losses.begin(), losses.end(), [&](const Item& item) {
@@ -295,24 +294,17 @@ const Context& counting(Session& session, const Options& options) {
 Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan,
                  std::uint64_t before) {
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
-  std::vector<Cast> casts;
+  std::optional<Written> written;
   if (possible && dry_run) plan.check_output(output, session.context().limits);
   if (possible && !dry_run) {
-    casts = plan.execute(output, in_two_parts(session)).casts;
+    written = plan.execute(output, in_two_parts(session));
     session.progress().clear();
-  }
-  const bool written = possible && !dry_run;
-  std::optional<std::uint64_t> size;  // exact, where the plan may have only a bound
-  if (written) {
-    std::error_code error;
-    const std::uint64_t found = std::filesystem::file_size(output, error);
-    if (!error) size = found;
   }
   const auto print = [&] {
     if (session.json) {
-      session.object(to_json(path, output, plan, written, size, casts));
+      session.object(to_json(path, output, plan, written ? &*written : nullptr));
     } else if (!session.quiet) {
-      print_plan(session.out, plan, path, output, before, written, size, casts);
+      print_plan(session.out, plan, path, output, before, written);
     }
   };
   if (written) {

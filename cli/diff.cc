@@ -31,20 +31,9 @@ constexpr std::size_t kLongestName = 100, kLongestMetadata = 60;
 Status trouble(Status status) { return status == Status::misuse ? Status::misuse : Status::io; }
 
 DiffOptions diff_options(Session& session) {
-  const Arguments& args = session.args;
   DiffOptions out;
-  if (args.has(FlagId::atol)) out.atol = args.number(FlagId::atol, 0.0);
-  if (args.has(FlagId::rtol)) out.rtol = args.number(FlagId::rtol, 0.0);
-  out.exact = args.has(FlagId::exact);
-  out.only = args.values(FlagId::only);
-  out.without = args.values(FlagId::without);
-  add_each(args, {FlagId::rename}, [&](std::string_view, const std::string& text) { out.add_rename(text); });
+  session.args.apply(out, OptionOf::diff);
   add_rename_file(session, out.rename);
-  for (const Match match : {Match::names, Match::content, Match::guess})
-    if (args.value(FlagId::match) == name(match)) out.match = match;
-  out.permuted = args.has(FlagId::permuted);
-  out.metadata = !args.has(FlagId::no_metadata);
-  out.naming = args.value(FlagId::naming);
   return out;
 }
 

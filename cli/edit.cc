@@ -21,8 +21,7 @@ constexpr std::size_t kMostChanges = 20, kLongestChange = 100;
 EditOptions edit_options(Session& session) {
   const Arguments& args = session.args;
   EditOptions out;
-  add_each(args, {FlagId::set, FlagId::unset, FlagId::rename, FlagId::without},
-           [&](std::string_view option, const std::string& text) { out.add(option, text); });
+  args.apply(out, OptionOf::edit);
   for (EditOptions::Setting& each : out.set)
     if (each.text.size() > 1 && each.text.front() == '@') {
       const std::string path = each.text.substr(1);
@@ -33,9 +32,7 @@ EditOptions edit_options(Session& session) {
     in_file(path, [&] { out.add_json(*session.source(path), session.context().limits); });
   }
   add_rename_file(session, out.rename);
-  if (args.has(FlagId::reserve)) out.reserve = parse_size("reserve", args.value(FlagId::reserve));
   out.output = args.value(FlagId::output);
-  out.replace = args.has(FlagId::overwrite);
   return out;
 }
 

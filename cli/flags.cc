@@ -81,6 +81,13 @@ std::vector<std::string_view> every_dtype() {
   return out;
 }
 
+// "input" is the command's own: how much of standard input it keeps.
+std::vector<std::string_view> limit_names() {
+  std::vector<std::string_view> out{"input"};
+  for (const OptionInfo& limit : options_of(OptionOf::limit)) out.push_back(limit.name);
+  return out;
+}
+
 // Gives a flag what the row of its option says and its own row does not.
 Flag completed(Flag flag) {
   const auto found = [&](std::optional<OptionOf> of) {
@@ -96,7 +103,8 @@ Flag completed(Flag flag) {
   flag.value = option.value;
   flag.range = option.range;
   flag.standard = option.standard;
-  if (option.repeats) flag.given = option.type == OptionType::word ? Given::list : Given::again;
+  if (option.repeats && flag.given == Given::once)
+    flag.given = option.type == OptionType::word ? Given::list : Given::again;
   switch (option.type) {
     case OptionType::number: flag.type = Type::number; break;
     case OptionType::fraction: flag.type = Type::fraction; break;

@@ -141,11 +141,8 @@ Status run_manifest(Session& session) {
   const std::string output(args.value(FlagId::output));
   try {
     const SigningKey key = signing_key(session);
-    ManifestOptions options{.per_tensor = args.has(FlagId::per_tensor),
-                            .shard_size = args.number(FlagId::range_size, std::uint64_t{0}),
-                            .ignore = args.values(FlagId::ignore),
-                            .allow_symlinks = args.has(FlagId::allow_symlinks),
-                            .output = output};
+    ManifestOptions options{.output = output};
+    args.apply(options, OptionOf::manifest);
     require_manifest(session, output);
     OutputFile file(output, args.has(FlagId::overwrite));  // refuses before anything is hashed
     const Manifest manifest = list_files(path, options, session.context());
@@ -174,11 +171,8 @@ Status verify_with_manifest(Session& session) {
   const std::string& path = args.operands.front();
   const std::string manifest(args.value(FlagId::manifest));
   try {
-    ManifestCheck check{.only = args.values(FlagId::only),
-                        .ignore_unsigned = args.has(FlagId::ignore_unsigned),
-                        .ignore = args.values(FlagId::ignore),
-                        .state = state_file(args),
-                        .full = args.has(FlagId::full)};
+    ManifestCheck check{.state = state_file(args)};
+    args.apply(check, OptionOf::check);
     if (args.has(FlagId::key)) check.trust.key = pem_of(session, args.value(FlagId::key));
     if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
     const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());

@@ -33,46 +33,23 @@ std::string_view about(std::string_view path, const Finding& finding) {
 }
 
 // "header=2G"
-void set_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
+void take_limit(Limits& limits, std::uint64_t& input, const std::string& text) {
+  static constexpr OptionInfo kInput{.name = "input", .type = OptionType::size, .range = {1, 0x1p63}};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (equals == std::string::npos)
     throw Misuse("--limit takes NAME=N, a number above 0 with a unit such as K, MB or GiB if need be, not " +
                  quote(text));
-  const std::uint64_t value = parse_size("limit", std::string_view(text).substr(equals + 1));
-  if (name == "header")
-    limits.header = value;
-  else if (name == "tensors")
-    limits.tensors = value;
-  else if (name == "decoded")
-    limits.decoded = value;
-  else if (name == "memory")
-    limits.memory = value;
-  else if (name == "work")
-    limits.work = value;
-  else if (name == "output")
-    limits.output = value;
-  else if (name == "input")
-    input = value;
-  // The command's own recursive functions are safe up to this depth.
-  else if (name == "depth" && value <= 1024)
-    limits.depth = static_cast<std::uint32_t>(value);
-  else
-    throw Misuse("--limit knows header, tensors, decoded, memory, work, output, input and depth (at most 1024), not " +
-                 quote(text));
+  const OptionInfo* const row = name == kInput.name ? &kInput : find_option(OptionOf::limit, name);  // parse() checked
+  try {
+    const std::uint64_t value = number_of(*row, std::string_view(text).substr(equals + 1));
+    row == &kInput ? void(input = value) : set_limit(limits, name, value);
+  } catch (const Error& error) {
+    throw Misuse("--limit: " + shown(error.what()));
+  }
 }
 
 }  // namespace
-
-std::uint64_t parse_size(std::string_view flag, std::string_view text) {
-  Options options;
-  try {
-    options.set("reserve", text);
-  } catch (const Error& error) {
-    throw Misuse("--" + std::string(flag) + ": " + shown(error.what()));
-  }
-  return options.header.reserve;
-}
 
 std::string extension_of(std::string_view path) {
   std::string out = std::filesystem::path(path).extension().string();
@@ -137,7 +114,7 @@ Session::Session(const Arguments& arguments, Output& output)
       (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
   if (computes && threads != 1) context_.executor = thread_executor(threads);
   context_.progress = progress_.hook();
-  for (const std::string& limit : arguments.values(FlagId::limit)) set_limit(context_.limits, most_input_, limit);
+  for (const std::string& limit : arguments.values(FlagId::limit)) take_limit(context_.limits, most_input_, limit);
 }
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {

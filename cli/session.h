@@ -134,20 +134,8 @@ std::vector<std::uint32_t> tensors_taken(const Model& model, const Arguments& ar
 // The tensor of this name. The error for an unknown one names the nearest tensors.
 Tensor find_tensor(const Model& model, std::string_view name);
 
-// Calls add(name, text) for each value of these flags. What it refuses is Misuse of the flag.
-template <class Add> void add_each(const Arguments& args, std::initializer_list<FlagId> flags, Add&& add) {
-  for (const FlagId id : flags)
-    for (const std::string& text : args.values(id)) try {
-        add(flag(id).name, text);
-      } catch (const Error& error) {
-        throw Misuse("--" + shown(error.what()));
-      }
-}
 // Adds what --rename-file lists.
 void add_rename_file(Session& session, std::vector<Renaming>& to);
-
-// The bytes that a flag's value such as 5GB, 500M or 200KiB means. Throws Misuse.
-std::uint64_t parse_size(std::string_view flag, std::string_view text);
 
 // ".npy" of "a/b.NPY"; empty if there is none.
 std::string extension_of(std::string_view path);

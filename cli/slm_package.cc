@@ -13,15 +13,15 @@ namespace {
 // Carries out the plan and reports it as convert does.
 Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   const std::string output = output_of(session);
-  plan.execute(output, session.context());
+  const Written written = plan.execute(output, session.context());
   session.progress().clear();
   session.tell_written(output, [&] {
     if (session.json)
-      session.object(to_json(from, output, plan, true));
+      session.object(to_json(from, output, plan, &written));
     else if (!session.quiet)
       session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to()) +
                        "): " + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
-                       grouped(plan.output_size()) + " bytes, written\n");
+                       grouped(written.size) + " bytes, written\n");
   });
   return Status::done;
 }

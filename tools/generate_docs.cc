@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -384,7 +385,8 @@ std::string command_page() {
             (flag.value.empty() ? "" : " " + std::string(flag.value)) + "` | " + takers(flag.where) + " | " +
             in_cell(flag.help) + standard(flag.standard);
     for (const cli::Own& own : flag.own)
-      if (!own.help.empty()) page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
+      if (!own.help.empty() && (own.help != flag.help || own.standard != flag.standard))
+        page += "; " + takers(own.where) + ": " + in_cell(own.help) + standard(own.standard);
     page += " |\n";
   }
   return page;
@@ -407,15 +409,28 @@ std::string values_of(const wb::OptionInfo& option) {
   return std::string(wb::name(option.type));
 }
 
+std::string power_text(double number) {
+  return number < 0x1p53 ? std::to_string(static_cast<std::uint64_t>(number))
+                         : "2^" + std::to_string(std::ilogb(number));
+}
+
 std::string options_page() {
   constexpr std::pair<wb::OptionOf, std::string_view> kSections[] = {
       {wb::OptionOf::open, "Opening"},
       {wb::OptionOf::convert, "Conversions"},
-      {wb::OptionOf::view, "Views: what is converted, compared or edited"},
+      {wb::OptionOf::view, "Views: what is converted"},
       {wb::OptionOf::inputs, "Inputs of a conversion"},
       {wb::OptionOf::embed, "Vectors of texts"},
       {wb::OptionOf::generator, "Language models"},
-      {wb::OptionOf::generate, "Generated text"}};
+      {wb::OptionOf::generate, "Generated text"},
+      {wb::OptionOf::diff, "Comparing"},
+      {wb::OptionOf::edit, "Edits"},
+      {wb::OptionOf::recover, "Undoing an edit or what a killed run left"},
+      {wb::OptionOf::hash, "Content digests"},
+      {wb::OptionOf::manifest, "Manifests"},
+      {wb::OptionOf::sign, "Signing a manifest"},
+      {wb::OptionOf::check, "Checking files against a manifest"},
+      {wb::OptionOf::trust, "Checking the signature of a manifest"}};
   std::string page =
       "# Options\n\nEvery option that has a name: a flag of the command, an argument in Python, or a text for "
       "`wb_options_set()` in C. Made from the library's table of options by `make docs`.\n\nA name is the same "
@@ -432,6 +447,13 @@ std::string options_page() {
               standard(option.standard) + (option.formats.empty() ? "" : "; only for " + std::string(option.formats)) +
               " |\n";
   }
+  page +=
+      "\n## Limits\n\n`--limit NAME=N`, `limits={\"NAME\": N}` in Python, `wb_job_set_limit()` in C. Of the command, "
+      "`input` bounds what it keeps of standard input.\n\n| limit | from | to | what it bounds |\n| --- | --- | --- | "
+      "--- |\n";
+  for (const wb::OptionInfo& limit : wb::options_of(wb::OptionOf::limit))
+    page += "| `" + std::string(limit.name) + "` | " + power_text(limit.range.least) + " | " +
+            power_text(limit.range.most) + " | " + in_cell(limit.help) + standard(limit.standard) + " |\n";
   return page;
 }
 

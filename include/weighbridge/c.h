@@ -87,8 +87,8 @@ typedef int (*wb_progress)(uint64_t done, uint64_t total, void* user);
 
 /** Makes a job with the default limits and one thread. */
 wb_error* wb_job_new(wb_job** out);
-/** Sets a limit by its name: "memory", "header", "tensors", "decoded", "work", "output", in bytes or tensors; or
- * "depth". */
+/** Sets a limit by its name: "memory", "header", "decoded", "work", "output", in bytes; "tensors", "depth". Their
+ * ranges and defaults are those of docs/options.md. */
 wb_error* wb_job_set_limit(wb_job*, const char* name, uint64_t value);
 /** How many threads work, the caller's included, up to 1024; 0: one for each processor. The default is 1. */
 wb_error* wb_job_set_threads(wb_job*, unsigned threads);

@@ -180,6 +180,7 @@ struct Cast {
 };
 /// What was found while an output was written.
 struct Written {
+  std::uint64_t size = 0;     ///< bytes of the output, of all files together if it is a folder
   std::vector<Cast> casts{};  ///< by dtypes, in the order of the output; lossless ones too
 };
 
@@ -233,7 +234,7 @@ class Plan {
 /// ZtOptions::sparse; there it may throw the same errors as members marked [reads], and uses the context.
 Plan plan(const Model&, std::string_view format, const Options& = {}, const Context& = {});
 /// The name of the format that save() writes to this path. Throws Error{misuse} if no format is written to such files.
-std::string_view format_of_output(const std::string& path, const Options& = {});
+std::string_view format_of_output(const std::string& path);
 /// [reads] plan() and Plan::execute(), with the format of the path's extension. A path that ends in / means a Hugging
 /// Face folder.
 Written save(const Model&, const std::string& path, const Options& = {}, const Context& = {});

@@ -45,8 +45,9 @@ struct DiffOptions {
   /// by the names that they have.
   std::string naming{};
 
-  /// Adds to `rename` or `patterns` as ViewOptions::add("rename", text).
-  void add_rename(std::string_view text);
+  /// Sets an option of OptionOf::diff (options.h), or adds to it, as ViewOptions::add().
+  void add(std::string_view option, std::string_view text);
+  void add(std::string_view option, std::string_view key, std::string_view value);  ///< likewise
 };
 
 /// How values changed from a to b. The numbers cover pairs of finite values, and are computed in f64. A complex element

@@ -31,6 +31,7 @@ struct EditOptions {
     std::string key{};   ///< of the metadata
     std::string type{};  ///< one of types(); empty: the type of the key's present value, or text if there is none
     std::string text{};  ///< the value, as Value::to_text() spells it
+    bool operator==(const Setting&) const = default;
   };
   std::vector<Setting> set{};           ///< each replaces the value of its key, or is added at the end
   std::vector<Value::Entry> values{};   ///< likewise, with types of their own; text where the container has only text
@@ -46,11 +47,12 @@ struct EditOptions {
 
   bool empty() const noexcept;            ///< whether nothing is to change
   bool changes_tensors() const noexcept;  ///< whether tensors are to be renamed or left out
-  /// Adds to a member from its text form.
-  /// @param option "set" (KEY=VALUE or KEY:TYPE=VALUE), "unset" (a key), "rename" (OLD=NEW, or a pattern), "without" (a
-  ///   glob). The first "=" separates the two. A key that ends in ":" and one of types() needs add_json().
+  /// Sets an option of OptionOf::edit (options.h), or adds to it, as ViewOptions::add(). A key that ends in ":" and one
+  /// of types() needs the other add().
   /// @throws Error misuse: an unknown option, or a text that does not have its form.
   void add(std::string_view option, std::string_view text);
+  /// Adds FROM and TO, or KEY and VALUE, of the type of the key's present value.
+  void add(std::string_view option, std::string_view key, std::string_view value);
   /// [reads] Adds the members of a JSON object: a text, a boolean, a list, an object {"type": ..., "value": ...}, or a
   /// number, which gets the type of the key's present value; null unsets the key. Throws Error{misuse} if it is not
   /// such an object, Error{limit} for more bytes than limits.header.

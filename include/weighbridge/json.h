@@ -72,13 +72,11 @@ std::string to_json(std::string_view path, std::string_view output, const Edited
 
 std::string to_json(std::string_view path, const Explanation&);  ///< The result of explain() for `path`.
 
-/// A conversion of `path` to `output`, planned or, if `written`, done. `written_size` is then the size of the output in
-/// bytes, if it is known better than from the plan, and `casts` what Plan::execute() returned.
-std::string to_json(std::string_view path, std::string_view output, const Plan&, bool written,
-                    std::optional<std::uint64_t> written_size = {}, std::span<const Cast> casts = {});
+/// A conversion of `path` to `output`, planned or, with what Plan::execute() returned, done.
+std::string to_json(std::string_view path, std::string_view output, const Plan&, const Written* written = nullptr);
 /// Adds the same members to an object that the caller has begun.
-void add_members(JsonWriter&, std::string_view path, std::string_view output, const Plan&, bool written,
-                 std::optional<std::uint64_t> written_size = {}, std::span<const Cast> casts = {});
+void add_members(JsonWriter&, std::string_view path, std::string_view output, const Plan&,
+                 const Written* written = nullptr);
 
 /// Which digest.
 enum class DigestKind : std::uint8_t {

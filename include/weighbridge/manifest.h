@@ -60,6 +60,8 @@ struct ManifestOptions {
   std::vector<std::string> ignore{};
   bool allow_symlinks = false;  ///< follow links to files that stay inside the folder; otherwise a link is an error
   std::string output{};         ///< the file that the manifest will be written to, which is left out
+  /// Sets an option of OptionOf::manifest (options.h), or adds to it. Error{misuse}.
+  void set(std::string_view option, std::string_view text);
 };
 
 /// [reads] Lists a file or a folder. `.git`, `.gitignore`, `.gitattributes`, `.github`
@@ -120,6 +122,8 @@ struct ManifestCheck {
   /// is read if it exists, then replaced. Empty: every file is read.
   std::string state{};
   bool full = false;  ///< read every file, and replace `state` all the same
+  /// Sets an option of OptionOf::check (options.h), or adds to it. Error{misuse}.
+  void set(std::string_view option, std::string_view text);
 };
 /// The name of an entry in the bundle: "weights.bin", or "weights.bin:0:1000" for a range.
 std::string entry_name(const ManifestEntry&);

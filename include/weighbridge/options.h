@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weighbridge/context.h"
+
 namespace weighbridge {
 
 /// What takes an option.
@@ -18,10 +20,19 @@ enum class OptionOf : std::uint8_t {
   inputs,     ///< join() and merge_lora(): the inputs of a conversion
   embed,      ///< EmbedOptions
   generator,  ///< GeneratorOptions
-  generate    ///< GenerateOptions
+  generate,   ///< GenerateOptions
+  limit,      ///< Limits
+  diff,       ///< DiffOptions
+  edit,       ///< EditOptions
+  recover,    ///< undo_edit(), settle_edit() and recover_folder()
+  hash,       ///< content_digest()
+  manifest,   ///< ManifestOptions
+  sign,       ///< SigningKey
+  check,      ///< ManifestCheck
+  trust       ///< Trust
 };
-inline constexpr std::size_t kOptionOfCount = 7;  ///< enumerators of OptionOf
-std::string_view name(OptionOf) noexcept;         ///< "open", "convert", ...
+inline constexpr std::size_t kOptionOfCount = 16;  ///< enumerators of OptionOf
+std::string_view name(OptionOf) noexcept;          ///< "open", "convert", ...
 
 /// What the text of an option must be.
 enum class OptionType : std::uint8_t {
@@ -69,5 +80,21 @@ std::span<const OptionInfo> options_of(OptionOf) noexcept;
 const OptionInfo* find_option(OptionOf, std::string_view name) noexcept;
 /// The words that an option can be; empty if it takes other texts too.
 std::vector<std::string_view> words(const OptionInfo&);
+
+/// Sets an option of a struct by its name and text, whether setting it is called set() or, where a member is, add().
+template <class Struct> void set_option(Struct& to, std::string_view name, std::string_view text) {
+  if constexpr (requires { to.add(name, text); })
+    to.add(name, text);
+  else
+    to.set(name, text);
+}
+
+/// What the text of a number or a size means.
+/// @throws Error misuse: it is none, or outside the option's range
+std::uint64_t number_of(const OptionInfo&, std::string_view text);
+
+/// Sets a member of Limits by its name, one of options_of(OptionOf::limit).
+/// @throws Error misuse "misuse/limit": there is no such limit, or the number is outside its range
+void set_limit(Limits&, std::string_view name, std::uint64_t value);
 
 }  // namespace weighbridge

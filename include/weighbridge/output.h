@@ -20,6 +20,8 @@ class OutputFile {
   /// regular file, or if it is one of `inputs` through any link; Error{io} if the temporary cannot be created.
   /// @param inputs files that are being read
   OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs = {});
+  /// Throws what the constructor would throw about the path as it is now. Changes nothing.
+  static void check(const std::string& path, bool replace);
   ~OutputFile();  ///< without publish() nothing is left behind
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;

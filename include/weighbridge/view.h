@@ -23,6 +23,7 @@ struct Renaming {
   std::string to{};        ///< the new one
   std::string file{};      ///< empty: not from a file
   std::uint64_t line = 0;  ///< 0: not from a file
+  bool operator==(const Renaming&) const = default;
 };
 
 /// What a view selects and changes. All names and keys are those of the model before any change.
@@ -45,12 +46,13 @@ struct ViewOptions {
   std::optional<Tokenizer> tokenizer{};  ///< in place of the model's
 
   bool empty() const noexcept;  ///< whether the view is the model itself
-  /// Adds to a member from its text form.
-  /// @param option "only", "without" (a glob), "rename" (FROM=TO, or a pattern), "set" (KEY=VALUE) or "unset" (a key).
-  ///   The first "=" separates the two; names that contain one need rename_from().
+  /// Adds to a member from its text form: an option of OptionOf::view (options.h). The first "=" of FROM=TO and
+  /// KEY=VALUE separates the two.
   /// @throws Error misuse: an unknown option, no "=", nothing before it, or for "rename" nothing after it or an invalid
   ///   pattern.
   void add(std::string_view option, std::string_view text);
+  /// Adds FROM and TO, or KEY and VALUE, which may contain "=".
+  void add(std::string_view option, std::string_view key, std::string_view value);
   /// [reads] Adds to `rename`, one pair per line: FROM=TO, or FROM and TO separated by a tab. Blanks around the names
   /// do not count. Skips blank lines, and lines that are "#" alone or begin with "#" and a blank: a name may begin with
   /// "#". Throws Error{misuse} for any other line, which the message names, and Error{limit} for more bytes than

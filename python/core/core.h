@@ -74,13 +74,25 @@ template <class T> T argument(std::string_view name, nb::handle object) {
 // The text of an option for what Python gives: an int, a float, a bool, a str or a path, as the table of options says.
 // Several, if the option may be repeated and a list is given. TypeError.
 std::vector<std::string> option_texts(OptionOf, const std::string& name, nb::handle value);
-// Sets each option of a dict, whose names have "_" in place of "-". None counts as absent.
+// Sets each option of a dict, whose names have "_" in place of "-". None counts as absent. A dict is pairs, such as
+// names and their new names.
 template <class Options> void set_options(Options& to, OptionOf kind, nb::handle options) {
   for (auto [key, value] : nb::cast<nb::dict>(options)) {
     auto name = argument<std::string>("options", key);
     std::replace(name.begin(), name.end(), '_', '-');
-    for (const std::string& each : option_texts(kind, name, value)) to.set(name, each);
+    if constexpr (requires { to.add(name, name, name); })
+      if (nb::isinstance<nb::dict>(value)) {
+        for (auto [from, text] : nb::cast<nb::dict>(value))
+          to.add(name, argument<std::string>(name, from), argument<std::string>(name, text));
+        continue;
+      }
+    for (const std::string& each : option_texts(kind, name, value)) set_option(to, name, each);
   }
+}
+template <class Options> Options made(OptionOf kind, nb::handle options) {
+  Options out;
+  set_options(out, kind, options);
+  return out;
 }
 
 // A path (str, bytes, os.PathLike), bytes or another buffer, or an object with ranges (_sources.py).

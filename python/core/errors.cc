@@ -135,24 +135,7 @@ Settings to_settings(nb::handle limits, unsigned threads, nb::object progress) {
   if (limits.is_none()) return out;
   for (auto [key, value] : nb::cast<nb::dict>(limits)) {
     const auto name = argument<std::string>("limits", key);
-    const auto number = argument<std::uint64_t>(name, value);
-    if (name == "memory")
-      out.limits.memory = number;
-    else if (name == "header")
-      out.limits.header = number;
-    else if (name == "tensors")
-      out.limits.tensors = number;
-    else if (name == "decoded")
-      out.limits.decoded = number;
-    else if (name == "work")
-      out.limits.work = number;
-    else if (name == "output")
-      out.limits.output = number;
-    else if (name == "depth")
-      out.limits.depth = static_cast<std::uint32_t>(number);
-    else
-      wrong_value("limits: no limit '" + name +
-                  "'; there are memory, header, tensors, decoded, work, output and depth");
+    set_limit(out.limits, name, argument<std::uint64_t>(name, value));
   }
   return out;
 }

@@ -14,12 +14,6 @@ nb::list items(const std::vector<Item>& list) {
   return out;
 }
 
-Options to_options(nb::handle options) {
-  Options out;
-  set_options(out, OptionOf::convert, options);
-  return out;
-}
-
 nb::list casts(const Written& written) {
   nb::list out;
   for (const Cast& cast : written.casts) {
@@ -69,25 +63,20 @@ void define_jobs(nb::module_& m) {
         return casts(run(settings, [&](const Context& context) { return p.execute(output.path, context); }));
       });
   m.def("plan", [](const Model& model, const std::string& format, nb::handle options) {
-    const Options made = to_options(options);
+    const auto asked = made<Options>(OptionOf::convert, options);
     const WithoutGil released;
-    return plan(model, format, made);
+    return plan(model, format, asked);
   });
   m.def("save", [](const Model& model, nb::handle path, nb::handle options, const Settings& settings) {
     const Input output = to_input(path);
-    const Options made = to_options(options);
-    return casts(run(settings, [&](const Context& context) { return save(model, output.path, made, context); }));
+    const auto asked = made<Options>(OptionOf::convert, options);
+    return casts(run(settings, [&](const Context& context) { return save(model, output.path, asked, context); }));
   });
-  m.def("view",
-        [](const Model& model, const std::vector<std::string>& only, const std::vector<std::string>& without,
-           const std::vector<std::pair<std::string, std::string>>& rename, const std::vector<std::string>& patterns,
-           const std::vector<std::pair<std::string, std::string>>& set, const std::vector<std::string>& unset) {
-          ViewOptions options{.only = only, .without = without, .set = set, .unset = unset};
-          for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
-          for (const std::string& each : patterns) options.add("rename", each);
-          const WithoutGil released;
-          return view(model, options);
-        });
+  m.def("view", [](const Model& model, nb::handle given) {
+    const auto options = made<ViewOptions>(OptionOf::view, given);
+    const WithoutGil released;
+    return view(model, options);
+  });
   m.def("join", [](const std::vector<Model>& models, const std::string& on_duplicate, const Settings& settings) {
     const auto known = on_duplicate_from_name(on_duplicate);
     if (!known) wrong_value("on_duplicate is \"error\", \"first\" or \"last\", not \"" + on_duplicate + "\"");
@@ -104,19 +93,14 @@ void define_jobs(nb::module_& m) {
     });
   });
   // What was done, as JSON (docs/schemas/edit.json). `values` is a JSON object of metadata to set.
-  m.def("edit", [](const std::string& path, const std::string& values, const std::vector<std::string>& unset,
-                   const std::vector<std::pair<std::string, std::string>>& rename,
-                   const std::vector<std::string>& rename_texts, const std::vector<std::string>& without,
-                   const std::string& output, std::uint64_t reserve, bool replace, bool dry_run,
+  m.def("edit", [](const std::string& path, const std::string& values, nb::handle given, bool dry_run,
                    const Settings& settings) {
-    EditOptions options{.unset = unset, .without = without, .output = output, .reserve = reserve, .replace = replace};
+    auto options = made<EditOptions>(OptionOf::edit, given);
     options.add_json(*memory_source({std::as_bytes(std::span(values)), nullptr}, "<set>"));
-    for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
-    for (const std::string& each : rename_texts) options.add("rename", each);
-    const Edited made = run(settings, [&](const Context& context) {
+    const Edited edited = run(settings, [&](const Context& context) {
       return dry_run ? plan_edit(path, options, context) : edit(path, options, context);
     });
-    return text(to_json(path, output, made, !dry_run && made.way != Edited::Way::nothing));
+    return text(to_json(path, options.output, edited, !dry_run && edited.way != Edited::Way::nothing));
   });
   m.def("undo_edit", [](const std::string& path, bool trust_journal, const Settings& settings) {
     const Edited made = run(settings, [&](const Context& context) { return undo_edit(path, context, trust_journal); });
@@ -147,28 +131,11 @@ void define_jobs(nb::module_& m) {
   });
   m.def("zt_hash", [](const Model& model) { return "sha256:" + zt_content_digest(model).text(); });
   // What differs, as JSON (docs/schemas/diff.json).
-  m.def("diff", [](const Model& a, const Model& b, std::pair<std::optional<double>, std::optional<double>> tolerance,
-                   bool exact, const std::vector<std::string>& only, const std::vector<std::string>& without,
-                   const std::vector<std::pair<std::string, std::string>>& rename,
-                   const std::vector<std::string>& rename_texts, const std::string& match, bool permuted, bool metadata,
-                   const std::string& naming, const Settings& settings) {
-    DiffOptions options{.atol = tolerance.first,
-                        .rtol = tolerance.second,
-                        .exact = exact,
-                        .only = only,
-                        .without = without,
-                        .permuted = permuted,
-                        .metadata = metadata,
-                        .naming = naming};
-    for (const auto& [from, to] : rename) options.rename.push_back({.from = from, .to = to});
-    for (const std::string& each : rename_texts) options.add_rename(each);
-    const auto known = {Match::names, Match::content, Match::guess};
-    const auto* const found = std::ranges::find(known, match, [](Match one) { return name(one); });
-    if (found == known.end()) wrong_value("match is \"names\", \"content\" or \"guess\", not \"" + match + "\"");
-    options.match = *found;
+  m.def("diff", [](const Model& a, const Model& b, nb::handle given, const Settings& settings) {
+    const auto options = made<DiffOptions>(OptionOf::diff, given);
     return run(settings, [&](const Context& context) {
-      const Diff made = diff(a, b, options, context);
-      return to_json(Comparison{{}, {}, a, b, made});
+      const Diff found = diff(a, b, options, context);
+      return to_json(Comparison{{}, {}, a, b, found});
     });
   });
   m.def("file_sha256", [](nb::handle file, const Settings& settings) {

@@ -235,17 +235,6 @@ nb::object place_of(const Model& model, const Part& part) {
   return nb::make_tuple(text(model.sources()[extent->source]->name()), extent->offset, extent->length);
 }
 
-OpenOptions open_options(std::string_view format, std::string_view checks, std::string_view checksum_form) {
-  OpenOptions out;
-  out.format = format;
-  out.checksum_form = checksum_form;
-  if (checks == "structure")
-    out.checks = Checks::structure;
-  else if (checks != "all")
-    throw nb::value_error("checks is 'all' or 'structure'");
-  return out;
-}
-
 }  // namespace
 
 void define_models(nb::module_& m) {
@@ -413,13 +402,11 @@ void define_models(nb::module_& m) {
 
   m.def(
       "open",
-      [](nb::handle file, std::string_view format, std::string_view checks, std::string_view checksum_form,
-         const Settings& settings, nb::handle sidecar, nb::handle tokenizer, bool list_incomplete) {
+      [](nb::handle file, nb::handle given, const Settings& settings, nb::handle sidecar, nb::handle tokenizer) {
         const Input input = to_input(file);
-        OpenOptions options = open_options(format, checks, checksum_form);
-        options.list_incomplete = list_incomplete;
-        const auto source_of = [](nb::handle given) {
-          const Input one = to_input(given);
+        auto options = made<OpenOptions>(OptionOf::open, given);
+        const auto source_of = [](nb::handle other) {
+          const Input one = to_input(other);
           return one.source ? one.source : open_file(one.path);
         };
         if (!sidecar.is_none()) options.sidecar = source_of(sidecar);
@@ -428,30 +415,28 @@ void define_models(nb::module_& m) {
         const Context context{.limits = settings.limits};
         return input.source ? open(input.source, context, options) : open(input.path, context, options);
       },
-      nb::arg("file"), nb::arg("format"), nb::arg("checks"), nb::arg("checksum_form"), nb::arg("settings"),
-      nb::arg("sidecar").none() = nb::none(), nb::arg("tokenizer").none() = nb::none(),
-      nb::arg("list_incomplete") = false);
-  m.def("verify",
-        [](nb::handle file, std::string_view format, std::string_view checksum_form, const Settings& settings) {
-          const Input input = to_input(file);
-          const OpenOptions options = open_options(format, "all", checksum_form);
-          Verdict verdict = run(settings, [&](const Context& context) {
-            return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
-          });
-          nb::dict out;
-          out["format"] = text(verdict.format);
-          out["valid"] = verdict.report.valid();
-          out["findings"] = to_list(verdict.report);
-          out["total"] = verdict.report.total();
-          out["errors"] = verdict.report.errors();
-          out["warnings"] = verdict.report.warnings();
-          out["checked"] = text(verdict.checked);
-          nb::list doubts;
-          for (const std::string& each : verdict.not_known_safe) doubts.append(text(each));
-          out["not_known_safe"] = doubts;
-          out["tensors"] = verdict.model.size();
-          return out;
-        });
+      nb::arg("file"), nb::arg("options"), nb::arg("settings"), nb::arg("sidecar").none() = nb::none(),
+      nb::arg("tokenizer").none() = nb::none());
+  m.def("verify", [](nb::handle file, nb::handle given, const Settings& settings) {
+    const Input input = to_input(file);
+    const auto options = made<OpenOptions>(OptionOf::open, given);
+    Verdict verdict = run(settings, [&](const Context& context) {
+      return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
+    });
+    nb::dict out;
+    out["format"] = text(verdict.format);
+    out["valid"] = verdict.report.valid();
+    out["findings"] = to_list(verdict.report);
+    out["total"] = verdict.report.total();
+    out["errors"] = verdict.report.errors();
+    out["warnings"] = verdict.report.warnings();
+    out["checked"] = text(verdict.checked);
+    nb::list doubts;
+    for (const std::string& each : verdict.not_known_safe) doubts.append(text(each));
+    out["not_known_safe"] = doubts;
+    out["tensors"] = verdict.model.size();
+    return out;
+  });
   m.def("diagnose", [](nb::handle file, const Settings& settings) {
     const Input input = to_input(file);
     const Diagnosis found = run(settings, [&](const Context& context) {
@@ -460,46 +445,34 @@ void define_models(nb::module_& m) {
     return text(to_json(input.path, found));
   });
   m.def("manifest",
-        [](const std::string& path, const std::string& output, const std::string& key, const std::string& certificate,
-           const std::vector<std::string>& chain, bool per_tensor, std::uint64_t shard_size,
-           const std::vector<std::string>& ignore, bool allow_symlinks, bool replace, const Settings& settings) {
+        [](const std::string& path, const std::string& key, const std::string& certificate,
+           const std::vector<std::string>& chain, bool replace, nb::handle given, const Settings& settings) {
           const SigningKey signer{.key = key, .certificate = certificate, .chain = chain};
-          const Manifest made = run(settings, [&](const Context& context) {
+          const auto options = made<ManifestOptions>(OptionOf::manifest, given);
+          const Manifest found = run(settings, [&](const Context& context) {
             if (!key.empty()) write_manifest(Manifest{}, signer);  // a wrong key is known before everything is hashed
-            OutputFile file(output, replace);
-            Manifest list = list_files(path,
-                                       {.per_tensor = per_tensor,
-                                        .shard_size = shard_size,
-                                        .ignore = ignore,
-                                        .allow_symlinks = allow_symlinks,
-                                        .output = output},
-                                       context);
+            OutputFile file(options.output, replace);
+            Manifest list = list_files(path, options, context);
             const std::string bundle = key.empty() ? write_manifest(list) : write_manifest(list, signer);
             file.write(std::as_bytes(std::span(bundle)));
             file.publish();
             return list;
           });
-          return text(to_json(path, output, made,
+          return text(to_json(path, options.output, found,
                               key.empty()           ? SigningMethod::none
                               : certificate.empty() ? SigningMethod::key
                                                     : SigningMethod::certificate));
         });
-  m.def("verify_manifest",
-        [](const std::string& path, nb::handle manifest, const std::string& key, const std::string& roots,
-           const std::vector<std::string>& only, const std::vector<std::string>& ignore, bool ignore_unsigned,
-           const std::string& state, bool full, const Settings& settings) {
-          const Input input = to_input(manifest);
-          const ManifestCheck check{.trust = {.key = key, .roots = roots},
-                                    .only = only,
-                                    .ignore_unsigned = ignore_unsigned,
-                                    .ignore = ignore,
-                                    .state = state,
-                                    .full = full};
-          const ManifestVerdict found = run(settings, [&](const Context& context) {
-            return verify_manifest(path, input.source ? input.source : open_file(input.path), check, context);
-          });
-          return text(to_json(path, input.path, found));
-        });
+  m.def("verify_manifest", [](const std::string& path, nb::handle manifest, const std::string& key,
+                              const std::string& roots, nb::handle given, const Settings& settings) {
+    const Input input = to_input(manifest);
+    auto check = made<ManifestCheck>(OptionOf::check, given);
+    check.trust = {.key = key, .roots = roots};
+    const ManifestVerdict found = run(settings, [&](const Context& context) {
+      return verify_manifest(path, input.source ? input.source : open_file(input.path), check, context);
+    });
+    return text(to_json(path, input.path, found));
+  });
   m.def("can_sign", &can_sign);
   m.def("explain", [](nb::handle file, std::uint64_t offset, std::uint64_t length, const std::string& name,
                       const Settings& settings) {

@@ -87,8 +87,10 @@ def test_errors_are_those_of_python_too(tmp_path, file):
     assert caught.value.hint[:2] == ("limit", "header") and "limits={'header'" in str(caught.value)
     with pytest.raises(wb.UsageError):
         wb.convert(file, tmp_path / "b.safetensors", cast="nonsense")
-    with pytest.raises(ValueError, match="no limit 'heder'"):
+    with pytest.raises(ValueError, match='no limit "heder"; the limits are memory, '):
         wb.open(file, limits={"heder": 1})
+    with pytest.raises(wb.UsageError, match="depth is a whole number from 1 to 1024"):
+        wb.open(file, limits={"depth": 1025})
     with pytest.raises(wb.UsageError, match="exists"):
         wb.convert(file, file.with_suffix(".safetensors"), allow="attribute-type")
         wb.convert(file, file.with_suffix(".safetensors"), allow="attribute-type")

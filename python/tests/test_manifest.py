@@ -42,7 +42,7 @@ def test_usage(model, tmp_path):
         wb.verify(model / "a.bin", key=b"")
     with pytest.raises(TypeError, match="give key too"):
         wb.manifest(model, tmp_path / "x", certificate=b"")
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="shard-size is a whole number from 1"):
         wb.manifest(model, tmp_path / "x", shard_size=0)
 
 

@@ -28,6 +28,13 @@ def test_each_option_is_an_argument():
     assert set(names("embed")) <= arguments(wb.Embedder.__init__, wb.Embedder.encode)
     assert set(names("generator")) <= arguments(wb.Generator.__init__)
     assert set(names("generate")) <= arguments(wb.Generator.generate)
+    assert set(names("diff")) <= arguments(wb.diff)
+    assert set(names("edit")) <= arguments(wb.edit)
+    assert set(names("hash")) <= arguments(wb.Model.hash)
+    assert set(names("manifest", "sign")) <= arguments(wb.manifest)
+    assert set(names("check", "trust")) <= arguments(wb.verify)
+    for function in (wb.undo_edit, wb.settle_edit, wb.recover_folder):
+        assert set(names("recover")) <= arguments(function)
 
 
 def test_the_types_of_conversions_have_each_option():

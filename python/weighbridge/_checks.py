@@ -136,7 +136,7 @@ def verify(
         return verify_manifest(file, manifest, key, roots, only, ignore, ignore_unsigned, state, full, limits, progress)
     if key is not None or roots is not None or only or ignore or ignore_unsigned or state is not None or full:
         raise TypeError("key, roots, only, ignore, ignore_unsigned, state and full have no effect without manifest")
-    found = _core.verify(to_input(file), format or "", checksum_form or "", settings(limits, progress, what="verify"))
+    found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form), settings(limits, progress, what="verify"))
     found["findings"] = [Finding(**finding) for finding in found["findings"]]
     return Verdict(**found)
 

@@ -199,9 +199,9 @@ def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None
     """
     import json
 
-    pairs, texts = _renamings(rename)
-    found = json.loads(_core.diff(_model_of(a, limits), _model_of(b, limits), (atol, rtol), exact, _texts(only), _texts(without), pairs, texts,
-                                  match, permuted, metadata, naming or "", settings(limits, progress, what="diff")))
+    options = dict(atol=atol, rtol=rtol, exact=exact, only=_texts(only), without=_texts(without), rename=_renamings(rename), match=match,
+                   permuted=permuted, metadata=metadata, naming=naming)
+    found = json.loads(_core.diff(_model_of(a, limits), _model_of(b, limits), options, settings(limits, progress, what="diff")))
     found["tensors"] = [_tensor(each) for each in found["tensors"]]
     for field in ("metadata", "tokenizer"):
         found[field] = [MetadataDiff(**each) for each in found[field]]

@@ -93,7 +93,7 @@ def edit(
     rename: Mapping[str, str] | str | Iterable[str] | None = None,
     without: str | Iterable[str] = (),
     output: str | os.PathLike[str] | None = None,
-    reserve: int = 0,
+    reserve: int | str = 0,
     overwrite: bool = False,
     dry_run: bool = False,
     limits: Limits | None = None,
@@ -118,8 +118,8 @@ def edit(
         1.x for all, other formats not.
     output : str or path, optional
         A new file to write instead; `path` stays as it is.
-    reserve : int
-        Bytes to leave free in the header of a new file.
+    reserve : int or str
+        Bytes to leave free in the header of a new file: a number, or a text such as ``"4K"`` and ``"1MiB"``.
     overwrite : bool
         Replace an `output` that exists.
     dry_run : bool
@@ -141,14 +141,9 @@ def edit(
     import json
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
-    target = "" if output is None else os.fspath(output)
-    pairs, texts = _renamings(rename)
-    return _edited(
-        _core.edit(
-            os.fspath(path), json.dumps(given), _texts(unset), pairs, texts, _texts(without), target, reserve, overwrite, dry_run,
-            settings(limits, progress, what="edit"),
-        )
-    )
+    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), output=output and os.fspath(output),
+                   reserve=reserve or None, overwrite=overwrite)
+    return _edited(_core.edit(os.fspath(path), json.dumps(given), options, dry_run, settings(limits, progress, what="edit")))
 
 
 def undo_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:

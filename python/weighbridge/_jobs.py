@@ -239,7 +239,9 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
     metadata : mapping, optional
         Attributes of the model: str, int, float, bool, None, bytes, lists and dicts of these, as far as the container holds them.
     **options
-        Those of :class:`ConvertOptions`. Here `overwrite` is True by default. The old file stays until the new one is complete.
+        Those of :class:`ConvertOptions`. Here `overwrite` is True by default: an existing file is replaced, as by ``numpy.save`` and
+        ``save_file`` of safetensors. With ``overwrite=False`` it is refused, as by :func:`convert`. The old file stays until the new one is
+        complete.
     """
     if isinstance(tensors, Model):
         model = tensors._handle

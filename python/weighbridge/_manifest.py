@@ -127,13 +127,10 @@ def manifest(
 
     if certificate is not None and key is None:
         raise TypeError("a certificate needs its private key: give key too")
-    if shard_size is not None and shard_size < 1:
-        raise ValueError(f"shard_size must be at least 1, not {shard_size}")
+    options = dict(per_tensor=per_tensor, shard_size=shard_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output))
     return json.loads(  # type: ignore[no-any-return]
-        _core.manifest(
-            os.fspath(path), os.fspath(output), _pem(key), _pem(certificate), [_pem(each) for each in chain], per_tensor, shard_size or 0,
-            _texts(ignore), allow_symlinks, overwrite, settings(limits, progress, what="hash"),
-        )
+        _core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], overwrite, options,
+                       settings(limits, progress, what="hash"))
     )
 
 
@@ -143,12 +140,9 @@ def verify_manifest(
 ) -> ManifestVerdict:
     import json
 
-    found = json.loads(
-        _core.verify_manifest(
-            os.fspath(path), to_input(manifest), _pem(key), _pem(roots), _texts(only), _texts(ignore), ignore_unsigned,
-            "" if state is None else os.fspath(state), full, settings(limits, progress, what="verify"),
-        )
-    )
+    options = dict(only=_texts(only), ignore=_texts(ignore), ignore_unsigned=ignore_unsigned, state=state and os.fspath(state), full=full)
+    found = json.loads(_core.verify_manifest(os.fspath(path), to_input(manifest), _pem(key), _pem(roots), options,
+                                             settings(limits, progress, what="verify")))
     found["findings"] = [Finding.told(each) for each in found["findings"]]
     return ManifestVerdict.of(found)
 

@@ -490,12 +490,12 @@ class Model(Mapping[str, Tensor]):
         """
         kept, left, gone = _texts(only), _texts(without), _texts(unset)
         if callable(rename):
-            chosen = _core.view(self._handle, kept, left, [], [], [], []).names() if kept or left else list(self)
+            chosen = _core.view(self._handle, {"only": kept, "without": left}).names() if kept or left else list(self)
             rename = {name: rename(name) for name in chosen}
-        pairs, patterns = _renamings(rename)
-        pairs = [(old, new) for old, new in pairs if old != new]
-        metadata = [(_text(key), _text(value) if isinstance(value, str) else _to_json(value)) for key, value in (set or {}).items()]
-        changed = _core.view(self._handle, kept, left, pairs, patterns, metadata, gone)
+        if isinstance(rename, Mapping):
+            rename = {old: new for old, new in rename.items() if old != new}
+        metadata = {_text(key): _text(value) if isinstance(value, str) else _to_json(value) for key, value in (set or {}).items()}
+        changed = _core.view(self._handle, {"only": kept, "without": left, "rename": _renamings(rename), "set": metadata, "unset": gone})
         out = Model(changed, self._name)
         out._files = self._files
         return out
@@ -601,8 +601,8 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
-        model = _core.open(to_input(file), format or "", checks, checksum_form or "", settings(limits), to_input(sidecar), to_input(tokenizer),
-                           list_incomplete)
+        chosen = dict(format=format, checks=checks, checksum_form=checksum_form, list_incomplete=list_incomplete)
+        model = _core.open(to_input(file), chosen, settings(limits), to_input(sidecar), to_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None
     if path is None or is_address(path):
@@ -631,13 +631,11 @@ def _texts(given: str | Iterable[str]) -> list[str]:
     return [_text(text) for text in ([given] if isinstance(given, str) else given)]
 
 
-def _renamings(given: Mapping[str, str] | str | Iterable[str] | None) -> tuple[list[tuple[str, str]], list[str]]:
-    """Pairs of names, and texts as ``--rename`` takes them."""
-    if given is None:
-        return [], []
+def _renamings(given: Mapping[str, str] | str | Iterable[str] | None) -> dict[str, str] | list[str]:
+    """Names and their new names, or texts as ``--rename`` takes them."""
     if isinstance(given, Mapping):
-        return [(_text(old), _text(new)) for old, new in given.items()], []
-    return [], _texts(given)
+        return {_text(old): _text(new) for old, new in given.items()}
+    return _texts(given or ())
 
 
 def _text(given: object) -> str:

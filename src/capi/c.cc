@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -17,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -231,13 +229,6 @@ void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t 
   std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>((first - from) * bits / 8), out.size(), out.begin());
 }
 
-struct Limit {
-  std::string_view name;
-  std::uint64_t Limits::*member;
-};
-constexpr Limit kLimits[] = {{"memory", &Limits::memory},   {"header", &Limits::header}, {"tensors", &Limits::tensors},
-                             {"decoded", &Limits::decoded}, {"work", &Limits::work},     {"output", &Limits::output}};
-
 void set_option(wb_options& all, const std::string& name, std::string_view text) {
   if ((name == "format" || name == "to") && find_format(text) == nullptr)
     base::misuse("format", "unknown format " + core::quoted(text));
@@ -301,21 +292,7 @@ wb_error* wb_job_new(wb_job** out) {
   return guarded([&] { give(out, [] { return new wb_job; }); });
 }
 wb_error* wb_job_set_limit(wb_job* job, const char* name, std::uint64_t value) {
-  return guarded([&] {
-    Limits& limits = given(job, "the job").limits;
-    const std::string_view wanted = &given(name, "the name of a limit");
-    if (wanted == "depth") {
-      limits.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
-      return;
-    }
-    const auto* const found = std::ranges::find(kLimits, wanted, &Limit::name);
-    if (found == std::end(kLimits)) {
-      std::string known;
-      for (const Limit& each : kLimits) known += std::string(each.name) + ", ";
-      base::misuse("limit", "unknown limit " + core::quoted(wanted) + "; limits are " + known + "depth");
-    }
-    limits.*found->member = value;
-  });
+  return guarded([&] { set_limit(given(job, "the job").limits, &given(name, "the name of a limit"), value); });
 }
 wb_error* wb_job_set_threads(wb_job* job, unsigned threads) {
   return guarded([&] {
@@ -450,7 +427,7 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
     if (options != nullptr && !options->opens.empty())
       base::misuse("option", core::quoted(options->opens) + " is an option for opening");
     const std::string format =
-        options == nullptr || options->to.empty() ? std::string(format_of_output(to, asked)) : options->to;
+        options == nullptr || options->to.empty() ? std::string(format_of_output(to)) : options->to;
     give(out, [&] {
       const Model taken = options == nullptr ? from : view(from, options->view);
       return new wb_plan{plan(taken, format, asked, context_of(job)), model->path, to};
@@ -461,7 +438,7 @@ int wb_plan_possible(const wb_plan* plan) { return plan != nullptr && plan->poss
 wb_error* wb_plan_json(const wb_plan* plan, char** json) {
   return guarded([&] {
     const wb_plan& it = given(plan, "the plan");
-    give(json, [&] { return text_of(to_json(it.from, it.path, it.plan, false)); });
+    give(json, [&] { return text_of(to_json(it.from, it.path, it.plan)); });
   });
 }
 wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
@@ -469,10 +446,7 @@ wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
     const wb_plan& it = given(plan, "the plan");
     const Written written = it.plan.execute(it.path, context_of(job));
     if (json != nullptr) try {
-        std::error_code no_file;
-        const std::uint64_t found = std::filesystem::file_size(it.path, no_file);
-        const auto size = no_file ? std::nullopt : std::optional(found);
-        *json = text_of(to_json(it.from, it.path, it.plan, true, size, written.casts));
+        *json = text_of(to_json(it.from, it.path, it.plan, &written));
       } catch (const std::bad_alloc&) {
         *json = nullptr;  // the output is there
       }

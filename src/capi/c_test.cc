@@ -431,7 +431,9 @@ TEST(C, ARangeThatCannotBeReadIsExplained) {
   EXPECT_EQ(said("f33", 0, 6, 24), "unknown dtype \"f33\"");
   const AJob job;
   EXPECT_EQ(failed(wb_job_set_limit(job, "x", 1)).message,
-            "unknown limit \"x\"; limits are memory, header, tensors, decoded, work, output, depth");
+            "there is no limit \"x\"; the limits are memory, header, tensors, decoded, work, output, depth");
+  EXPECT_EQ(failed(wb_job_set_limit(job, "depth", 1U << 20)).message,
+            "depth is a whole number from 1 to 1024, not \"1048576\"");
 }
 
 // Opening took "cast", planning took "format", and wrote what they do not mean.

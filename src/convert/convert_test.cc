@@ -689,5 +689,28 @@ TEST(LossKind, NamesReadBack) {
   EXPECT_EQ(loss_kind_from_name("Attribute"), std::nullopt);
 }
 
+// It was asked of the file system, which does not know it of a folder.
+TEST(Convert, WrittenHasTheSizeOfTheOutputAlsoOfAFolderAndWithAnEncoding) {
+  const Folder folder;
+  const Model model = sample();
+  const auto size = [](const std::string& path) {
+    if (!std::filesystem::is_directory(path)) return std::filesystem::file_size(path);
+    std::uint64_t out = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+      out += entry.is_regular_file() ? entry.file_size() : 0;
+    return out;
+  };
+  Options packed, divided;
+  packed.encoding = "zstd";
+  divided.shards.max_size = 1 << 20;
+  EXPECT_EQ(save(model, folder / "a.safetensors").size, size(folder / "a.safetensors"));
+  const Plan plans[] = {plan(model, "zt", packed), plan(model, "safetensors", divided)};
+  EXPECT_FALSE(plans[0].output_size_exact());
+  EXPECT_GT(plans[1].files(), 1U);
+  const std::string paths[] = {folder / "a.zt", folder / "shards/"};
+  for (std::size_t i = 0; i < std::size(plans); ++i)
+    EXPECT_EQ(plans[i].execute(paths[i]).size, size(paths[i])) << paths[i];
+}
+
 }  // namespace
 }  // namespace weighbridge

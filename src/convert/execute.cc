@@ -258,11 +258,13 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   Companion companion(layout, *rep, path, replace);
   if (folder) folder->write();
   Casts casts;
+  std::uint64_t size = rep->output_size;
   const bool may_overflow = std::ranges::find(rep->options.allow, LossKind::overflow) != rep->options.allow.end();
   for (std::size_t i = 0; i < files.size(); ++i) {
     io::AtomicFile& file = folder ? folder->payload(i) : *single;
     const convert::Record record = convert::write(*files[i], rep->options.level, file, context, progress);
     casts.add(*files[i], record);
+    size = size - files[i]->size + record.size;
     if (casts.overflowed() && !may_overflow) continue;  // only keep counting: nothing will be published
     const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
     convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
@@ -280,7 +282,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   if (folder) folder->made().sync();
   publication.publish();
   if (folder) folder->made().keep();
-  return {casts.take()};
+  return {size, casts.take()};
 }
 
 }  // namespace weighbridge

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/writing/options.h"
+#include "support/option_samples.h"
 #include "support/thrown.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
@@ -19,6 +20,7 @@
 namespace weighbridge {
 namespace {
 
+using test::sample_of;
 using test::thrown;
 using Kinds = std::vector<LossKind>;
 
@@ -161,14 +163,6 @@ TEST(Options, HaveAWordForWhateverAContainerHolds) {
   }
 }
 
-// A text that the option takes, and that is not its default.
-std::string sample_of(const OptionInfo& option) {
-  if (const auto known = words(option); !known.empty())
-    return std::string(known.back() == "false" ? known[0] : known.back());
-  if (option.type == OptionType::file) return "/proc/self/exe";
-  return option.type == OptionType::fraction ? "0.25" : "7";
-}
-
 TEST(OptionTable, HasEachNameOnceAndWhatItsTypeNeeds) {
   OptionOf last{};
   for (const OptionInfo& option : all_options()) {
@@ -185,6 +179,42 @@ TEST(OptionTable, HasEachNameOnceAndWhatItsTypeNeeds) {
     EXPECT_FALSE(options_of(static_cast<OptionOf>(kind)).empty());
 }
 
+TEST(OptionTable, EachLimitIsSetByItsNameWithinItsRange) {
+  Limits limits;
+  for (const OptionInfo& limit : options_of(OptionOf::limit)) set_limit(limits, limit.name, 1000);
+  EXPECT_EQ(limits.memory + limits.header + limits.tensors + limits.decoded + limits.work + limits.output, 6000U);
+  EXPECT_EQ(limits.depth, 1000U);
+  const auto said = [&](std::string_view name, std::uint64_t value) {
+    const Finding finding = thrown([&] { set_limit(limits, name, value); });
+    EXPECT_EQ(finding.rule, "misuse/limit");
+    return finding.message;
+  };
+  EXPECT_EQ(said("depth", 1025), "depth is a whole number from 1 to 1024, not \"1025\"");
+  EXPECT_EQ(said("memory", 0), "memory is a size above 0 such as 5GB, 500M, 200KiB or a number of bytes, not \"0\"");
+  EXPECT_EQ(said("tensors", 1ULL << 32), "tensors is a whole number from 1 to 4294967295, not \"4294967296\"");
+  EXPECT_EQ(said("patience", 1),
+            "there is no limit \"patience\"; the limits are memory, header, tensors, decoded, work, output, depth");
+  EXPECT_EQ(limits.depth, 1000U) << "a refused number changes nothing";
+  EXPECT_NO_THROW(set_limit(limits, "work", 0));
+}
+
+// Each default is stated in the table and in the struct.
+TEST(OptionTable, DefaultsOfLimitsAreThoseOfTheStruct) {
+  const Limits standard;
+  Options size;
+  for (const OptionInfo& limit : options_of(OptionOf::limit)) {
+    std::string text(limit.standard);
+    std::erase(text, ' ');
+    if (text == "0") continue;
+    size.set("reserve", text);
+    Limits same = standard;
+    set_limit(same, limit.name, size.header.reserve);
+    EXPECT_EQ(std::tuple(same.memory, same.header, same.tensors, same.decoded, same.depth),
+              std::tuple(standard.memory, standard.header, standard.tensors, standard.decoded, standard.depth))
+        << limit.name;
+  }
+}
+
 TEST(OptionTable, EachOfAConversionIsSetByItsName) {
   for (const OptionInfo& option : options_of(OptionOf::convert)) {
     Options options;
@@ -192,15 +222,8 @@ TEST(OptionTable, EachOfAConversionIsSetByItsName) {
     const std::vector<const OptionInfo*> given = core::given_options(options);
     EXPECT_EQ(given, std::vector{&option}) << option.name;
   }
-  for (const OptionInfo& option : options_of(OptionOf::open)) {
-    OpenOptions options;
-    EXPECT_NO_THROW(options.set(option.name, sample_of(option))) << option.name;
-  }
-  for (const OptionInfo& option : options_of(OptionOf::view)) {
-    ViewOptions options;
-    EXPECT_NO_THROW(options.add(option.name, option.value.find('=') == std::string_view::npos ? "a" : "a=b"));
-    EXPECT_FALSE(options.empty()) << option.name;
-  }
+  test::set_each<OpenOptions>(OptionOf::open);
+  test::set_each<ViewOptions>(OptionOf::view);
 }
 
 TEST(OptionTable, OptionsOfOneTargetAreThoseThatTheTargetNames) {

@@ -364,26 +364,31 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
                    });
 }
 
-std::string_view format_of_output(const std::string& path, const Options& options) {
+std::string_view format_of_output(const std::string& path) {
   const std::size_t name = path.find_last_of('/') + 1, dot = path.rfind('.');
   std::string extension = dot == std::string::npos || dot < name ? std::string() : path.substr(dot + 1);
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  const FormatInfo* const format = path.ends_with('/')                        ? find_format("hf")
-                                   : options.onnx.into && extension == "onnx" ? find_format("onnx")
-                                                                              : format_for_extension(extension);
-  if (!format) {
-    // Not .bin, which PyTorch writes too.
-    if (const core::Format* const named = registry::find_by_extension(extension); named && extension != "bin")
-      writer_of(named->info.name);  // throws: it is only read
-    base::misuse("unknown-extension", "cannot tell the output format from the name " + quote(path),
-                 base::option_hint("to"));
+  if (const FormatInfo* const format = path.ends_with('/') ? find_format("hf") : format_for_extension(extension))
+    return format->name;
+  // ONNX, or one that is only read, which this throws. Not .bin, which PyTorch writes too.
+  const bool ambiguous = extension == "bin";
+  if (const core::Format* const named = registry::find_by_extension(extension); named && !ambiguous)
+    return writer_of(named->info.name).info.name;
+  std::string extensions, names;
+  for (const FormatInfo& format : formats()) {
+    if (!format.writes) continue;
+    for (const std::string_view each : format.extensions) extensions += " ." + std::string(each) + ",";
+    names += " " + std::string(format.name);
   }
-  return format->name;
+  base::misuse_of(path, "unknown-extension",
+                  "the name does not show the output format: end it in" + extensions +
+                      " or / (a Hugging Face folder), or name one of these formats:" + names,
+                  base::option_hint("to", ambiguous ? "pytorch" : ""));
 }
 
 Written save(const Model& model, const std::string& path, const Options& options, const Context& context) {
-  return plan(model, format_of_output(path, options), options, context).execute(path, context);
+  return plan(model, format_of_output(path), options, context).execute(path, context);
 }
 
 }  // namespace weighbridge

@@ -16,6 +16,7 @@
 
 #include "core/model/draft.h"
 #include "support/last_call.h"
+#include "support/option_samples.h"
 #include "support/thrown.h"
 
 namespace weighbridge {
@@ -171,17 +172,17 @@ TEST(Diff, RenamedByAMapIsNoDifference) {
   const Model a = model_of({{"model.a", {1}, {1}}, {"model.b", {1}, {2}}}),
               b = model_of({{"a", {1}, {1}}, {"b", {1}, {2}}});
   DiffOptions options;
-  options.add_rename("s/^model\\.//");
+  options.add("rename", "s/^model\\.//");
   EXPECT_TRUE(diff(a, b, options).equal());
   DiffOptions names;
-  names.add_rename("model.a=a");
-  names.add_rename("model.b=b");
+  names.add("rename", "model.a=a");
+  names.add("rename", "model.b=b");
   EXPECT_TRUE(diff(a, b, names).equal());
-  EXPECT_EQ(thrown([&] { names.add_rename("s/(/x/"); }).rule, "misuse/option");
+  EXPECT_EQ(thrown([&] { names.add("rename", "s/(/x/"); }).rule, "misuse/option");
   DiffOptions nothing;
-  nothing.add_rename("s/nothing/x/");
+  nothing.add("rename", "s/nothing/x/");
   EXPECT_EQ(thrown([&] { diff(a, b, nothing); }).rule, "misuse/nothing-matches");
-  names.add_rename("s/x=y");  // a name, not a pattern
+  names.add("rename", "s/x=y");  // a name, not a pattern
   EXPECT_EQ(names.rename.back().from, "s/x");
 }
 
@@ -521,6 +522,15 @@ TEST(DifferenceMap, WhatHasNoMapIsRefused) {
   EXPECT_EQ(thrown([&] { difference_map(a, a, {"w", "x"}, 4, 4); }).kind, Kind::misuse);
   EXPECT_EQ(thrown([&] { difference_map(a, a, {"w", "w"}, 0, 4); }).kind, Kind::misuse);
   EXPECT_EQ(thrown([&] { difference_map(a, a, {"w", "w"}, 4, 1025); }).kind, Kind::misuse);
+}
+
+TEST(Diff, EachOptionOfTheTableIsSetByItsName) {
+  test::set_each<DiffOptions>(OptionOf::diff);
+  DiffOptions options;
+  options.add("rename", "a=b", "c=d");
+  options.add("metadata", "false");
+  EXPECT_EQ(options.rename, (std::vector<Renaming>{{.from = "a=b", .to = "c=d"}}));
+  EXPECT_FALSE(options.metadata);
 }
 
 }  // namespace

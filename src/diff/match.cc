@@ -15,6 +15,7 @@
 #include "convert/naming.h"
 #include "core/model/coded.h"
 #include "core/model/words.h"
+#include "core/writing/options.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::comparison {
@@ -287,11 +288,23 @@ std::vector<Partners> match(const Selection& selection, const DiffOptions& optio
 
 namespace weighbridge {
 
-void DiffOptions::add_rename(std::string_view text) {
-  ViewOptions names;
-  names.add("rename", text);
-  for (Renaming& each : names.rename) rename.push_back(std::move(each));
-  for (std::string& each : names.patterns) patterns.push_back(std::move(each));
+namespace {
+
+constexpr core::Bound<DiffOptions> kBound[] = {
+#define WB_DIFF_OPTION(MEMBER, ...) WB_BOUND(DiffOptions, MEMBER)
+#include "core/writing/option_rows.def"
+};
+
+}  // namespace
+
+void DiffOptions::add(std::string_view option, std::string_view text) {
+  core::set<DiffOptions>(*this, OptionOf::diff, kBound, option, text);
+}
+void DiffOptions::add(std::string_view option, std::string_view key, std::string_view value) {
+  if (option == "rename")
+    rename.push_back({.from = std::string(key), .to = std::string(value)});
+  else
+    add(option, std::string(key) + "=" + std::string(value));
 }
 
 }  // namespace weighbridge

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "edit/patched_file.h"
+#include "support/option_samples.h"
 #include "support/state_home.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -636,6 +637,8 @@ TEST(Edit, OfAFolderTheFileToGiveIsNamed) {
   fs::create_directory(folder / "empty");
   EXPECT_EQ(thrown([&] { edit(folder / "empty", options_of({{"set", "k=v"}})); }).rule, "misuse/folder");
 }
+
+TEST(Edit, EachOptionOfTheTableIsSetByItsName) { test::set_each<EditOptions>(OptionOf::edit); }
 
 }  // namespace
 }  // namespace weighbridge

@@ -14,8 +14,10 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "core/model/pattern.h"
 #include "core/model/words.h"
 #include "core/reading/json_file.h"
+#include "core/writing/options.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge {
@@ -211,32 +213,43 @@ bool EditOptions::empty() const noexcept {
 }
 bool EditOptions::changes_tensors() const noexcept { return !rename.empty() || !patterns.empty() || !without.empty(); }
 
-void EditOptions::add(std::string_view option, std::string_view text) {
-  if (option == "set") {
-    const std::size_t equals = text.find('=');
-    if (equals == text.npos || equals == 0)
-      base::misuse("option", "set takes KEY=VALUE or KEY:TYPE=VALUE, not " + core::quoted(text));
-    Setting made{.key = std::string(text.substr(0, equals)), .text = std::string(text.substr(equals + 1))};
-    const std::size_t colon = made.key.rfind(':');
-    if (colon != made.key.npos && colon > 0) {
-      const auto known = types();
-      const std::string_view type = std::string_view(made.key).substr(colon + 1);
-      if (std::find(known.begin(), known.end(), type) != known.end()) {
-        made.type = type;
-        made.key.resize(colon);
-      }
+// KEY=VALUE or KEY:TYPE=VALUE.
+void assign(const OptionInfo& row, std::string_view text, std::vector<EditOptions::Setting>& to) {
+  auto made = core::divided(text);
+  if (!made)
+    base::misuse("option", std::string(row.name) + " takes KEY=VALUE or KEY:TYPE=VALUE, not " + core::quoted(text));
+  EditOptions::Setting setting{.key = std::move(made->first), .text = std::move(made->second)};
+  const std::size_t colon = setting.key.rfind(':');
+  if (colon != setting.key.npos && colon > 0) {
+    const auto known = EditOptions::types();
+    const std::string_view type = std::string_view(setting.key).substr(colon + 1);
+    if (std::find(known.begin(), known.end(), type) != known.end()) {
+      setting.type = type;
+      setting.key.resize(colon);
     }
-    set.push_back(std::move(made));
-    return;
   }
-  if (option != "unset" && option != "rename" && option != "without")
-    base::misuse("option", "there is no option " + core::quoted(option));
-  ViewOptions one;
-  one.add(option, text);
-  unset.insert(unset.end(), one.unset.begin(), one.unset.end());
-  rename.insert(rename.end(), one.rename.begin(), one.rename.end());
-  patterns.insert(patterns.end(), one.patterns.begin(), one.patterns.end());
-  without.insert(without.end(), one.without.begin(), one.without.end());
+  to.push_back(std::move(setting));
+}
+
+namespace {
+
+constexpr core::Bound<EditOptions> kBound[] = {
+#define WB_EDIT_OPTION(MEMBER, ...) WB_BOUND(EditOptions, MEMBER)
+#include "core/writing/option_rows.def"
+};
+
+}  // namespace
+
+void EditOptions::add(std::string_view option, std::string_view text) {
+  core::set<EditOptions>(*this, OptionOf::edit, kBound, option, text);
+}
+void EditOptions::add(std::string_view option, std::string_view key, std::string_view value) {
+  if (option == "rename")
+    rename.push_back({.from = std::string(key), .to = std::string(value)});
+  else if (option == "set")
+    set.push_back({.key = std::string(key), .text = std::string(value)});
+  else
+    add(option, std::string(key) + "=" + std::string(value));
 }
 
 void EditOptions::add_json(const Source& source, const Limits& limits) {

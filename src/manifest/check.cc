@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "core/reading/json_file.h"
+#include "core/writing/options.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
 #include "weighbridge/open.h"
@@ -436,7 +437,16 @@ class Checking {
   ManifestVerdict out_;
 };
 
+constexpr core::Bound<ManifestCheck> kCheckBound[] = {
+#define WB_CHECK_OPTION(MEMBER, ...) WB_BOUND(ManifestCheck, MEMBER)
+#include "core/writing/option_rows.def"
+};
+
 }  // namespace
+
+void ManifestCheck::set(std::string_view option, std::string_view text) {
+  core::set<ManifestCheck>(*this, OptionOf::check, kCheckBound, option, text);
+}
 
 ManifestVerdict verify_manifest(const std::string& path, std::shared_ptr<const Source> bundle,
                                 const ManifestCheck& check, const Context& context) {

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/payload/leaves.h"
+#include "core/writing/options.h"
 #include "io/temporary.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
@@ -146,7 +147,16 @@ void require_unchanged(const Root& root, const Manifest& manifest, const Stamps&
       base::io_error_of(root.path(manifest.notes[i].file), "changed", "the file changed while the folder was read");
 }
 
+constexpr core::Bound<ManifestOptions> kManifestBound[] = {
+#define WB_MANIFEST_OPTION(MEMBER, ...) WB_BOUND(ManifestOptions, MEMBER)
+#include "core/writing/option_rows.def"
+};
+
 }  // namespace
+
+void ManifestOptions::set(std::string_view option, std::string_view text) {
+  core::set<ManifestOptions>(*this, OptionOf::manifest, kManifestBound, option, text);
+}
 
 Manifest list_files(const std::string& path, const ManifestOptions& options, const Context& context) {
   const Root root(path);

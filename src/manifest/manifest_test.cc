@@ -15,6 +15,7 @@
 #include <string>
 
 #include "manifest/files.h"
+#include "support/option_samples.h"
 #include "support/signing_keys.h"
 #include "support/temporary_folder.h"
 #include "weighbridge/convert.h"
@@ -461,6 +462,11 @@ TEST_F(ManifestOfFiles, AnExecutorChangesNothing) {
   const ManifestOptions ranges{.shard_size = 1000};
   EXPECT_EQ(write_manifest(list_files(model(), ranges)), write_manifest(list_files(model(), ranges, threads)));
   EXPECT_TRUE(verify_manifest(model(), text_source(unsigned_manifest(ranges)), {}, threads).valid());
+}
+
+TEST(Manifest, EachOptionOfTheTableIsSetByItsName) {
+  test::set_each<ManifestOptions>(OptionOf::manifest);
+  test::set_each<ManifestCheck>(OptionOf::check);
 }
 
 }  // namespace

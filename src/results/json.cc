@@ -20,8 +20,7 @@ constexpr std::size_t kPiece = 128 << 10;
 template <class T> void member(JsonWriter& out, std::string_view key, const T& value) { out.member(key, value); }
 void flag(JsonWriter& out, std::string_view key, bool value) { out.flag(key, value); }
 
-using results::add_path, results::begin, results::begin_file, results::list, results::objects, results::shape,
-    results::text_or_null, results::texts;
+using results::add_path, results::list, results::objects, results::shape, results::text_or_null, results::texts;
 
 template <class Enum> void names(JsonWriter& out, std::string_view key, std::span<const Enum> all) {
   list(out, key, all, [&](Enum value) { out.string(name(value)); });
@@ -265,7 +264,8 @@ void results::findings(JsonWriter& out, const Report& report) {
 
 void to_json(const Inspection& in, const std::function<void(std::string_view)>& sink) {
   JsonWriter out(JsonWriter::Style::shown);
-  begin_file(out, in.path);
+  out.begin_object();
+  member(out, "path", in.path);
   text_or_null(out, "format", in.model.format());
   text_or_null(out, "version", in.model.version());
   member(out, "file_size", in.model.file_size());
@@ -294,47 +294,40 @@ std::string to_json(const Inspection& in) {
 }
 
 std::string to_json(std::string_view path, const Verdict& verdict) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin_file(out, path);
-  text_or_null(out, "format", verdict.format);
-  flag(out, "valid", verdict.report.valid());
-  member(out, "checked", verdict.checked);
-  results::texts(out, "not_known_safe", verdict.not_known_safe);
-  member(out, "about_code", verdict.report.about_code());
-  member(out, results::kParts, verdict.parts);
-  member(out, "digests", verdict.digests);
-  if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());
-  results::findings(out, verdict.report);
-  out.end_object();
-  return out.take();
+  return results::object_of_file(path, [&](JsonWriter& out) {
+    text_or_null(out, "format", verdict.format);
+    flag(out, "valid", verdict.report.valid());
+    member(out, "checked", verdict.checked);
+    results::texts(out, "not_known_safe", verdict.not_known_safe);
+    member(out, "about_code", verdict.report.about_code());
+    member(out, results::kParts, verdict.parts);
+    member(out, "digests", verdict.digests);
+    if (!verdict.model.checksum_form().empty()) member(out, "checksum_form", verdict.model.checksum_form());
+    results::findings(out, verdict.report);
+  });
 }
 
-void add_members(JsonWriter& out, std::string_view path, std::string_view output, const Plan& plan, bool written,
-                 std::optional<std::uint64_t> written_size, std::span<const Cast> casts) {
+void add_members(JsonWriter& out, std::string_view path, std::string_view output, const Plan& plan,
+                 const Written* written) {
   add_path(out, path);
   member(out, "format", plan.from());
   member(out, "output", output);
   member(out, "to", plan.to());
   flag(out, "possible", plan.possible());
-  flag(out, "written", written);
+  flag(out, "written", written != nullptr);
   items(out, "blockers", plan.blockers());
   losses(out, plan);
   items(out, "changes", plan.changes());
   member(out, results::kTensors, std::uint64_t{plan.tensors()});
   member(out, "files", plan.files());
   member(out, "payload_size", plan.payload_size());
-  member(out, "output_size", written_size.value_or(plan.output_size()));
-  flag(out, "output_size_exact", written_size || plan.output_size_exact());
-  add_casts(out, casts);
+  member(out, "output_size", written ? written->size : plan.output_size());
+  flag(out, "output_size_exact", written || plan.output_size_exact());
+  add_casts(out, written ? written->casts : std::vector<Cast>());
 }
 
-std::string to_json(std::string_view path, std::string_view output, const Plan& plan, bool written,
-                    std::optional<std::uint64_t> written_size, std::span<const Cast> casts) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  add_members(out, path, output, plan, written, written_size, casts);
-  out.end_object();
-  return out.take();
+std::string to_json(std::string_view path, std::string_view output, const Plan& plan, const Written* written) {
+  return results::object([&](JsonWriter& out) { add_members(out, path, output, plan, written); });
 }
 
 std::string_view name(DigestKind kind) noexcept {
@@ -350,9 +343,7 @@ std::string_view name(DigestKind kind) noexcept {
 
 namespace {
 
-void digest_members(JsonWriter& out, std::string_view path, std::string_view format, DigestKind kind,
-                    const Digest& digest) {
-  begin_file(out, path);
+void digest_members(JsonWriter& out, std::string_view format, DigestKind kind, const Digest& digest) {
   text_or_null(out, "format", format);
   member(out, "of", name(kind));
   member(out, "digest", digest.text());
@@ -363,74 +354,58 @@ void digest_members(JsonWriter& out, std::string_view path, std::string_view for
 }  // namespace
 
 std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& digest) {
-  JsonWriter out(JsonWriter::Style::shown);
-  digest_members(out, path, format, kind, digest);
-  out.end_object();
-  return out.take();
+  return results::object_of_file(path, [&](JsonWriter& out) { digest_members(out, format, kind, digest); });
 }
 
 std::string to_json(std::string_view path, std::string_view format, DigestKind kind, const Digest& expected,
                     const Digest& found) {
-  JsonWriter out(JsonWriter::Style::shown);
-  digest_members(out, path, format, kind, expected);
-  member(out, "found", found.text());
-  flag(out, "ok", found == expected);
-  out.end_object();
-  return out.take();
+  return results::object_of_file(path, [&](JsonWriter& out) {
+    digest_members(out, format, kind, expected);
+    member(out, "found", found.text());
+    flag(out, "ok", found == expected);
+  });
 }
 
 std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> all) {
-  JsonWriter out(JsonWriter::Style::shown);
-  begin(out, path);
-  text_or_null(out, "format", format);
-  objects(out, results::kTensors, all, [&](const Extracted& e) {
-    member(out, "name", e.tensor);
-    text_or_null(out, "part", e.part);
-    member(out, "dtype", name(e.dtype));
-    shape(out, e.shape);
-    member(out, "bytes", e.bytes);
-    if (!e.scheme.empty()) member(out, "scheme", e.scheme);
-    member(out, "output", e.output);
+  return results::result(path, [&](JsonWriter& out) {
+    text_or_null(out, "format", format);
+    objects(out, results::kTensors, all, [&](const Extracted& e) {
+      member(out, "name", e.tensor);
+      text_or_null(out, "part", e.part);
+      member(out, "dtype", name(e.dtype));
+      shape(out, e.shape);
+      member(out, "bytes", e.bytes);
+      if (!e.scheme.empty()) member(out, "scheme", e.scheme);
+      member(out, "output", e.output);
+    });
   });
-  out.end_object();
-  return out.take();
 }
 
 std::string formats_to_json() {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  list(out, "formats", formats(), [&](const FormatInfo& f) { format(out, f); });
-  out.end_object();
-  return out.take();
+  return results::result(
+      [&](JsonWriter& out) { list(out, "formats", formats(), [&](const FormatInfo& f) { format(out, f); }); });
 }
 
 std::string completion_to_json(std::string_view shell, std::string_view script) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "shell", shell);
-  member(out, "script", script);
-  out.end_object();
-  return out.take();
+  return results::result([&](JsonWriter& out) {
+    member(out, "shell", shell);
+    member(out, "script", script);
+  });
 }
 
 std::string version_to_json(std::string_view sandbox) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  member(out, "version", version());
-  member(out, "commit", commit());
-  member(out, "compiler", compiler());
-  out.key("libraries").begin_object();
-  for (const Library& library : libraries()) member(out, library.name, library.version);
-  out.end_object();
-  if (!sandbox.empty()) member(out, "sandbox", sandbox);
-  out.key("paths").begin_object();
-  for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);
-  out.end_object();
-  out.end_object();
-  return out.take();
+  return results::result([&](JsonWriter& out) {
+    member(out, "version", version());
+    member(out, "commit", commit());
+    member(out, "compiler", compiler());
+    out.key("libraries").begin_object();
+    for (const Library& library : libraries()) member(out, library.name, library.version);
+    out.end_object();
+    if (!sandbox.empty()) member(out, "sandbox", sandbox);
+    out.key("paths").begin_object();
+    for (const CpuPath& path : cpu_paths()) member(out, path.of, path.taken);
+    out.end_object();
+  });
 }
 
 void add_failure_members(JsonWriter& out, std::string_view path, const Report& report) {
@@ -455,12 +430,7 @@ std::string to_json(const Stats& found) {
 }
 
 std::string to_json(const Histogram& histogram) {
-  JsonWriter out(JsonWriter::Style::shown);
-  out.begin_object();
-  member(out, "schema", std::uint64_t{kJsonSchema});
-  histogram_members(out, histogram);
-  out.end_object();
-  return out.take();
+  return results::result([&](JsonWriter& out) { histogram_members(out, histogram); });
 }
 
 std::string to_json(const Value& value) {

@@ -16,26 +16,24 @@ void results::steps(JsonWriter& out, const std::vector<RecoveryStep>& all) {
 }
 
 std::string to_json(std::string_view path, std::string_view output, const Edited& edited, bool written) {
-  JsonWriter out(JsonWriter::Style::shown);
-  results::begin(out, path);
-  results::text_or_null(out, "format", edited.format);
-  results::text_or_null(out, "output", output);
-  out.member("way", name(edited.way));
-  out.flag("written", written);
-  results::items(out, "changes", edited.changes);
-  out.member("header", edited.header);
-  out.member("needed", edited.needed);
-  out.member("size", edited.size);
-  out.member("size_after", edited.size_after);
-  out.member("shared", edited.shared);
-  out.member("names", edited.names);
-  out.flag("alone", edited.alone);
-  out.member("left", name(edited.left));
-  results::text_or_null(out, "file", edited.file);
-  results::text_or_null(out, "undo", edited.undo);
-  results::steps(out, edited.steps);
-  out.end_object();
-  return out.take();
+  return results::result(path, [&](JsonWriter& out) {
+    results::text_or_null(out, "format", edited.format);
+    results::text_or_null(out, "output", output);
+    out.member("way", name(edited.way));
+    out.flag("written", written);
+    results::items(out, "changes", edited.changes);
+    out.member("header", edited.header);
+    out.member("needed", edited.needed);
+    out.member("size", edited.size);
+    out.member("size_after", edited.size_after);
+    out.member("shared", edited.shared);
+    out.member("names", edited.names);
+    out.flag("alone", edited.alone);
+    out.member("left", name(edited.left));
+    results::text_or_null(out, "file", edited.file);
+    results::text_or_null(out, "undo", edited.undo);
+    results::steps(out, edited.steps);
+  });
 }
 
 }  // namespace weighbridge

@@ -6,27 +6,25 @@
 namespace weighbridge {
 
 std::string to_json(std::string_view path, const Explanation& found) {
-  JsonWriter out(JsonWriter::Style::shown);
-  results::begin(out, path);
-  results::text_or_null(out, "format", found.format);
-  out.member("size", found.size);
-  out.member("offset", found.offset);
-  out.member("length", found.length);
-  results::objects(out, "spans", found.spans, [&](const Span& span) {
-    out.member("kind", name(span.kind));
-    out.member("offset", span.offset);
-    out.member("size", span.size);
-    out.member("what", span.what);
-    results::text_or_null(out, "value", span.value);
+  return results::result(path, [&](JsonWriter& out) {
+    results::text_or_null(out, "format", found.format);
+    out.member("size", found.size);
+    out.member("offset", found.offset);
+    out.member("length", found.length);
+    results::objects(out, "spans", found.spans, [&](const Span& span) {
+      out.member("kind", name(span.kind));
+      out.member("offset", span.offset);
+      out.member("size", span.size);
+      out.member("what", span.what);
+      results::text_or_null(out, "value", span.value);
+    });
+    out.member("left_out", found.left_out);
+    out.key("bytes").begin_object();
+    out.member("offset", found.bytes_at);
+    out.key("data").bytes(found.bytes);
+    out.end_object();
+    results::list(out, "findings", found.findings, [&](const Finding& finding) { out.raw(to_json(finding)); });
   });
-  out.member("left_out", found.left_out);
-  out.key("bytes").begin_object();
-  out.member("offset", found.bytes_at);
-  out.key("data").bytes(found.bytes);
-  out.end_object();
-  results::list(out, "findings", found.findings, [&](const Finding& finding) { out.raw(to_json(finding)); });
-  out.end_object();
-  return out.take();
 }
 
 }  // namespace weighbridge

@@ -2,6 +2,7 @@
 // Members that several results share.
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,14 +31,33 @@ inline void add_path(JsonWriter& out, std::string_view path) {
   out.member("schema", std::uint64_t{kJsonSchema});
   out.member("path", path);
 }
-inline void begin(JsonWriter& out, std::string_view path) {
+// An object with the members that `members` writes.
+template <class Members> std::string object(Members&& members) {
+  JsonWriter out(JsonWriter::Style::shown);
   out.begin_object();
-  add_path(out, path);
+  members(out);
+  out.end_object();
+  return out.take();
 }
-// The same for an object of a list of files.
-inline void begin_file(JsonWriter& out, std::string_view path) {
-  out.begin_object();
-  out.member("path", path);
+// The same as a result of its own, about a file or not.
+template <class Members> std::string result(Members&& members) {
+  return object([&](JsonWriter& out) {
+    out.member("schema", std::uint64_t{kJsonSchema});
+    members(out);
+  });
+}
+template <class Members> std::string result(std::string_view path, Members&& members) {
+  return object([&](JsonWriter& out) {
+    add_path(out, path);
+    members(out);
+  });
+}
+// The same as an object of a list of files.
+template <class Members> std::string object_of_file(std::string_view path, Members&& members) {
+  return object([&](JsonWriter& out) {
+    out.member("path", path);
+    members(out);
+  });
 }
 // A member that is a list; `write(item)` writes each item.
 template <class Items, class Write> void list(JsonWriter& out, std::string_view key, const Items& items, Write write) {

@@ -74,6 +74,8 @@ struct OutputFile::Rep {
   std::vector<Piece> pieces{};
 };
 
+void OutputFile::check(const std::string& path, bool replace) { io::AtomicFile::check(path, replace); }
+
 OutputFile::OutputFile(const std::string& path, bool replace, std::span<const std::shared_ptr<const Source>> inputs) {
   if (io::find_file(path, inputs)) base::misuse_of(path, "output-is-input", "this is the file that is being read");
   rep_ = std::make_unique<Rep>(path, replace, inputs);

@@ -118,7 +118,7 @@ def test_one_unit_meant_two_sizes(model):
     for size in ("1000", "1K", "1KB", "1KiB", "1.5k"):
         weighbridge("verify", model, "--limit", f"header={size}")
     assert "at most 10 bytes" in weighbridge("verify", model, "--limit", "header=0.01KiB", status=1).stdout
-    assert "is not a size" in weighbridge("verify", model, "--limit", "header=2parsecs", status=2).stderr
+    assert "header is a size above 0 such as 5GB" in weighbridge("verify", model, "--limit", "header=2parsecs", status=2).stderr
 
 
 def test_a_number_instead_of_an_offset(model):

@@ -300,3 +300,10 @@ def test_padding_is_in_proportion_to_the_input(tmp_path):
     path.write_bytes(safetensors({f"t{i}": ("F32", [1], floats(i)) for i in range(300)}, {"general.alignment": str(1 << 20)}))
     said = weighbridge("convert", path, tmp_path / "out.gguf", status=1).stderr
     assert "header and padding" in said and "--limit output=" in said and not (tmp_path / "out.gguf").exists()
+
+
+def test_an_output_whose_name_shows_no_format_and_one_without_a_graph(sample, tmp_path):
+    said = weighbridge("convert", sample, tmp_path / "out.unknown", status=2).stderr
+    assert "out.unknown: the name does not show the output format: end it in .safetensors, " in said and said.endswith("; try --to FORMAT\n")
+    said = weighbridge("convert", sample, tmp_path / "out.onnx", status=2).stderr
+    assert "needs a graph: give the ONNX model to copy with --into" in said and not (tmp_path / "out.onnx").exists()

@@ -94,7 +94,7 @@ def test_the_flags_of_help_are_those_that_are_taken():
     (["similarity", "m", "a"], "similarity needs another TEXT"),
     (["list"], "did you mean 'inspect'?"), (["check"], "did you mean 'verify'?"), (["version"], "did you mean '--version'?"),
     (["-v"], "'-V'"), (["--verison"], "'--version'"),
-    (["hash", "a", "--limit", "foo=1"], "--limit has no 'foo': expected header, decoded, memory, work, output, input, tensors or depth"),
+    (["hash", "a", "--limit", "foo=1"], "--limit has no 'foo': expected input, memory, header, tensors, decoded, work, output or depth"),
     (["generate", "m", "--temperature", "x"], "--temperature must be a number, at least 0, not 'x'"),
     (["generate", "m", "--temperature", "-1"], "--temperature must be a number, at least 0, not '-1'"),
     (["generate", "m", "--top-p", "0"], "--top-p must be a number above 0, at most 1, not '0'"),

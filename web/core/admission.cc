@@ -11,8 +11,8 @@ namespace weighbridge::web {
 
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters) {
   return answer(artifact, [&] {
-    const chain::OfferEvidence given{text_option(evidence, "manifest"), text_option(evidence, "receipt"),
-                                     text_option(evidence, "registry"), text_option(evidence, "ledger")};
+    const auto path = [&](const char* name) { return evidence[name].as<std::string>(); };
+    const chain::OfferEvidence given{path("manifest"), path("receipt"), path("registry"), path("ledger")};
     return chain::offers(artifact, given, emscripten::vecFromJSArray<std::string>(adapters), job_context()).json;
   });
 }

@@ -104,38 +104,15 @@ std::uint64_t count_of(const char* name, double number, std::uint64_t most) {
   return static_cast<std::uint64_t>(number);
 }
 
-std::string text_option(const val& options, const char* name) {
-  const val member = options[name];
-  return member.isUndefined() || member.isNull() ? std::string() : member.as<std::string>();
-}
-std::vector<std::string> texts_option(const val& options, const char* name) {
-  const val member = options[name];
-  return member.isUndefined() || member.isNull() ? std::vector<std::string>()
-                                                 : emscripten::vecFromJSArray<std::string>(member);
-}
-std::vector<std::pair<std::string, std::string>> pairs_option(const val& options, const char* name) {
-  std::vector<std::pair<std::string, std::string>> out;
-  std::vector<std::string> texts = texts_option(options, name);
-  if (texts.size() % 2 != 0) misuse(std::string(name) + " must be pairs");
-  for (std::size_t i = 0; i < texts.size(); i += 2) out.emplace_back(std::move(texts[i]), std::move(texts[i + 1]));
-  return out;
-}
-std::vector<Renaming> renamings_option(const val& options, const char* name) {
-  std::vector<Renaming> out;
-  for (auto& [from, to] : pairs_option(options, name)) out.push_back({std::move(from), std::move(to)});
-  return out;
-}
-double number_option(const val& options, const char* name, double otherwise) {
-  const val member = options[name];
-  return member.isUndefined() || member.isNull() ? otherwise : member.as<double>();
+std::vector<std::string> option_texts(const val& options, std::string_view name) {
+  const val given = options[std::string(name)];
+  if (given.isUndefined() || given.isNull()) return {};
+  if (given.isArray()) return emscripten::vecFromJSArray<std::string>(given);
+  return {given.isString() ? given.as<std::string>() : given.call<std::string>("toString")};
 }
 std::uint64_t count_option(const val& options, const char* name, std::uint64_t otherwise, std::uint64_t most) {
   const val member = options[name];
   return member.isUndefined() || member.isNull() ? otherwise : count_of(name, member.as<double>(), most);
-}
-bool flag_option(const val& options, const char* name, bool otherwise) {
-  const val member = options[name];
-  return member.isUndefined() || member.isNull() ? otherwise : member.as<bool>();
 }
 
 }  // namespace weighbridge::web

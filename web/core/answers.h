@@ -18,7 +18,6 @@
 #include "weighbridge/error.h"
 #include "weighbridge/json_writer.h"
 #include "weighbridge/options.h"
-#include "weighbridge/view.h"
 
 namespace weighbridge::web {
 
@@ -69,31 +68,27 @@ template <class T> class Table {
   int last_ = 0;
 };
 
-// Members of an options object; the default if one is absent or undefined.
-std::string text_option(const emscripten::val& options, const char* name);
-// A list of texts; empty if it is absent.
-std::vector<std::string> texts_option(const emscripten::val& options, const char* name);
-// Pairs from a flat list: a key and its value, or a name and its new name. Throws misuse for an odd number of texts.
-std::vector<std::pair<std::string, std::string>> pairs_option(const emscripten::val& options, const char* name);
-std::vector<Renaming> renamings_option(const emscripten::val& options, const char* name);
-double number_option(const emscripten::val& options, const char* name, double otherwise);
-// Throws misuse if it is not an integer from 0 to `most`.
+// The texts of an option, of a list or of one value. None if it is absent or undefined.
+std::vector<std::string> option_texts(const emscripten::val& options, std::string_view name);
+// Throws misuse, with its name there, if it is given and not an integer from 0 to `most`.
 std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,
                            std::uint64_t most = kMostCount);
-bool flag_option(const emscripten::val& options, const char* name, bool otherwise);
 
-// Sets the options of this kind that are given as texts or numbers; "" and 0 count as absent.
-template <class Options> void set_options(Options& out, OptionOf kind, const emscripten::val& options) {
+// The options of this kind that are given. Pairs, such as a name and its new name, are flat lists; throws misuse for an
+// odd number of texts.
+template <class Options> Options made(OptionOf kind, const emscripten::val& given) {
+  Options out;
   for (const OptionInfo& option : options_of(kind)) {
-    const std::string name(option.name);
-    const emscripten::val given = options[name];
-    std::string text = given.isString() ? given.as<std::string>() : std::string();
-    if (given.isNumber())
-      if (const std::uint64_t count =
-              count_option(options, name.c_str(), 0, static_cast<std::uint64_t>(option.range.most)))
-        text = std::to_string(count);
-    if (!text.empty()) out.set(option.name, text);
+    const std::vector<std::string> texts = option_texts(given, option.name);
+    if constexpr (requires { out.add(option.name, option.name, option.name); })
+      if (option.value.find('=') != option.value.npos) {
+        if (texts.size() % 2 != 0) misuse(std::string(option.name) + " must be pairs");
+        for (std::size_t i = 0; i < texts.size(); i += 2) out.add(option.name, texts[i], texts[i + 1]);
+        continue;
+      }
+    for (const std::string& text : texts) set_option(out, option.name, text);
   }
+  return out;
 }
 
 }  // namespace weighbridge::web

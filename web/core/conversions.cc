@@ -18,29 +18,16 @@ Table<Plan>& plans() {
   return table;
 }
 
-Options convert_options(const val& given) {
-  Options out;
-  set_options(out, OptionOf::convert, given);
-  return out;
-}
-
-ViewOptions view_of(const val& given) {
-  return {.only = texts_option(given, "only"),
-          .without = texts_option(given, "without"),
-          .rename = renamings_option(given, "rename"),
-          .set = pairs_option(given, "set"),
-          .unset = texts_option(given, "unset")};
-}
-
 }  // namespace
 
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options) {
   return answer(path, [&] {
-    Plan made = plan(view(models().get(model), view_of(options)), format, convert_options(options));
+    const Model taken = view(models().get(model), made<ViewOptions>(OptionOf::view, options));
+    Plan planned = plan(taken, format, made<Options>(OptionOf::convert, options));
     return object([&](JsonWriter& out) {
-      const std::uint64_t number = plans().add(std::move(made));
+      const std::uint64_t number = plans().add(std::move(planned));
       out.member("plan", number);
-      add_members(out, path, {}, plans().get(static_cast<int>(number)), false);
+      add_members(out, path, {}, plans().get(static_cast<int>(number)));
     });
   });
 }
@@ -49,7 +36,7 @@ std::string execute(int plan, const std::string& path, const std::string& output
   return answer(path, [&] {
     const Plan& made = plans().get(plan);
     const Written written = made.execute(output, job_context());
-    return to_json(path, output, made, true, {}, written.casts);
+    return to_json(path, output, made, &written);
   });
 }
 

@@ -12,10 +12,7 @@ namespace weighbridge::web {
 namespace {
 
 EditOptions edit_options(const val& given, const std::string& output) {
-  EditOptions out;
-  for (auto& [key, text] : pairs_option(given, "set")) out.set.push_back({std::move(key), {}, std::move(text)});
-  out.unset = texts_option(given, "unset");
-  out.rename = renamings_option(given, "rename");
+  auto out = made<EditOptions>(OptionOf::edit, given);
   out.output = output;
   return out;
 }

@@ -13,11 +13,12 @@ using emscripten::val;
 std::string core_version();  // {"version","commit","simd"}
 std::string core_formats();  // formats.json
 
-// Models. `path` is a path of Emscripten's file system; options: format, structure, tokenizer.
+// Models. `path` is a path of Emscripten's file system; options: those of opening.
 std::string open_model(const std::string& path, const val& options);  // {"model","findings"}
 void close_model(int model);
-std::string inspect(int model, const std::string& path);                // inspect.json
-std::string verify_file(const std::string& path, const val& options);   // verify.json
+std::string inspect(int model, const std::string& path);  // inspect.json
+// `part`: Share's index and of. verify.json, and more of the share.
+std::string verify_file(const std::string& path, const val& options, const val& part);
 std::string hash(int model, const std::string& path, bool with_names);  // hash.json
 std::string zt_hash(int model, const std::string& path);                // hash.json
 std::string statistics_of(int model, int tensor);                       // the "stats" of inspect.json
@@ -28,18 +29,19 @@ std::string extract(int model, int tensor, const std::string& to);      // extra
 std::string adapt_model(int model, const val& packages);                // {"model"}
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
-// Comparing and explaining. Options as in diff.h; of the map also the tensors "a" and "b", "high" and "wide".
+// Comparing and explaining. Options are those of docs/options.md.
 std::string diff_models(int a, const std::string& path_a, int b, const std::string& path_b,
-                        const val& options);                      // diff.json
-std::string difference_map_of(int a, int b, const val& options);  // json.h's DifferenceMap
+                        const val& options);  // diff.json
+std::string difference_map_of(int a, const std::string& tensor_a, int b, const std::string& tensor_b, double high,
+                              double wide, const val& options);  // json.h's DifferenceMap
 std::string explain_bytes(const std::string& path, double offset, double length, const val& options);  // explain.json
 
-// Conversions. Options as in convert.h and view.h; pairs of texts as flat lists.
+// Conversions. Options are those of conversions and views; pairs of texts are flat lists.
 std::string make_plan(int model, const std::string& path, const std::string& format, const val& options);
 std::string execute(int plan, const std::string& path, const std::string& output);  // convert.json
 void close_plan(int plan);
 
-// Edits: options "set", pairs of a key and a value; "unset", keys; "rename", pairs. Without an output, a plan is for an
+// Edits. Without an output, a plan is for an
 // edit in place. Both: edit.json.
 std::string plan_edit_of(const std::string& path, const std::string& output, const val& options);
 std::string edit_to(const std::string& path, const std::string& output, const val& options);

@@ -17,14 +17,6 @@ namespace {
 // The most that is returned at once, because all of it is copied.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
-OpenOptions open_options(const val& options) {
-  OpenOptions out;
-  out.format = text_option(options, "format");
-  if (flag_option(options, "structure", false)) out.checks = Checks::structure;
-  if (const std::string path = text_option(options, "tokenizer"); !path.empty()) out.tokenizer = open_file(path);
-  return out;
-}
-
 std::uint64_t row_elements(const Tensor& tensor) {
   std::uint64_t out = 1;
   const Shape shape = tensor.shape();
@@ -63,7 +55,7 @@ std::string core_formats() { return formats_to_json(); }
 std::string open_model(const std::string& path, const val& options) {
   return answer(path, [&] {
     Report report;
-    std::optional<Model> model = open(path, report, job_context(), open_options(options));
+    std::optional<Model> model = open(path, report, job_context(), made<OpenOptions>(OptionOf::open, options));
     if (!model) return failure(path, name(report.first_error()->kind), report);
     return object([&](JsonWriter& out) {
       out.member("model", models().add(*std::move(model)));
@@ -101,12 +93,11 @@ std::string identity_of(const Model& model) {
   return std::to_string(hash);
 }
 
-std::string verify_file(const std::string& path, const val& options) {
+std::string verify_file(const std::string& path, const val& options, const val& part) {
   return answer(path, [&] {
-    const val given = options["share"];
-    const Share share{.index = static_cast<std::uint32_t>(count_option(given, "index", 0, UINT32_MAX)),
-                      .of = static_cast<std::uint32_t>(count_option(given, "of", 1, UINT32_MAX))};
-    const Verdict verdict = verify(path, job_context(), open_options(options), share);
+    const Share share{.index = static_cast<std::uint32_t>(count_option(part, "index", 0, UINT32_MAX)),
+                      .of = static_cast<std::uint32_t>(count_option(part, "of", 1, UINT32_MAX))};
+    const Verdict verdict = verify(path, job_context(), made<OpenOptions>(OptionOf::open, options), share);
     return object([&](JsonWriter& out) {
       out.key("verdict").raw(to_json(path, verdict));
       out.member("shares", verdict.shares);

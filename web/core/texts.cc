@@ -54,23 +54,18 @@ std::string tokenize(int model, const std::string& text, bool special) {
 
 std::string make_embedder(int model, const val& options) {
   return answer({}, [&] {
-    EmbedOptions asked;
-    set_options(asked, OptionOf::embed, options);
-    asked.max_length = count_option(options, "maxLength", 0);
+    auto asked = made<EmbedOptions>(OptionOf::embed, options);
     asked.threads = 1;
-    if (const val prompt = options["prompt"]; prompt.isString()) asked.prompt = prompt.as<std::string>();
-    if (const std::string name = text_option(options, "promptName"); !name.empty()) asked.prompt_name = name;
-    asked.ignore_settings = texts_option(options, "ignoreSettings");
     Tokenizer vocabulary;
-    if (const std::string path = text_option(options, "vocabulary"); !path.empty()) {
+    for (const std::string& path : option_texts(options, "vocabulary")) {
       vocabulary = WordPiece::vocabulary(*open_file(path));
       asked.vocabulary = &vocabulary;
     }
-    Embedder made(models().get(model), asked);
-    const std::uint64_t dimension = made.dimension(), max_length = made.max_length();
-    const std::vector<std::string> notes = made.notes();
+    Embedder embedder(models().get(model), asked);
+    const std::uint64_t dimension = embedder.dimension(), max_length = embedder.max_length();
+    const std::vector<std::string> notes = embedder.notes();
     return object([&](JsonWriter& out) {
-      out.member("embedder", embedders().add(std::move(made)));
+      out.member("embedder", embedders().add(std::move(embedder)));
       out.member("dimension", dimension);
       out.member("max_length", max_length);
       out.key("notes").begin_array();
@@ -95,29 +90,22 @@ void close_embedder(int embedder) { embedders().remove(embedder); }
 
 std::string make_generator(int model, const val& options) {
   return answer({}, [&] {
-    GeneratorOptions asked;
-    set_options(asked, OptionOf::generator, options);
+    auto asked = made<GeneratorOptions>(OptionOf::generator, options);
     asked.threads = 1;
-    auto made = std::make_shared<Generator>(models().get(model), asked);
+    const auto generator = std::make_shared<Generator>(models().get(model), asked);
     return object([&](JsonWriter& out) {
-      out.member("generator", generators().add(made));
-      out.member("vocabulary", std::uint64_t{made->vocabulary()});
-      out.member("context", std::uint64_t{made->context()});
+      out.member("generator", generators().add(generator));
+      out.member("vocabulary", std::uint64_t{generator->vocabulary()});
+      out.member("context", std::uint64_t{generator->context()});
     });
   });
 }
 
 std::string generate(int generator, const std::string& prompt, const val& options) {
   return answer({}, [&] {
-    GenerateOptions asked;
-    asked.max_tokens = count_option(options, "maxTokens", 256);
-    asked.sampling.temperature = number_option(options, "temperature", 0);
-    asked.sampling.top_k = static_cast<std::uint32_t>(count_option(options, "topK", 0, UINT32_MAX));
-    asked.sampling.top_p = number_option(options, "topP", 1);
-    asked.sampling.seed = count_option(options, "seed", 1);
-    if (const val stop = options["stop"]; !stop.isUndefined() && !stop.isNull()) asked.stop = texts_of(stop);
-    const std::shared_ptr<Generator> made = generators().get(generator);
-    Writing writing{made, made->session(), nullptr};
+    const auto asked = made<GenerateOptions>(OptionOf::generate, options);
+    const std::shared_ptr<Generator> running = generators().get(generator);
+    Writing writing{running, running->session(), nullptr};
     writing.generation = std::make_unique<Generation>(writing.session.begin(prompt, asked));
     const std::uint64_t tokens = writing.generation->result().prompt_tokens;
     return object([&](JsonWriter& out) {

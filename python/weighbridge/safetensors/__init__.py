@@ -107,7 +107,7 @@ def serialize(tensor_dict: Mapping[str, TensorSpec], metadata: Mapping[str, str]
     text += b" " * (-len(text) % 8)
     out = b"".join([struct.pack("<Q", len(text)), text, *pieces])
     try:
-        _core.open(out, "safetensors", "structure", "", settings())
+        _core.open(out, {"format": "safetensors", "checks": "structure"}, settings())
     except Error as error:
         raise SafetensorError(f"Error while serializing: {error}") from error
     return out

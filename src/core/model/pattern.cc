@@ -435,4 +435,10 @@ std::optional<std::string> Pattern::apply(std::string_view name) const {
   return out += name.substr(done);
 }
 
+std::optional<std::pair<std::string, std::string>> divided(std::string_view text, char divider) {
+  const std::size_t at = text.find(divider);
+  if (at == text.npos || at == 0) return std::nullopt;
+  return std::pair(std::string(text.substr(0, at)), std::string(text.substr(at + 1)));
+}
+
 }  // namespace weighbridge::core

@@ -46,4 +46,7 @@ class Pattern {
   std::size_t slots_ = 2;
 };
 
+// Both sides of the first `divider`. nullopt: there is none, or nothing before it.
+std::optional<std::pair<std::string, std::string>> divided(std::string_view text, char divider = '=');
+
 }  // namespace weighbridge::core

@@ -192,13 +192,6 @@ class Maker {
   std::string changed_;        // the last name that a pattern changed
 };
 
-// Both sides of the first `divider`; the left one must not be empty.
-std::optional<std::pair<std::string, std::string>> divided(std::string_view text, char divider) {
-  const std::size_t at = text.find(divider);
-  if (at == std::string_view::npos || at == 0) return std::nullopt;
-  return std::pair(std::string(text.substr(0, at)), std::string(text.substr(at + 1)));
-}
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\v\f";
   const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
@@ -216,37 +209,6 @@ bool ViewOptions::empty() const noexcept {
          unset.empty() && !tokenizer;
 }
 
-void ViewOptions::add(std::string_view option, std::string_view text) {
-  const auto pair = [&](const char* form) {
-    auto made = divided(text, '=');
-    if (!made) base::misuse("option", std::string(option) + " takes " + form + ", not " + core::quoted(text));
-    return *std::move(made);
-  };
-  const auto add_renaming = [&] {
-    if (core::Pattern::is_one(text)) {  // a name may begin with "s/" too: s/x=y is no pattern
-      core::Pattern{text};
-      patterns.emplace_back(text);
-      return;
-    }
-    auto [from, to] = pair("FROM=TO or s/PATTERN/REPLACEMENT/");
-    if (to.empty())
-      base::misuse("option", "rename takes FROM=TO, and " + core::quoted(text) + " lacks the new name behind the =");
-    rename.push_back({std::move(from), std::move(to)});
-  };
-  if (option == "only")
-    only.emplace_back(text);
-  else if (option == "without")
-    without.emplace_back(text);
-  else if (option == "rename")
-    add_renaming();
-  else if (option == "set")
-    set.push_back(pair("KEY=VALUE"));
-  else if (option == "unset")
-    unset.emplace_back(text);
-  else
-    base::misuse("option", "there is no option " + core::quoted(option));
-}
-
 void ViewOptions::rename_from(const Source& source, const Limits& limits) {
   const std::string text = core::whole_text(source, limits, "the file of names to change");
   std::uint64_t number = 0;
@@ -258,7 +220,7 @@ void ViewOptions::rename_from(const Source& source, const Limits& limits) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     ++number;
     if (line.empty() || is_comment(line)) continue;
-    auto pair = divided(line, line.find('\t') != line.npos ? '\t' : '=');
+    auto pair = core::divided(line, line.find('\t') != line.npos ? '\t' : '=');
     const std::string from(trimmed(pair ? pair->first : "")), to(trimmed(pair ? pair->second : ""));
     if (from.empty() || to.empty())
       base::misuse_of(source.name(), "rename-file",

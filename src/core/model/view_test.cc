@@ -218,7 +218,8 @@ TEST(ViewOptions, AreAddedToAsPeopleWriteThem) {
   EXPECT_EQ(thrown([&] { options.add("rename", "from="); }).message,
             "rename takes FROM=TO, and \"from=\" lacks the new name behind the =");
   EXPECT_EQ(thrown([&] { options.add("set", "=v"); }).rule, "misuse/option");
-  EXPECT_EQ(thrown([&] { options.add("only-if", "v"); }).message, "there is no option \"only-if\"");
+  EXPECT_EQ(thrown([&] { options.add("only-if", "v"); }).message,
+            "there is no option \"only-if\"; the nearest is \"only\"");
 }
 
 TEST(ViewOptions, ReadPairsOfNamesFromAFile) {

@@ -2,45 +2,62 @@
 // The table of options: lookups, the words that an option can be, and the meaning of its text.
 #include "core/writing/options.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <utility>
 
 #include "codecs/indexed_checksum.h"
+#include "core/model/pattern.h"
 #include "weighbridge/block_type.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge {
 namespace {
 
-constexpr std::string_view kOptionKinds[kOptionOfCount] = {"open",  "convert",   "view",    "inputs",
-                                                           "embed", "generator", "generate"};
+constexpr std::string_view kOptionKinds[kOptionOfCount] = {
+    "open", "convert", "view",    "inputs", "embed",    "generator", "generate", "limit",
+    "diff", "edit",    "recover", "hash",   "manifest", "sign",      "check",    "trust"};
 constexpr std::string_view kOptionTypes[] = {"toggle", "text", "word", "dtype", "number", "fraction", "size", "file"};
 constexpr std::string_view kToggle[] = {"true", "false"};
 constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
     "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
     "dtype",     "precision",      "alias", "unsupported", "overflow", "file",  "part"};
 
-void refuse(const OptionInfo& row, std::string_view text, const std::string& what) {
-  base::misuse("option", std::string(row.name) + " is " + what + ", not " + core::quoted(core::excerpt(text)));
+constexpr core::Bound<ViewOptions> kView[] = {
+#define WB_VIEW_OPTION(MEMBER, ...) WB_BOUND(ViewOptions, MEMBER)
+#include "core/writing/option_rows.def"
+};
+constexpr core::Bound<Limits> kLimits[] = {
+#define WB_LIMIT_OPTION(MEMBER, ...) WB_BOUND(Limits, MEMBER)
+#include "core/writing/option_rows.def"
+};
+
+const char* rule_of(OptionOf kind) { return kind == OptionOf::limit ? "limit" : "option"; }
+
+[[noreturn]] void refuse(const OptionInfo& row, std::string_view text, const std::string& what) {
+  base::misuse(row.type == OptionType::size && row.of != OptionOf::limit ? "shard-size" : rule_of(row.of),
+               std::string(row.name) + " is " + what + ", not " + core::quoted(core::excerpt(text)));
 }
 
 std::string number_text(double number) {
-  return number < 0x1p53 && number == static_cast<double>(static_cast<std::uint64_t>(number))
-             ? std::to_string(static_cast<std::uint64_t>(number))
-             : std::to_string(number);
+  return number == std::floor(number) ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
 }
 
+// The message leaves out a bound that nobody comes near.
 void check_range(const OptionInfo& row, std::string_view text, std::optional<double> number) {
   const auto [least, most, above] = row.range;
   if (number && (above ? *number > least : *number >= least) && *number <= most) return;
+  const bool bounded = most <= 1 << 24 || (number && *number > most && most <= 0x1p63);
   refuse(row, text,
          std::string(row.type == OptionType::fraction ? "a number " : "a whole number ") +
              (above ? "above " : "from ") + number_text(least) +
-             (most > 1 << 24 ? "" : (above ? ", at most " : " to ") + number_text(most)));
+             (bounded ? (above ? ", at most " : " to ") + number_text(most) : ""));
 }
 
 // "5GB" and "5G" are 5 * 10^9 bytes, as in huggingface_hub; "5GiB" is 5 * 2^30. Also K, M, T, or plain bytes, in
 // letters of either case.
-std::uint64_t size_in_bytes(std::string_view text) {
+std::uint64_t size_in_bytes(const OptionInfo& row, std::string_view text) {
   constexpr std::string_view kPrefixes = "kmgt";
   std::string lower(text);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -54,12 +71,17 @@ std::uint64_t size_in_bytes(std::string_view text) {
     known = unit.empty() || unit == "b" || unit == "ib";
     for (std::size_t i = 0; i <= power; ++i) factor *= unit == "ib" ? 1024 : 1000;
   }
-  if (const auto whole = known && factor == 1 ? wire::as_u64(digits) : std::nullopt; whole && *whole > 0) return *whole;
+  const auto [least, most, above] = row.range;
+  const auto fits = [&](double size) { return size >= least && size <= most; };
+  if (const auto whole = known && factor == 1 ? wire::as_u64(digits) : std::nullopt;
+      whole && fits(static_cast<double>(*whole)))
+    return *whole;
   const auto number = known && !digits.empty() && digits[0] != '.' ? wire::as_double(digits) : std::nullopt;
-  if (!number || *number * factor < 1 || *number * factor >= 0x1p63)
-    base::misuse("shard-size",
-                 core::quoted(core::excerpt(text)) + " is not a size such as 5GB, 500M, 200KiB or a number of bytes");
-  return static_cast<std::uint64_t>(*number * factor);
+  if (number && fits(*number * factor) && *number * factor < 0x1p63 && (least == 0 || *number * factor >= 1))
+    return static_cast<std::uint64_t>(*number * factor);
+  if (most < 0x1p53) refuse(row, text, "a whole number from " + number_text(least) + " to " + number_text(most));
+  refuse(row, text,
+         std::string(least > 0 ? "a size above 0 " : "a size ") + "such as 5GB, 500M, 200KiB or a number of bytes");
 }
 
 }  // namespace
@@ -99,6 +121,29 @@ std::vector<std::string_view> words(const OptionInfo& option) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;
+}
+
+void ViewOptions::add(std::string_view option, std::string_view text) {
+  core::set<ViewOptions>(*this, OptionOf::view, kView, option, text);
+}
+void ViewOptions::add(std::string_view option, std::string_view key, std::string_view value) {
+  if (option == "rename")
+    rename.push_back({.from = std::string(key), .to = std::string(value)});
+  else if (option == "set")
+    set.emplace_back(key, value);
+  else
+    add(option, std::string(key) + "=" + std::string(value));
+}
+
+std::uint64_t number_of(const OptionInfo& row, std::string_view text) {
+  if (row.type == OptionType::size) return size_in_bytes(row, text);
+  const std::optional<std::uint64_t> number = wire::as_u64(text);
+  check_range(row, text, number ? std::optional(static_cast<double>(*number)) : std::nullopt);
+  return *number;
+}
+
+void set_limit(Limits& limits, std::string_view name, std::uint64_t value) {
+  core::set<Limits>(limits, OptionOf::limit, kLimits, name, std::to_string(value));
 }
 
 namespace core {
@@ -155,25 +200,43 @@ void assign(const OptionInfo& row, std::string_view text, double& to) {
   check_range(row, text, number);
   to = *number;
 }
-void assign(const OptionInfo& row, std::string_view text, std::uint64_t& to) {
-  if (row.type == OptionType::size) {
-    to = size_in_bytes(text);
-    return;
-  }
-  const std::optional<std::uint64_t> number = wire::as_u64(text);
-  check_range(row, text, number ? std::optional(static_cast<double>(*number)) : std::nullopt);
-  to = *number;
-}
+void assign(const OptionInfo& row, std::string_view text, std::uint64_t& to) { to = number_of(row, text); }
 void assign(const OptionInfo&, std::string_view text, std::shared_ptr<const Source>& to) {
   to = open_file(std::string(text));
+}
+void assign(const OptionInfo& row, std::string_view text, std::vector<std::pair<std::string, std::string>>& to) {
+  auto made = divided(text);
+  if (!made)
+    base::misuse("option", std::string(row.name) + " takes " + std::string(row.value) + ", not " + quoted(text));
+  to.push_back(*std::move(made));
+}
+void assign_renaming(const OptionInfo& row, std::string_view text, std::vector<Renaming>& to,
+                     std::vector<std::string>& patterns) {
+  if (Pattern::is_one(text)) {  // a name may begin with "s/" too: s/x=y is no pattern
+    Pattern{text};
+    patterns.emplace_back(text);
+    return;
+  }
+  auto made = divided(text);
+  if (!made)
+    base::misuse("option", std::string(row.name) + " takes FROM=TO or s/PATTERN/REPLACEMENT/, not " + quoted(text));
+  if (made->second.empty())
+    base::misuse("option",
+                 std::string(row.name) + " takes FROM=TO, and " + quoted(text) + " lacks the new name behind the =");
+  to.push_back({.from = std::move(made->first), .to = std::move(made->second)});
 }
 
 const OptionInfo& option_named(OptionOf kind, std::string_view name) {
   if (const OptionInfo* const found = find_option(kind, name)) return *found;
   const std::span<const OptionInfo> all = options_of(kind);
-  base::misuse("option", "there is no option " + quoted(name) +
-                             near_text(name, static_cast<std::uint32_t>(all.size()),
-                                       [&](std::uint32_t i) { return all[i].name; }));
+  if (kind == OptionOf::limit) {
+    std::string known;
+    for (const OptionInfo& each : all) known.append(known.empty() ? "" : ", ").append(each.name);
+    base::misuse(rule_of(kind), "there is no limit " + quoted(name) + "; the limits are " + known);
+  }
+  base::misuse(rule_of(kind), "there is no option " + quoted(name) +
+                                  near_text(name, static_cast<std::uint32_t>(all.size()),
+                                            [&](std::uint32_t i) { return all[i].name; }));
 }
 
 }  // namespace core

@@ -21,6 +21,7 @@
 #include "weighbridge/convert.h"
 #include "weighbridge/options.h"
 #include "weighbridge/source.h"
+#include "weighbridge/view.h"
 
 namespace weighbridge::core {
 
@@ -34,6 +35,16 @@ inline constexpr OptionInfo kOptions[] = {
 #define WB_EMBED_OPTION(MEMBER, ...) {.of = OptionOf::embed, .c = false, __VA_ARGS__},
 #define WB_GENERATOR_OPTION(MEMBER, ...) {.of = OptionOf::generator, .c = false, __VA_ARGS__},
 #define WB_GENERATE_OPTION(MEMBER, ...) {.of = OptionOf::generate, .c = false, __VA_ARGS__},
+#define WB_LIMIT_OPTION(MEMBER, ...) \
+  {.of = OptionOf::limit, .c = false, .command = false, .python = false, __VA_ARGS__},
+#define WB_DIFF_OPTION(MEMBER, ...) {.of = OptionOf::diff, .c = false, __VA_ARGS__},
+#define WB_EDIT_OPTION(MEMBER, ...) {.of = OptionOf::edit, .c = false, __VA_ARGS__},
+#define WB_RECOVER_OPTION(MEMBER, ...) {.of = OptionOf::recover, .c = false, __VA_ARGS__},
+#define WB_HASH_OPTION(MEMBER, ...) {.of = OptionOf::hash, .c = false, __VA_ARGS__},
+#define WB_MANIFEST_OPTION(MEMBER, ...) {.of = OptionOf::manifest, .c = false, __VA_ARGS__},
+#define WB_SIGN_OPTION(MEMBER, ...) {.of = OptionOf::sign, .c = false, __VA_ARGS__},
+#define WB_CHECK_OPTION(MEMBER, ...) {.of = OptionOf::check, .c = false, __VA_ARGS__},
+#define WB_TRUST_OPTION(MEMBER, ...) {.of = OptionOf::trust, .c = false, __VA_ARGS__},
 #include "core/writing/option_rows.def"
 };
 
@@ -68,6 +79,11 @@ void assign(const OptionInfo&, std::string_view text, DType& to);
 void assign(const OptionInfo&, std::string_view text, double& to);
 void assign(const OptionInfo&, std::string_view text, std::uint64_t& to);
 void assign(const OptionInfo&, std::string_view text, std::shared_ptr<const Source>& to);  // opens it. Error{io}
+// KEY=VALUE: adds the two.
+void assign(const OptionInfo&, std::string_view text, std::vector<std::pair<std::string, std::string>>& to);
+// FROM=TO, or s/PATTERN/REPLACEMENT/, which is one of the patterns.
+void assign_renaming(const OptionInfo&, std::string_view text, std::vector<Renaming>& to,
+                     std::vector<std::string>& patterns);
 // Which of the row's words it is.
 std::size_t index_of_word(const OptionInfo&, std::string_view text);
 template <class T>
@@ -86,12 +102,21 @@ template <class T> void assign(const OptionInfo& row, std::string_view text, std
   to = std::move(value);
 }
 
+// Names change by whole names or by patterns, which are two members.
+template <class Struct, class T> void assign_in(Struct&, const OptionInfo& row, std::string_view text, T& to) {
+  assign(row, text, to);
+}
+template <class Struct>
+void assign_in(Struct& all, const OptionInfo& row, std::string_view text, std::vector<Renaming>& to) {
+  assign_renaming(row, text, to, all.patterns);
+}
+
 template <class Struct> struct Bound {
   void (*set)(Struct&, const OptionInfo&, std::string_view text);
   bool (*given)(const Struct&);  // whether it differs from the default
 };
-#define WB_BOUND(STRUCT, MEMBER)                                                                         \
-  {[](STRUCT& to, const OptionInfo& row, std::string_view text) { core::assign(row, text, to.MEMBER); }, \
+#define WB_BOUND(STRUCT, MEMBER)                                                                                \
+  {[](STRUCT& to, const OptionInfo& row, std::string_view text) { core::assign_in(to, row, text, to.MEMBER); }, \
    [](const STRUCT& in) { return in.MEMBER != STRUCT{}.MEMBER; }},
 
 // The option with this name. Error{misuse}: there is none.

@@ -2,6 +2,7 @@
 // TypeScript declarations of the WebAssembly core, and the choice between its two builds. docs/schemas describes the
 // JSON texts that it returns; an object with "error" means that the call failed.
 
+import type { CoreOptions } from "./core_options.js";
 import type { Share } from "./protocol.js";
 
 /** A node of Emscripten's file system; `entry` is ours (files.ts). */
@@ -32,12 +33,12 @@ export interface Core {
 
   version(): string;
   formats(): string;
-  open(path: string, options: { format: string; structure: boolean; tokenizer: string }): string;
+  open(path: string, options: CoreOptions): string;
   adapt(model: number, paths: readonly string[]): string;
   close(model: number): void;
   /** `path` is copied into the result; so is `path` in `hash`, `plan` and `execute`. */
   inspect(model: number, path: string): string;
-  verify(path: string, options: { format: string; structure: boolean; share: Share }): string;
+  verify(path: string, options: CoreOptions, share: Share): string;
   hash(model: number, path: string, withNames: boolean): string;
   zt_hash(model: number, path: string): string;
   statistics(model: number, tensor: number): string;
@@ -46,20 +47,22 @@ export interface Core {
   read(model: number, tensor: number, dtype: string): { bytes: Uint8Array; dtype: string; shape: number[] } | string;
   extract(model: number, tensor: number, path: string): string;
   /** The two names are copied into the result; so is `path` in `explain`. */
-  diff(a: number, nameA: string, b: number, nameB: string, options: object): string;
-  differenceMap(a: number, b: number, options: object): string;
-  explain(path: string, offset: number, length: number, options: { format: string }): string;
-  plan(model: number, path: string, format: string, options: object): string;
+  diff(a: number, nameA: string, b: number, nameB: string, options: CoreOptions): string;
+  differenceMap(
+    a: number, tensorA: string, b: number, tensorB: string, high: number, wide: number, options: CoreOptions,
+  ): string;
+  explain(path: string, offset: number, length: number, options: CoreOptions): string;
+  plan(model: number, path: string, format: string, options: CoreOptions): string;
   execute(plan: number, path: string, output: string): string;
   closePlan(plan: number): void;
-  planEdit(path: string, output: string, options: object): string;
-  edit(path: string, output: string, options: object): string;
+  planEdit(path: string, output: string, options: CoreOptions): string;
+  edit(path: string, output: string, options: CoreOptions): string;
   tokenize(model: number, text: string, special: boolean): string;
   embedder(model: number, options: object): string;
   embed(embedder: number, texts: readonly string[], role: string): Float32Array | string;
   closeEmbedder(embedder: number): void;
-  generator(model: number, options: { context: number; precision: string; allow: string }): string;
-  generate(generator: number, prompt: string, options: object): string;
+  generator(model: number, options: CoreOptions): string;
+  generate(generator: number, prompt: string, options: CoreOptions): string;
   next(generation: number, milliseconds: number): string;
   closeGeneration(generation: number): void;
   closeGenerator(generator: number): void;

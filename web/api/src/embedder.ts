@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embeds texts with an open model.
 
+import { coreOptions } from "./core_options.js";
 import type { Link } from "./link.js";
 import { host } from "./host.js";
 import type { Result } from "./protocol.js";
@@ -35,15 +36,8 @@ export class Embedder {
   static async make(link: Link, model: Remote, options: EmbedderOptions): Promise<Embedder> {
     const { vocabulary } = options;
     const args = {
-      pooling: options.pooling ?? "",
-      precision: options.precision ?? "f32",
-      maxLength: options.maxLength ?? 0,
-      heads: options.heads ?? 0,
-      allow: (options.allow ?? []).join(","),
+      options: coreOptions(options),
       vocabulary: vocabulary === undefined ? null : await mounted(await host(), vocabulary),
-      prompt: options.prompt ?? null,
-      promptName: options.promptName ?? "",
-      ignoreSettings: options.ignoreSettings ?? [],
     };
     let made: Result<"embedder"> | undefined;
     const remote = new Remote(model, async (session, above) => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates text with a language model, piece by piece.
 
+import { coreOptions } from "./core_options.js";
 import type { Link } from "./link.js";
 import { WeighbridgeError } from "./errors.js";
 import { PieceQueue } from "./piece_queue.js";
@@ -28,12 +29,7 @@ export class Generator {
   static async make(link: Link, model: Remote, options: GeneratorOptions): Promise<Generator> {
     let made: Result<"generator"> | undefined;
     const remote = new Remote(model, async (session, above) => {
-      const args = {
-        model: above,
-        context: options.context ?? 0,
-        precision: options.precision ?? "exact",
-        allow: (options.allow ?? []).join(","),
-      };
+      const args = { model: above, options: coreOptions(options) };
       made = await session.call("generator", args, options.onProgress);
       return made.generator;
     });
@@ -48,15 +44,7 @@ export class Generator {
    * steps.
    */
   async *generate(prompt: string, options: GenerateOptions = {}): AsyncGenerator<Piece, Generated, void> {
-    const request = {
-      prompt,
-      maxTokens: options.maxTokens ?? 256,
-      temperature: options.temperature ?? 0,
-      topK: options.topK ?? 1024,
-      topP: options.topP ?? 1,
-      seed: options.seed ?? 1,
-      stop: options.stop ?? [],
-    };
+    const request = { prompt, options: coreOptions(options) };
     const queue = new PieceQueue();
     const generation = await this.#link.run(async (session) => {
       const generator = await this.#remote.handle(session);

@@ -2,6 +2,7 @@
 // An open model outside the worker: the list of its tensors, and how it was opened, so that a new worker can open it
 // again.
 
+import { coreOptions } from "./core_options.js";
 import { Embedder } from "./embedder.js";
 import { WeighbridgeError } from "./errors.js";
 import { Generator } from "./generator.js";
@@ -9,7 +10,7 @@ import { host } from "./host.js";
 import type { Link, Session } from "./link.js";
 import { Output } from "./output.js";
 import { Plan } from "./plan.js";
-import type { DiffArguments, MountedSource, OpenArguments, Result } from "./protocol.js";
+import type { MountedSource, OpenArguments, Result } from "./protocol.js";
 import { known, Remote } from "./remote.js";
 import { mounted, mountedBeside, readBytes } from "./source.js";
 import { typedArray } from "./typed_array.js";
@@ -61,13 +62,13 @@ export class Model {
     const platform = await host();
     const args: OpenArguments = {
       ...await mountedBeside(platform, source, options.beside),
-      format: options.format ?? "",
-      structure: options.checks === "structure",
+      options: coreOptions(options),
       tokenizer: options.tokenizer === undefined ? null : await mounted(platform, options.tokenizer),
     };
     return Model.#opened(link, source, null, options, (session, again) =>
       // A new worker does not repeat the checks.
-      again ? session.call("open", { ...args, structure: true }) : session.call("open", args, options.onProgress));
+      again ? session.call("open", { ...args, options: { ...args.options, checks: "structure" } })
+        : session.call("open", args, options.onProgress));
   }
 
   static async #opened(
@@ -177,7 +178,7 @@ export class Model {
    */
   async diff(other: Model, options: DiffOptions = {}): Promise<Comparison> {
     return this.#with(other, (session, a, b) =>
-      session.call("diff", { a, b, options: diffArguments(options) }, options.onProgress), options);
+      session.call("diff", { a, b, options: coreOptions(options) }, options.onProgress), options);
   }
 
   /**
@@ -190,10 +191,9 @@ export class Model {
     grid: { readonly high: number; readonly wide: number },
     options: DiffOptions = {},
   ): Promise<DifferenceMap> {
-    const { a: nameA, b: nameB } = tensors;
-    const all = { ...diffArguments(options), a: nameA, b: nameB, high: grid.high, wide: grid.wide };
+    const args = { options: coreOptions(options), tensors, grid };
     return this.#with(other, (session, a, b) =>
-      session.call("differenceMap", { a, b, options: all }, options.onProgress), options);
+      session.call("differenceMap", { a, b, ...args }, options.onProgress), options);
   }
 
   /** Plans a conversion to another format: what it would change and lose. Writes nothing. */
@@ -261,19 +261,4 @@ export class Model {
   #run<T>(job: (session: Session, model: number) => Promise<T>, options: CallOptions): Promise<T> {
     return this.#link.run(async (session) => job(session, await this.#remote.handle(session)), options.signal);
   }
-}
-
-function diffArguments(options: DiffOptions): DiffArguments {
-  return {
-    atol: options.atol,
-    rtol: options.rtol,
-    exact: options.exact ?? false,
-    permuted: options.permuted ?? false,
-    metadata: options.metadata ?? true,
-    match: options.match ?? "",
-    naming: options.naming ?? "",
-    only: options.only ?? [],
-    without: options.without ?? [],
-    rename: Object.entries(options.rename ?? {}).flat(),
-  };
 }

@@ -144,7 +144,7 @@ export interface PlanOptions extends CallOptions {
   readonly quantize?: string | undefined;
   /** One of the format's `holds.encodings`. */
   readonly encoding?: string | undefined;
-  /** The level of the encoding; 0 is its default. */
+  /** The level of the encoding, from 1. */
   readonly level?: number | undefined;
   /** One of the format's `holds.digests`. */
   readonly digest?: string | undefined;
@@ -202,7 +202,7 @@ export interface EmbedderOptions extends LongCallOptions {
   /** The same, by its name among the model's prompts. */
   readonly promptName?: string | undefined;
   /** Settings of the model to pass over although this build does not follow them: keys, as the error names them. */
-  readonly ignoreSettings?: readonly string[] | undefined;
+  readonly ignoreSetting?: readonly string[] | undefined;
 }
 
 export interface EmbedOptions extends LongCallOptions {

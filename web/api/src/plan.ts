@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A planned conversion, and carrying it out.
 
+import { coreOptions } from "./core_options.js";
 import type { Link } from "./link.js";
 import { Output } from "./output.js";
 import { known, Remote } from "./remote.js";
@@ -21,34 +22,7 @@ export class Plan {
 
   /** @internal */
   static async make(link: Link, model: Remote, source: string, format: string, options: PlanOptions): Promise<Plan> {
-    const request = {
-      format,
-      options: {
-        allow: (options.allow ?? []).join(","),
-        cast: options.cast ?? "",
-        dequantize: options.dequantize ?? "",
-        quantize: options.quantize ?? "",
-        encoding: options.encoding ?? "",
-        level: options.level ?? 0,
-        digest: options.digest ?? "",
-        version: options.version ?? "",
-        gptq: options.gptq ?? "",
-        canonical: options.canonical ? "true" : "",
-        naming: options.naming ?? "",
-        overwrite: "true",
-        "keep-gqa": options.keepGqa ? "true" : "",
-        "quantize-norms": options.quantizeNorms ? "true" : "",
-        "omit-layout-field": options.omitLayoutField ? "true" : "",
-        "created-at": options.createdAt ?? "",
-        "model-name": options.modelName ?? "",
-        "model-version": options.modelVersion ?? "",
-        only: options.only ?? [],
-        without: options.without ?? [],
-        rename: Object.entries(options.rename ?? {}).flat(),
-        set: Object.entries(options.set ?? {}).flat(),
-        unset: options.unset ?? [],
-      },
-    };
+    const request = { format, options: { ...coreOptions(options), overwrite: true } };
     let details: PlanDetails | undefined;
     const remote = new Remote(model, async (session, above) => {
       const made = await session.call("plan", { model: above, ...request });

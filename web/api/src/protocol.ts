@@ -2,6 +2,7 @@
 // The messages to and from the worker: one table of operations, and four kinds of replies. Handles are the core's
 // numbers and are valid only in the worker that returned them.
 
+import type { CoreOptions } from "./core_options.js";
 import type { Failure } from "./errors.js";
 import type * as types from "./types.js";
 
@@ -19,11 +20,14 @@ export type MountedSource =
   | { readonly name: string; readonly file: FileBytes }
   | { readonly name: string; readonly files: readonly { readonly path: string; readonly file: FileBytes }[] };
 
-export interface OpenArguments {
+/** A source and the files of the same folder. */
+export interface Beside {
   readonly source: MountedSource;
   readonly beside: readonly MountedSource[];
-  readonly format: string;
-  readonly structure: boolean;
+}
+
+export interface OpenArguments extends Beside {
+  readonly options: CoreOptions;
   readonly tokenizer: MountedSource | null;
 }
 
@@ -62,84 +66,24 @@ export interface WrittenOutput {
 export interface PlanArguments {
   readonly model: number;
   readonly format: string;
-  readonly options: {
-    readonly allow: string;
-    readonly cast: string;
-    readonly dequantize: string;
-    readonly quantize: string;
-    readonly encoding: string;
-    readonly level: number;
-    readonly digest: string;
-    readonly version: string;
-    readonly overwrite: string;
-    readonly gptq: string;
-    readonly canonical: string;
-    readonly naming: string;
-    readonly "keep-gqa": string;
-    readonly "quantize-norms": string;
-    readonly "omit-layout-field": string;
-    readonly "created-at": string;
-    readonly "model-name": string;
-    readonly "model-version": string;
-    readonly only: readonly string[];
-    readonly without: readonly string[];
-    /** Pairs of a name and its new name. */
-    readonly rename: readonly string[];
-    /** Pairs of a key and its value. */
-    readonly set: readonly string[];
-    readonly unset: readonly string[];
-  };
+  readonly options: CoreOptions;
 }
 
-/** Options of a comparison, in the core's form: absent means the default. */
-export interface DiffArguments {
-  readonly atol: number | undefined;
-  readonly rtol: number | undefined;
-  readonly exact: boolean;
-  readonly permuted: boolean;
-  readonly metadata: boolean;
-  readonly match: string;
-  readonly naming: string;
-  readonly only: readonly string[];
-  readonly without: readonly string[];
-  /** Pairs of a name and its new name. */
-  readonly rename: readonly string[];
-}
-
-export interface EditArguments {
-  readonly source: MountedSource;
-  readonly beside: readonly MountedSource[];
-  /** Pairs, as in PlanArguments. */
-  readonly options: {
-    readonly set: readonly string[];
-    readonly unset: readonly string[];
-    readonly rename: readonly string[];
-  };
+export interface EditArguments extends Beside {
+  readonly options: CoreOptions;
   readonly name: string;
 }
 
 export interface EmbedderArguments {
   readonly model: number;
-  readonly pooling: string;
-  readonly precision: string;
-  readonly maxLength: number;
-  readonly heads: number;
-  readonly allow: string;
+  readonly options: CoreOptions;
   readonly vocabulary: MountedSource | null;
-  readonly prompt: string | null;
-  readonly promptName: string;
-  readonly ignoreSettings: readonly string[];
 }
 
 export interface GenerateArguments {
   readonly generator: number;
   readonly prompt: string;
-  readonly maxTokens: number;
-  readonly temperature: number;
-  readonly topK: number;
-  readonly topP: number;
-  readonly seed: number;
-  readonly stop: readonly string[];
+  readonly options: CoreOptions;
 }
 
 type TensorArguments = { readonly model: number; readonly tensor: number };
@@ -167,30 +111,22 @@ export interface Operations {
   };
   extract: { args: TensorArguments & { readonly name: string }; result: WrittenOutput };
   diff: {
-    args: { readonly a: number; readonly b: number; readonly options: DiffArguments };
+    args: { readonly a: number; readonly b: number; readonly options: CoreOptions };
     result: types.Comparison;
   };
   differenceMap: {
     args: {
       readonly a: number;
       readonly b: number;
-      readonly options: DiffArguments & {
-        readonly a: string;
-        readonly b: string;
-        readonly high: number;
-        readonly wide: number;
-      };
+      readonly options: CoreOptions;
+      /** The tensors. */
+      readonly tensors: { readonly a: string; readonly b: string };
+      readonly grid: { readonly high: number; readonly wide: number };
     };
     result: types.DifferenceMap;
   };
   explain: {
-    args: {
-      readonly source: MountedSource;
-      readonly beside: readonly MountedSource[];
-      readonly format: string;
-      readonly offset: number;
-      readonly length: number;
-    };
+    args: Beside & { readonly options: CoreOptions; readonly offset: number; readonly length: number };
     result: types.Explanation;
   };
   plan: { args: PlanArguments; result: { readonly plan: number; readonly details: types.PlanDetails } };
@@ -214,7 +150,7 @@ export interface Operations {
   };
   closeEmbedder: { args: { readonly embedder: number }; result: null };
   generator: {
-    args: { readonly model: number; readonly context: number; readonly precision: string; readonly allow: string };
+    args: { readonly model: number; readonly options: CoreOptions };
     result: { readonly generator: number; readonly vocabulary: number; readonly context: number };
   };
   generate: { args: GenerateArguments; result: types.Generated };

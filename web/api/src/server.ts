@@ -11,6 +11,7 @@ import type { Mounted, Readers } from "./mounts.js";
 import { Mounts } from "./mounts.js";
 import type {
   Arguments,
+  Beside,
   CheckedShare,
   MountedSource,
   Operation,
@@ -113,6 +114,16 @@ export class Server {
     return { core: this.#core, mounts: this.#mounts };
   }
 
+  /** Mounts a source, and the files beside it, while the work runs. */
+  #mounted<T>({ source, beside }: Beside, work: (mounted: Mounted) => T): T {
+    const mounted = this.#running.mounts.mount(source, beside);
+    try {
+      return work(mounted);
+    } finally {
+      mounted.unmount();
+    }
+  }
+
   /** Mounts sources while the work runs. */
   #with<T>(sources: readonly (MountedSource | null)[], work: (mounted: (Mounted | null)[]) => T): T {
     const mounted: (Mounted | null)[] = [];
@@ -151,18 +162,12 @@ export class Server {
     open: (args) => this.#open(args),
     adapt: (args) => this.#adapt(args),
     close: ({ model }) => this.#handles.close("model", model),
-    verify: ({ source, beside, format, structure, share }) => {
-      const { core, mounts } = this.#running;
-      const mounted = mounts.mount(source, beside);
-      try {
-        const checked = answer<CheckedShare>(core.verify(mounted.path, { format, structure, share }));
-        const { verdict } = checked;
-        const findings = verdict.findings.map(tidyFinding);
-        return { ...checked, verdict: { ...verdict, path: mounted.name, findings } };
-      } finally {
-        mounted.unmount();
-      }
-    },
+    verify: ({ options, share, ...given }) => this.#mounted(given, ({ path, name }) => {
+      const checked = answer<CheckedShare>(this.#running.core.verify(path, options, share));
+      const { verdict } = checked;
+      const findings = verdict.findings.map(tidyFinding);
+      return { ...checked, verdict: { ...verdict, path: name, findings } };
+    }),
     hash: ({ model, names }) =>
       answer<Hash>(this.#running.core.hash(model, this.#handles.of("model", model).name, names)),
     ztHash: ({ model }) => answer<Hash>(this.#running.core.zt_hash(model, this.#handles.of("model", model).name)),
@@ -180,17 +185,12 @@ export class Server {
       const name = (model: number): string => this.#handles.of("model", model).name;
       return answer<Comparison>(this.#running.core.diff(a, name(a), b, name(b), options));
     },
-    differenceMap: ({ a, b, options }) => answer<DifferenceMap>(this.#running.core.differenceMap(a, b, options)),
-    explain: ({ source, beside, format, offset, length }) => {
-      const { core, mounts } = this.#running;
-      const mounted = mounts.mount(source, beside);
-      try {
-        const found = answer<Explanation>(core.explain(mounted.path, offset, length, { format }));
-        return { ...found, path: mounted.name, findings: found.findings.map(tidyFinding) };
-      } finally {
-        mounted.unmount();
-      }
-    },
+    differenceMap: ({ a, b, options, tensors, grid }) =>
+      answer<DifferenceMap>(this.#running.core.differenceMap(a, tensors.a, b, tensors.b, grid.high, grid.wide, options)),
+    explain: ({ options, offset, length, ...given }) => this.#mounted(given, ({ path, name }) => {
+      const found = answer<Explanation>(this.#running.core.explain(path, offset, length, options));
+      return { ...found, path: name, findings: found.findings.map(tidyFinding) };
+    }),
     plan: ({ model, format, options }) => {
       const { core } = this.#running;
       const about = this.#handles.of("model", model);
@@ -209,7 +209,7 @@ export class Server {
       return { ...take(), details };
     }),
     tokenize: ({ model, text, special }) => answer<Tokens>(this.#running.core.tokenize(model, text, special)),
-    embedder: ({ model, vocabulary, ...options }) =>
+    embedder: ({ model, vocabulary, options }) =>
       this.#with([vocabulary], ([mounted]) => {
         const { core } = this.#running;
         const made = answer<{ embedder: number; dimension: number; max_length: number; notes: string[] }>(
@@ -221,7 +221,7 @@ export class Server {
       }),
     embed: ({ embedder, texts, role }) => numbers(this.#running.core.embed(embedder, texts, role)),
     closeEmbedder: ({ embedder }) => this.#handles.close("embedder", embedder),
-    generator: ({ model, ...options }) => {
+    generator: ({ model, options }) => {
       const { core } = this.#running;
       const made = answer<Result<"generator">>(core.generator(model, options));
       const close = () => core.closeGenerator(made.generator);
@@ -235,21 +235,20 @@ export class Server {
 
   /** With the file mounted, and a place for the edited one if it has a name. */
   #editing<T>(
-    { source, beside, name }: Arguments<"edit">,
+    { name, ...given }: Arguments<"edit">,
     work: (path: string, output: string, take: () => WrittenOutput) => T,
   ): T {
-    const { mounts } = this.#running;
-    const mounted = mounts.mount(source, beside);
-    const place = name === "" ? null : mounts.output(name);
-    try {
-      return work(mounted.path, place?.path ?? "", () => place?.take() ?? { name, folder: false, files: [] });
-    } finally {
-      place?.leave();
-      mounted.unmount();
-    }
+    return this.#mounted(given, ({ path }) => {
+      const place = name === "" ? null : this.#running.mounts.output(name);
+      try {
+        return work(path, place?.path ?? "", () => place?.take() ?? { name, folder: false, files: [] });
+      } finally {
+        place?.leave();
+      }
+    });
   }
 
-  #open({ source, beside, format, structure, tokenizer }: Arguments<"open">): Result<"open"> {
+  #open({ source, beside, options, tokenizer }: Arguments<"open">): Result<"open"> {
     const { core, mounts } = this.#running;
     const mounted: Mounted[] = [];
     const unmount = () => mounted.splice(0).forEach((one) => one.unmount());
@@ -257,8 +256,8 @@ export class Server {
       const main = mounts.mount(source, beside);
       mounted.push(main);
       if (tokenizer !== null) mounted.push(mounts.mount(tokenizer));
-      const options = { format, structure, tokenizer: mounted[1]?.path ?? "" };
-      const { model, findings } = answer<{ model: number; findings: Finding[] }>(core.open(main.path, options));
+      const all = tokenizer === null ? options : { ...options, tokenizer: mounted[1]?.path ?? "" };
+      const { model, findings } = answer<{ model: number; findings: Finding[] }>(core.open(main.path, all));
       const inspection = this.#added(model, null, main, unmount);
       return { model, inspection: { ...inspection, findings: findings.map(tidyFinding) } };
     } catch (thrown) {
@@ -269,20 +268,18 @@ export class Server {
 
   /** Mounts all in one folder, because the paths of a registry are relative to it. */
   #admission({ artifact, adapters, ...papers }: Arguments<"admission">): Result<"admission"> {
-    const { core, mounts } = this.#running;
     const beside = [...Object.values(papers), ...adapters].filter((source) => source !== null);
     const names = new Set([artifact, ...beside].map(({ name }) => name));
     if (names.size <= beside.length) {
       const message = "two of the files have the same name: in one folder they cannot lie";
       throw new CoreFailure({ kind: "misuse", message, findings: [], path: artifact.name }, false);
     }
-    const mounted = mounts.mount(artifact, beside);
-    try {
+    return this.#mounted({ source: artifact, beside }, (mounted) => {
       const folder = mounted.path.slice(0, mounted.path.lastIndexOf("/") + 1);
       const path = (source: MountedSource | null) => (source === null ? "" : folder + source.name);
       const evidence = { manifest: path(papers.manifest), receipt: path(papers.receipt), ledger: path(papers.ledger),
         registry: path(papers.registry) };
-      const said = answer<OffersText>(core.admission(mounted.path, evidence, adapters.map(path)));
+      const said = answer<OffersText>(this.#running.core.admission(mounted.path, evidence, adapters.map(path)));
       return {
         checks: said.checks.map(({ step, passed, finding }) => {
           return { step: kSteps[step], passed, findings: finding === null ? [] : [tidyFinding(finding)] };
@@ -292,9 +289,7 @@ export class Server {
           return { path: adapters[at]?.name ?? "", offered, reason: message, rule };
         }),
       };
-    } finally {
-      mounted.unmount();
-    }
+    });
   }
 
   #adapt({ model, adapters }: Arguments<"adapt">): Result<"adapt"> {
@@ -331,7 +326,7 @@ export class Server {
 
   async #generate(args: Arguments<"generate">, id: number): Promise<Generated> {
     const { core } = this.#running;
-    const { generator, prompt, ...options } = args;
+    const { generator, prompt, options } = args;
     const { generation } = answer<{ generation: number }>(core.generate(generator, prompt, options));
     const above = this.#handles.key("generator", generator);
     const key = this.#handles.add("generation", generation, above, () => core.closeGeneration(generation));

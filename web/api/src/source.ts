@@ -3,7 +3,7 @@
 
 import { WeighbridgeError } from "./errors.js";
 import type { Host } from "./host.js";
-import type { FileBytes, MountedSource } from "./protocol.js";
+import type { Beside, FileBytes, MountedSource } from "./protocol.js";
 import type { FileSource, Folder, Source } from "./types.js";
 
 /** Throws `misuse` for anything that is not a source, and for a name that is not a valid file name. */
@@ -24,7 +24,7 @@ export async function mountedBeside(
   host: Host,
   source: Source,
   beside: readonly FileSource[] = [],
-): Promise<{ source: MountedSource; beside: readonly MountedSource[] }> {
+): Promise<Beside> {
   const mount = (file: Source): Promise<MountedSource> => mounted(host, file);
   return { source: await mount(source), beside: await Promise.all(beside.map(mount)) };
 }

@@ -2,6 +2,7 @@
 // The entry point. One Weighbridge is one worker with the core, and others that help it; a worker that dies is replaced.
 // Models and what is made from them have their own files.
 
+import { coreOptions } from "./core_options.js";
 import { hasSimd } from "./core.js";
 import { WeighbridgeError } from "./errors.js";
 import { Link, Session } from "./link.js";
@@ -90,11 +91,10 @@ export class Weighbridge {
     const platform = await host();
     const args = {
       ...await mountedBeside(platform, source, options.beside),
-      format: options.format ?? "",
-      structure: options.checks === "structure",
+      options: coreOptions(options),
       share: { index: 0, of: 1 },
     };
-    const size = "file" in args.source && !args.structure ? await platform.size(args.source.file) : 0;
+    const size = "file" in args.source && options.checks !== "structure" ? await platform.size(args.source.file) : 0;
     const of = sharesOf(args, size, this.#workers);
     if (of === 1) return (await this.#link.call("verify", args, options)).verdict;
     return this.#link.run((session) => verifyTogether(session, this.#helpers, of, args, options), options.signal);
@@ -113,7 +113,7 @@ export class Weighbridge {
     const platform = await host();
     const args = {
       ...await mountedBeside(platform, source, options.beside),
-      format: options.format ?? "",
+      options: coreOptions(options),
       offset,
       length,
     };
@@ -181,11 +181,7 @@ async function editArguments(source: FileSource, options: EditOptions, name: str
   const platform = await host();
   return {
     ...await mountedBeside(platform, source, options.beside),
-    options: {
-      set: Object.entries(options.set ?? {}).flat(),
-      unset: options.unset ?? [],
-      rename: Object.entries(options.rename ?? {}).flat(),
-    },
+    options: coreOptions(options),
     name,
   };
 }

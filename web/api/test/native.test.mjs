@@ -164,7 +164,7 @@ test("prompts and settings of a folder are followed", { skip: withoutNative || w
   assert.deepEqual((await (await model.embedder({ promptName: "document" })).embed(["world"]))[0], wanted[1]);
   const odd = await wb.open(folder([json("config.json", { ...config, position_embedding_type: "relative_key" })]));
   await assert.rejects(odd.embedder(), (error) => error.kind === "unsupported" && /position_embedding_type/.test(error.message));
-  const passed = await odd.embedder({ ignoreSettings: ["position_embedding_type"] });
+  const passed = await odd.embedder({ ignoreSetting: ["position_embedding_type"] });
   assert.match(passed.notes.join(), /position_embedding_type/);
   assert.deepEqual((await passed.embed(["world"]))[0], wanted[2]);
 });

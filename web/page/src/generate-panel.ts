@@ -146,7 +146,7 @@ export class GeneratePanel extends HTMLElement {
     const value = (input: HTMLInputElement): number => Number(input.value) || 0;
     const { maxTokens, temperature, topP, topK, seed } = this.#numbers;
     const pieces = generator.generate(prompt, { maxTokens: Math.max(1, value(maxTokens)),
-      temperature: value(temperature), topP: value(topP), topK: value(topK), seed: value(seed), signal,
+      temperature: value(temperature), topP: value(topP), topK: value(topK) || undefined, seed: value(seed), signal,
       stop: this.#stop.value.split("\n").filter((line) => line !== "") });
     const began = performance.now();
     for (;;) {

@@ -89,7 +89,7 @@ export default async function fakeCore({ wasmBinary }) {
       `{"path":${JSON.stringify(path)},"format":"fake","version":null,"file_size":${text(open.get(model)).length},"checked":true,` +
       `"attributes":{"big":18446744073709551615,"text":"bigint:1234567890123456"},` +
       `"tensors":[{"name":"w","dtype":"f32","shape":[2,2],"layout":"dense","supported":true,"parts":[]}]}`,
-    verify(path, { share }) {
+    verify(path, options, share) {
       const what = text(path);
       isFirst ||= share.index === 0;
       if (what.startsWith("helper dies") && !isFirst) process.exit(3);
