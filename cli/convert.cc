@@ -17,6 +17,7 @@
 #include "weighbridge/join.h"
 #include "weighbridge/json.h"
 #include "weighbridge/lora.h"
+#include "weighbridge/output.h"
 #include "weighbridge/tokenize.h"
 #include "weighbridge/view.h"
 #include "wrap.h"
@@ -24,7 +25,6 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::string_view kFolder = "hf", kOnnx = "onnx";
 constexpr std::size_t kMostGroups = 12;      // a kind with more groups of items is printed as one group
 constexpr std::size_t kMostAlike = 3;        // items printed per group; --json has all
 constexpr std::size_t kLongestItem = 100;    // columns of an item's old or new value; inspect cuts values there too
@@ -42,33 +42,6 @@ ViewOptions view_of(Session& session) {
   session.args.apply(out, OptionOf::view);
   add_rename_file(session, out.rename);
   return out;
-}
-
-// The format of --to, or of the extension of OUT. A trailing / means a folder, and so does a name without an extension
-// if an input is a folder.
-std::string target_format(const Arguments& args, const std::string& out, std::span<const std::string> inputs) {
-  if (args.has(FlagId::to)) return std::string(args.value(FlagId::to));
-  std::string extension = extension_of(out);
-  std::error_code unknown;
-  const auto is_folder = [&](const std::string& each) { return std::filesystem::is_directory(each, unknown); };
-  if (out.ends_with('/') || (extension.empty() && std::ranges::any_of(inputs, is_folder))) return std::string(kFolder);
-  if (!extension.empty()) extension.erase(0, 1);
-  if (const FormatInfo* format = format_for_extension(extension)) return std::string(format->name);
-  if (extension == kOnnx && args.has(FlagId::into)) return std::string(kOnnx);
-  if (extension == kOnnx) throw Misuse("an ONNX output needs a graph: give the ONNX model to copy with --into");
-  for (const FormatInfo& format : formats())
-    if (!format.writes && extension != "bin" &&
-        std::ranges::find(format.extensions, extension) != format.extensions.end())
-      return std::string(format.name);  // which plan() refuses by its name
-  std::string sentence = "the name " + quote(out) + " does not show the output format";
-  if (extension == "bin") sentence += " (--to pytorch writes what PyTorch calls .bin)";
-  sentence += ": end it in";
-  for (const FormatInfo& format : formats())
-    if (format.writes)
-      for (const std::string_view each : format.extensions) sentence += " ." + std::string(each) + ",";
-  sentence += " or / (a Hugging Face folder), or use --to with one of";
-  for (const std::string_view word : words(flag(FlagId::to))) sentence += " " + std::string(word);
-  throw Misuse(sentence);
 }
 
 // Subject, old value and new value. If a tensor is refused for its name, the old value is that name, which the subject
@@ -301,11 +274,8 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     session.progress().clear();
   }
   const auto print = [&] {
-    if (session.json) {
-      session.object(to_json(path, output, plan, written ? &*written : nullptr));
-    } else if (!session.quiet) {
-      print_plan(session.out, plan, path, output, before, written);
-    }
+    session.tell([&] { return to_json(path, output, plan, written ? &*written : nullptr); },
+                 [&] { print_plan(session.out, plan, path, output, before, written); });
   };
   if (written) {
     session.tell_written(output, print);
@@ -334,20 +304,10 @@ void refuse_input_as_output(const Arguments& args, std::span<const std::string> 
 
 // Checks the output before the work of reading and planning.
 void refuse_existing(const std::string& output, std::string_view format, const Arguments& args) {
-  std::error_code ignored;
   const FormatInfo* const target = find_format(format);
   // An empty folder is allowed; execute() checks that.
   if (args.has(FlagId::max_shard_size) || (target != nullptr && target->folder)) return;
-  const std::filesystem::file_status there = std::filesystem::status(output, ignored);
-  if (args.has(FlagId::dry_run) || !std::filesystem::exists(there)) return;
-  if (!std::filesystem::is_regular_file(there))
-    raise(Kind::misuse, "misuse/output-kind",
-          std::string("cannot be written: it is ") +
-              (std::filesystem::is_directory(there) ? "a directory" : "not a regular file") +
-              "; the output must be a regular file",
-          output);
-  if (!args.has(FlagId::overwrite))
-    raise(Kind::misuse, "misuse/output-exists", "the file exists", output, {Hint::What::option, "overwrite", {}});
+  if (!args.has(FlagId::dry_run)) OutputFile::check(output, args.has(FlagId::overwrite));
 }
 
 // Without -o, the second operand is OUT.
@@ -387,7 +347,16 @@ Status run_convert(Session& session) {
   const std::string path = inputs_text(inputs);
   if (output == "-")
     throw Misuse("convert cannot write to standard output, because it reads its output back: name a file");
-  const std::string format = target_format(session.args, output, inputs);
+  // A name without an extension is a folder if an input is one.
+  std::error_code unknown;
+  const bool folder = extension_of(output).empty() && std::ranges::any_of(inputs, [&](const std::string& each) {
+                        return std::filesystem::is_directory(each, unknown);
+                      });
+  const std::string format(session.args.has(FlagId::to) ? session.args.value(FlagId::to)
+                           : folder                     ? kFolder
+                                                        : format_of_output(output));
+  if (format == "onnx" && !session.args.has(FlagId::into))
+    throw Misuse("an ONNX output needs a graph: give the ONNX model to copy with --into");
   check_target(session.args, format);
   Options options = convert_options(session.args);
   try {
@@ -407,9 +376,8 @@ Status run_convert(Session& session) {
     std::vector<Model> models;
     for (const std::string& each : inputs) {
       Input input = open_input(session, each, {.tokenizer = tokenizer}, TokenizerFile::container_or_another);
-      if (!input.model) return input.status;
       session.remarks(each, input.report);
-      models.push_back(*std::move(input.model));
+      models.push_back(std::move(input.model));
     }
     const Model whole = inputs.size() > 1 ? joined_inputs(session, models) : models[0];
     if (tokenizer && !whole.tokenizer())
@@ -436,13 +404,11 @@ Status run_append(Session& session) {
   try {
     if (!in_place) refuse_existing(output, {}, session.args);
     const Input base = open_input(session, target);
-    if (!base.model) return base.status;
     const ViewOptions taken = view_of(session);
     const Input more = open_input(session, source);
-    if (!more.model) return more.status;
     return carry_out(session, source, output,
-                     plan_append(*base.model, view(*more.model, taken), options, counting(session, options)),
-                     base.model->file_size());
+                     plan_append(base.model, view(more.model, taken), options, counting(session, options)),
+                     base.model.file_size());
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }

@@ -279,39 +279,30 @@ void draw(Session& session, const Comparison& comparison) {
 
 }  // namespace
 
-Status run_diff(Session& session) {
+Status run_diff(Session& session) try {
   const std::string &path_a = session.args.operands[0], &path_b = session.args.operands[1];
   const DiffOptions options = diff_options(session);
   check_picture(session.args);
-  const Input a = open_input(session, path_a);
-  if (!a.model) return trouble(a.status);
-  const Input b = open_input(session, path_b);
-  if (!b.model) return trouble(b.status);
-  Diff found;
-  try {
-    found = diff(*a.model, *b.model, options, session.context());
-  } catch (const Error& error) {
-    return trouble(session.fail(path_a + " and " + path_b, error));
-  }
+  const Input a = open_input(session, path_a), b = open_input(session, path_b);
+  const Diff found = diff(a.model, b.model, options, session.context());
   session.progress().clear();
-  Comparison comparison{path_a, path_b, *a.model, *b.model, found};
-  try {
-    draw(session, comparison);
-  } catch (const Error& error) {
-    return trouble(session.fail({}, error));
-  }
+  Comparison comparison{path_a, path_b, a.model, b.model, found};
+  draw(session, comparison);
   session.remarks(path_a, a.report);
   session.remarks(path_b, b.report);
-  if (session.json) {
-    comparison.most = session.args.number(FlagId::top, comparison.most);
-    session.object(to_json(comparison));
-  } else if (!session.quiet) {
-    print_summary(session, found);
-    print_tensors(session, found, options);
-    print_metadata(session, "metadata", found.metadata);
-    print_metadata(session, "tokenizer", found.tokenizer);
-  }
+  comparison.most = session.args.number(FlagId::top, comparison.most);
+  session.tell([&] { return to_json(comparison); },
+               [&] {
+                 print_summary(session, found);
+                 print_tensors(session, found, options);
+                 print_metadata(session, "metadata", found.metadata);
+                 print_metadata(session, "tokenizer", found.tokenizer);
+               });
   return found.differs() ? Status::invalid : found.incomparable > 0 ? Status::unsupported : Status::done;
+} catch (const Failed& failed) {
+  return trouble(failed.status);
+} catch (const Error& error) {
+  return trouble(session.fail(session.args.operands[0] + " and " + session.args.operands[1], error));
 }
 
 }  // namespace weighbridge::cli

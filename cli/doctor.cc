@@ -219,10 +219,7 @@ Status cache(Session& session, const std::string& path) {
   session.progress().about("hashing");
   const CacheReport report = check_cache(path, session.context());
   session.progress().clear();
-  if (session.json)
-    session.object(to_json(path, report));
-  else if (!session.quiet)
-    print(session, path, report);
+  session.tell([&] { return to_json(path, report); }, [&] { print(session, path, report); });
   return report.sound() ? Status::done : Status::invalid;
 }
 
@@ -244,24 +241,22 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
     trim(diagnosis, output, force, session.context());
   }
   session.progress().clear();
-  session.tell_written(output, [&] {
-    if (session.json) {
-      session.object(to_json(path, diagnosis));
-    } else if (!session.quiet) {
-      session.out.text(shown(path) + " -> " + shown(output) + ": ");
-      if (salvages)
-        session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
-      else
-        session.out.text(grouped(diagnosis.own->length) + " bytes, written and verified\n");
-      if (salvages && !diagnosis.damaged.empty()) {
-        session.out.text("  left out, because they are not whole:\n");
-        print_names(session.out, diagnosis.damaged, diagnosis.tensors - diagnosis.whole);
-      }
-      const std::string& checked = diagnosis.verdict.checked;
-      if (checked.empty() || checked.starts_with("structure only"))
-        session.out.text("  not provable: the numbers, which no checksum covers\n");
-    }
-  });
+  session.tell_written(
+      output, [&] { return to_json(path, diagnosis); },
+      [&] {
+        session.out.text(shown(path) + " -> " + shown(output) + ": ");
+        if (salvages)
+          session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
+        else
+          session.out.text(grouped(diagnosis.own->length) + " bytes, written and verified\n");
+        if (salvages && !diagnosis.damaged.empty()) {
+          session.out.text("  left out, because they are not whole:\n");
+          print_names(session.out, diagnosis.damaged, diagnosis.tensors - diagnosis.whole);
+        }
+        const std::string& checked = diagnosis.verdict.checked;
+        if (checked.empty() || checked.starts_with("structure only"))
+          session.out.text("  not provable: the numbers, which no checksum covers\n");
+      });
   return Status::done;
 }
 
@@ -278,56 +273,48 @@ Status recover(Session& session, const std::string& folder) {
     session.out.flush();
   };
   const std::vector<LeftJournal> done = recover_folder(folder, session.args.has(FlagId::trust_journal), show);
-  session.tell_written(done.empty() ? std::string() : folder, [&] {
-    if (session.json)
-      session.object(to_json(folder, done));
-    else if (!session.quiet)
-      session.out.text(shown(folder) + ": " +
-                       (done.empty() ? "no run was killed, so there is nothing to do"
-                                     : counted(done.size(), "journal is", "journals are") + " undone") +
-                       "\n");
-  });
+  session.tell_written(
+      done.empty() ? std::string() : folder, [&] { return to_json(folder, done); },
+      [&] {
+        session.out.text(shown(folder) + ": " +
+                         (done.empty() ? "no run was killed, so there is nothing to do"
+                                       : counted(done.size(), "journal is", "journals are") + " undone") +
+                         "\n");
+      });
   return Status::done;
 }
 
 Status examine(Session& session, const std::string& path) {
-  try {
-    if (session.args.has(FlagId::recover)) return recover(session, path);
-    const bool repairs = session.args.has(FlagId::salvage) || session.args.has(FlagId::trim);
-    if (path != "-" && is_hub_cache(path)) {
-      if (repairs || session.args.has(FlagId::resume_from))
-        throw Misuse("this is a cache of the Hugging Face Hub: name one of its files");
-      return cache(session, path);
-    }
-    session.progress().about("examining");
-    Diagnosis diagnosis =
-        path == "-" ? diagnose(place_of(session.source(path)), session.context()) : diagnose(path, session.context());
-    session.progress().clear();
-    drop_shard_alone(session.args, path, diagnosis.verdict.report);
-    if (repairs) return repair(session, path, diagnosis);
-    if (session.args.has(FlagId::resume_from)) {
-      for (const Advice& advice : diagnosis.advice)
-        if (advice.what == What::fetch_rest) {
-          if (session.json)
-            session.object(to_json(path, diagnosis));
-          else
-            session.out.text(range_of(advice) + "\n");
-          return Status::done;
-        }
-      complain(shown(path) + ": " +
-               (diagnosis.condition == Condition::sound
-                    ? "no bytes are missing"
-                    : "no range of bytes would make it whole: " + shown(diagnosis.what)));
-      return Status::invalid;
-    }
-    if (session.json)
-      session.object(to_json(path, diagnosis));
-    else if (!session.quiet)
-      print(session, path, diagnosis);
-    return status_of_diagnosis(diagnosis);
-  } catch (const Error& error) {
-    return session.fail(path, error);
+  if (session.args.has(FlagId::recover)) return recover(session, path);
+  const bool repairs = session.args.has(FlagId::salvage) || session.args.has(FlagId::trim);
+  if (path != "-" && is_hub_cache(path)) {
+    if (repairs || session.args.has(FlagId::resume_from))
+      throw Misuse("this is a cache of the Hugging Face Hub: name one of its files");
+    return cache(session, path);
   }
+  session.progress().about("examining");
+  Diagnosis diagnosis =
+      path == "-" ? diagnose(place_of(session.source(path)), session.context()) : diagnose(path, session.context());
+  session.progress().clear();
+  drop_shard_alone(session.args, path, diagnosis.verdict.report);
+  if (repairs) return repair(session, path, diagnosis);
+  if (session.args.has(FlagId::resume_from)) {
+    for (const Advice& advice : diagnosis.advice)
+      if (advice.what == What::fetch_rest) {
+        if (session.json)
+          session.object(to_json(path, diagnosis));
+        else
+          session.out.text(range_of(advice) + "\n");
+        return Status::done;
+      }
+    complain(shown(path) + ": " +
+             (diagnosis.condition == Condition::sound
+                  ? "no bytes are missing"
+                  : "no range of bytes would make it whole: " + shown(diagnosis.what)));
+    return Status::invalid;
+  }
+  session.tell([&] { return to_json(path, diagnosis); }, [&] { print(session, path, diagnosis); });
+  return status_of_diagnosis(diagnosis);
 }
 
 }  // namespace

@@ -131,17 +131,14 @@ Status change(Session& session, const std::string& path) {
   session.progress().clear();
   const bool written = !dry_run && edited.way != Way::nothing;
   if (!session.quiet && !session.json) print_notes(path, options, edited);
-  const auto print = [&] {
-    if (session.json) {
-      session.object(to_json(path, options.output, edited, written));
-    } else if (!session.quiet && dry_run) {
-      session.out.text(shown(path) + ": " + plan_text(edited, options.output) + "\n");
-      print_changes(session.out, edited);
-    } else if (!session.quiet) {
-      print_done(session, path, options, edited);
-    }
-  };
-  session.tell_written(written ? (options.output.empty() ? path : options.output) : std::string(), print);
+  const std::string changed = !written ? "" : options.output.empty() ? path : options.output;
+  session.tell_written(
+      changed, [&] { return to_json(path, options.output, edited, written); },
+      [&] {
+        if (!dry_run) return print_done(session, path, options, edited);
+        session.out.text(shown(path) + ": " + plan_text(edited, options.output) + "\n");
+        print_changes(session.out, edited);
+      });
   return Status::done;
 }
 
@@ -155,20 +152,17 @@ Status restore(Session& session, const std::string& path, bool undo) {
   const Edited edited =
       undo ? undo_edit(path, session.context(), trusted) : settle_edit(path, session.context(), trusted, before);
   const bool written = undo || edited.left == Edited::Left::undone;
-  const auto print = [&] {
-    if (session.json) {
-      session.object(to_json(path, {}, edited, written));
-    } else if (!session.quiet) {
-      session.out.text(shown(path) + ": " +
-                       (undo ? "the last edit is undone; --undo again redoes it"
-                        : edited.left == Edited::Left::finished
-                            ? "the killed edit had written the header; it is now finished"
-                        : edited.left == Edited::Left::undone ? "the killed edit is undone"
-                                                              : "no edit was killed, so there is nothing to do") +
-                       "\n");
-    }
-  };
-  session.tell_written(written ? path : std::string(), print);
+  session.tell_written(
+      written ? path : std::string(), [&] { return to_json(path, {}, edited, written); },
+      [&] {
+        session.out.text(shown(path) + ": " +
+                         (undo ? "the last edit is undone; --undo again redoes it"
+                          : edited.left == Edited::Left::finished
+                              ? "the killed edit had written the header; it is now finished"
+                          : edited.left == Edited::Left::undone ? "the killed edit is undone"
+                                                                : "no edit was killed, so there is nothing to do") +
+                         "\n");
+      });
   return Status::done;
 }
 

@@ -134,60 +134,48 @@ class Vectors {
 
 Status run_embed(Session& session) {
   const std::string& path = session.args.operands.front();
-  try {
-    Texts texts(session, 1);
-    Status status = Status::done;
-    Model model;
-    const auto embedder = open_embedder(session, path, status, &model);
-    if (!embedder) return status;
-    Vectors vectors(session, model, *embedder);
-    Remarks remarks;
-    if (session.args.has(FlagId::input)) session.progress().about(session.args.value(FlagId::input));
-    embed_all(
-        session, *embedder, session.args.operands.size() - 1,
-        [&](std::string& text) { return !session.out.closed() && texts.next(text); },
-        [&](std::uint64_t index, const std::string&, const Embedded& what, std::span<const float> vector) {
-          vectors.add(index, what, vector);
-        },
-        remarks);
-    vectors.publish();
-    if (vectors.count() == 0 && !session.quiet)
-      complain((session.args.has(FlagId::input) ? quote(session.args.value(FlagId::input)) : "standard input") +
-               " contains no text, so there are no vectors");
-    remarks.say(session, path, *embedder);
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  Texts texts(session, 1);
+  Model model;
+  const auto embedder = open_embedder(session, path, &model);
+  Vectors vectors(session, model, *embedder);
+  Remarks remarks;
+  if (session.args.has(FlagId::input)) session.progress().about(session.args.value(FlagId::input));
+  embed_all(
+      session, *embedder, session.args.operands.size() - 1,
+      [&](std::string& text) { return !session.out.closed() && texts.next(text); },
+      [&](std::uint64_t index, const std::string&, const Embedded& what, std::span<const float> vector) {
+        vectors.add(index, what, vector);
+      },
+      remarks);
+  vectors.publish();
+  if (vectors.count() == 0 && !session.quiet)
+    complain((session.args.has(FlagId::input) ? quote(session.args.value(FlagId::input)) : "standard input") +
+             " contains no text, so there are no vectors");
+  remarks.say(session, path, *embedder);
   return Status::done;
 }
 
 Status run_similarity(Session& session) {
   const std::string& path = session.args.operands.front();
-  Status status = Status::done;
-  const auto embedder = open_embedder(session, path, status);
-  if (!embedder) return status;
-  try {
-    std::vector<std::string> texts;
-    Texts given(session, 1);
-    for (std::string text; given.next(text);) texts.push_back(text);
-    if (texts.size() < 2) throw Misuse("similarity needs another TEXT: standard input has " + grouped(texts.size()));
-    std::vector<std::vector<float>> vectors;
-    Remarks remarks;
-    for (const std::string& text : texts) vectors.push_back(embed_one(*embedder, text, remarks));
-    std::vector<Scored> scores;
-    for (std::size_t i = 1; i < texts.size(); ++i) scores.push_back({i - 1, cosine(vectors[0], vectors[i]), texts[i]});
-    if (session.json) {
-      session.object(to_json(texts[0], scores));
-    } else {
-      for (const Scored& score : scores) {
-        session.out.text(fmt::format("{:.6f}", score.score) +
-                         (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
-      }
+  const auto embedder = open_embedder(session, path);
+  std::vector<std::string> texts;
+  Texts given(session, 1);
+  for (std::string text; given.next(text);) texts.push_back(text);
+  if (texts.size() < 2) throw Misuse("similarity needs another TEXT: standard input has " + grouped(texts.size()));
+  std::vector<std::vector<float>> vectors;
+  Remarks remarks;
+  for (const std::string& text : texts) vectors.push_back(embed_one(*embedder, text, remarks));
+  std::vector<Scored> scores;
+  for (std::size_t i = 1; i < texts.size(); ++i) scores.push_back({i - 1, cosine(vectors[0], vectors[i]), texts[i]});
+  if (session.json) {
+    session.object(to_json(texts[0], scores));
+  } else {
+    for (const Scored& score : scores) {
+      session.out.text(fmt::format("{:.6f}", score.score) +
+                       (scores.size() == 1 ? std::string() : "  " + shown(score.text)) + "\n");
     }
-    remarks.say(session, path, *embedder);
-  } catch (const Error& error) {
-    return session.fail(path, error);
   }
+  remarks.say(session, path, *embedder);
   return Status::done;
 }
 

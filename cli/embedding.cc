@@ -26,18 +26,16 @@ bool is_about_vocabulary(const Error& error) {
 
 }  // namespace
 
-std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Status& status, Model* model) {
+std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& path, Model* model) {
   EmbedOptions options = embed_options(session.args);
   end_on_bus_error();  // the weights stay mapped
   const Input input = open_input(session, path);
-  status = input.status;
-  if (!input.model) return nullptr;
-  if (model) *model = *input.model;
+  if (model) *model = input.model;
   try {
     const auto vocabulary = vocabulary_of(session);
     if (vocabulary) options.vocabulary = &*vocabulary;
     session.progress().busy("packing the weights");
-    auto embedder = std::make_unique<Embedder>(*input.model, options);
+    auto embedder = std::make_unique<Embedder>(input.model, options);
     session.progress().clear();
     if (!session.quiet)
       for (const std::string& note : embedder->notes()) complain(shown(path) + ": " + shown(note));
@@ -47,8 +45,7 @@ std::unique_ptr<Embedder> open_embedder(Session& session, const std::string& pat
     return embedder;
   } catch (const Error& error) {
     const bool of_vocabulary = options.vocabulary != nullptr && is_about_vocabulary(error);
-    status = session.fail(path, of_vocabulary ? error.in(session.args.value(FlagId::vocab)) : error);
-    return nullptr;
+    throw of_vocabulary ? error.in(session.args.value(FlagId::vocab)) : error;
   }
 }
 

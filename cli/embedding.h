@@ -14,7 +14,7 @@ namespace weighbridge::cli {
 
 // An Embedder for the model at `path`. Null if it cannot be opened: the error has been printed, and `status` is the
 // exit status. `model`, if not null, receives the opened model.
-std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Status& status, Model* model = nullptr);
+std::unique_ptr<Embedder> open_embedder(Session&, const std::string& path, Model* model = nullptr);
 
 // The files that are read: those of the model, --input, --corpus and --vocab. No output may replace them.
 std::vector<std::shared_ptr<const Source>> inputs_of(const Session&, const Model&);

@@ -78,46 +78,40 @@ std::vector<double> ranks(std::span<const double> values) {
 Status run_evaluate(Session& session) {
   const std::vector<std::string>& operands = session.args.operands;
   const std::string &path = operands[0], &pairs_path = operands[1];
-  Status status = Status::done;
-  const auto embedder = open_embedder(session, path, status);
-  if (!embedder) return status;
-  try {
-    const Pairs pairs = read_pairs(session, pairs_path);
-    const auto start = std::chrono::steady_clock::now();
-    std::vector<double> cosines;
-    std::vector<float> before;
-    std::size_t next = 0;
-    Remarks remarks;
-    session.progress().about(pairs_path);
-    embed_all(
-        session, *embedder, pairs.texts.size(),
-        [&](std::string& text) {
-          if (next == pairs.texts.size()) return false;
-          text = pairs.texts[next++];
-          return true;
-        },
-        [&](std::uint64_t index, const std::string&, const Embedded&, std::span<const float> vector) {
-          if (index % 2 == 0)
-            before.assign(vector.begin(), vector.end());
-          else
-            cosines.push_back(cosine(before, vector));
-        },
-        remarks);
-    Correlation result;
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    result.pairs = pairs.scores.size();
-    result.pearson = pearson(cosines, pairs.scores);
-    result.spearman = pearson(ranks(cosines), ranks(pairs.scores));
-    if (session.json) {
-      session.object(to_json(path, result));
-    } else {
-      session.out.text(fmt::format("Spearman {:.4f}, Pearson {:.4f}, {} pairs in {:.2f} s\n", result.spearman,
-                                   result.pearson, result.pairs, result.seconds));
-    }
-    remarks.say(session, path, *embedder);
-  } catch (const Error& error) {
-    return session.fail(path, error);
+  const auto embedder = open_embedder(session, path);
+  const Pairs pairs = read_pairs(session, pairs_path);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<double> cosines;
+  std::vector<float> before;
+  std::size_t next = 0;
+  Remarks remarks;
+  session.progress().about(pairs_path);
+  embed_all(
+      session, *embedder, pairs.texts.size(),
+      [&](std::string& text) {
+        if (next == pairs.texts.size()) return false;
+        text = pairs.texts[next++];
+        return true;
+      },
+      [&](std::uint64_t index, const std::string&, const Embedded&, std::span<const float> vector) {
+        if (index % 2 == 0)
+          before.assign(vector.begin(), vector.end());
+        else
+          cosines.push_back(cosine(before, vector));
+      },
+      remarks);
+  Correlation result;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.pairs = pairs.scores.size();
+  result.pearson = pearson(cosines, pairs.scores);
+  result.spearman = pearson(ranks(cosines), ranks(pairs.scores));
+  if (session.json) {
+    session.object(to_json(path, result));
+  } else {
+    session.out.text(fmt::format("Spearman {:.4f}, Pearson {:.4f}, {} pairs in {:.2f} s\n", result.spearman,
+                                 result.pearson, result.pairs, result.seconds));
   }
+  remarks.say(session, path, *embedder);
   return Status::done;
 }
 

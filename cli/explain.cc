@@ -125,43 +125,32 @@ Status run_explain(Session& session) {
     take_offsets(where, asked);
   } else {
     const Input input = open_input(session, path, {.checks = Checks::structure, .list_incomplete = true});
-    if (!input.model) return input.status;
     try {
-      const Location place = locate(*input.model, where);
-      asked.source = input.model->sources()[place.source];
+      const Location place = locate(input.model, where);
+      asked.source = input.model.sources()[place.source];
       asked.offset = place.offset;
       asked.length = place.length;
       asked.whole = place.whole;
     } catch (const Error& error) {
       if (where.find_first_not_of("0123456789-+") == std::string::npos)
         throw Misuse("there is no tensor " + quote(where) + "; a byte of the file is written @" + where);
-      return session.fail(path, error);
+      throw;
     }
     asked.path = asked.source->name();
     if (asked.length == 0) {
       Explanation nothing;
-      nothing.format = input.model->format();
+      nothing.format = input.model.format();
       nothing.size = asked.source->size();
       nothing.offset = asked.offset;
-      if (session.json)
-        session.object(to_json(asked.path, nothing));
-      else if (!session.quiet)
-        session.out.text(shown(asked.path) + ": " + quote(where) + " has no bytes\n");
+      session.tell([&] { return to_json(asked.path, nothing); },
+                   [&] { session.out.text(shown(asked.path) + ": " + quote(where) + " has no bytes\n"); });
       return Status::done;
     }
   }
-  Explanation found;
-  try {
-    if (!asked.source) asked.source = session.source(path);
-    found = explain(asked.source, asked.offset, asked.length, session.context());
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  if (!asked.source) asked.source = session.source(path);
+  const Explanation found = explain(asked.source, asked.offset, asked.length, session.context());
   session.progress().clear();
-  if (session.json)
-    session.object(to_json(asked.path, found));
-  else if (!session.quiet)
-    print(session, asked, found);
+  session.tell([&] { return to_json(asked.path, found); }, [&] { print(session, asked, found); });
   return Status::done;
 }
 

@@ -26,7 +26,7 @@ Elements choose(const Tensor& tensor, const Arguments& args) {
 
 Extracted write_file(Session& session, const Input& input, const Elements& wanted, const std::string& path, bool npy) {
   return wanted.write(path,
-                      {.npy = npy, .replace = session.args.has(FlagId::overwrite), .inputs = input.model->sources()},
+                      {.npy = npy, .replace = session.args.has(FlagId::overwrite), .inputs = input.model.sources()},
                       session.context());
 }
 
@@ -40,7 +40,7 @@ void write_standard_output(Session& session, const Elements& wanted) {
 void report(Session& session, const Input& input, const std::string& path, const std::vector<Extracted>& done,
             bool npy) {
   session.progress().clear();
-  if (session.json) session.object(to_json(path, input.model->format(), done));
+  if (session.json) session.object(to_json(path, input.model.format(), done));
   if (session.json || session.quiet) return;
   for (const Extracted& e : done) {
     session.out.text(shown(e.tensor) + (e.part.empty() || e.part == "data" ? "" : " (" + shown(e.part) + ")") + " -> " +
@@ -66,7 +66,7 @@ void require_fitting_name(const std::string& output) {
 }
 
 Status extract_one(Session& session, const Input& input, const std::string& path, const std::string& output) {
-  const Elements wanted = choose(find_tensor(*input.model, session.args.operands[1]), session.args);
+  const Elements wanted = choose(find_tensor(input.model, session.args.operands[1]), session.args);
   if (output == "-") {
     if (session.out.columns() > 0)
       raise(Kind::misuse, "misuse/terminal",
@@ -120,13 +120,13 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
 Status extract_many(Session& session, const Input& input, const std::string& path, const std::string& folder) {
   const bool npy = !session.args.has(FlagId::raw);
   std::vector<Elements> wanted;
-  for (const std::uint32_t i : tensors_taken(*input.model, session.args))
-    wanted.push_back(choose((*input.model)[i], session.args));
+  for (const std::uint32_t i : tensors_taken(input.model, session.args))
+    wanted.push_back(choose(input.model[i], session.args));
   if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", "there is no such tensor in the model");
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
   check_output(wanted, session.context().limits);
-  OutputFiles files(folder, session.args.has(FlagId::overwrite), input.model->sources());
+  OutputFiles files(folder, session.args.has(FlagId::overwrite), input.model.sources());
   FileNames taken;
   std::vector<Place> places;
   for (const Elements& each : wanted) {
@@ -157,13 +157,8 @@ Status run_extract(Session& session) {
   check(session);
   const std::string &path = session.args.operands.front(), output(session.args.value(FlagId::output));
   const Input input = open_input(session, path);
-  if (!input.model) return input.status;
-  try {
-    return takes_several(session.args) ? extract_many(session, input, path, output)
-                                       : extract_one(session, input, path, output);
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  return takes_several(session.args) ? extract_many(session, input, path, output)
+                                     : extract_one(session, input, path, output);
 }
 
 }  // namespace weighbridge::cli

@@ -100,11 +100,13 @@ template <class Work> void for_each_flag(Work&& work) {
       }
 }
 
-// Makes each script once.
-const std::string& script_of(std::string_view shell) {
-  static std::map<std::string_view, std::string> scripts;
-  std::string& out = scripts[shell];
-  if (out.empty()) out = completion_script(shell);
+// The words that completion offers for the last of these, behind those of the command.
+std::vector<std::string> offered(const Command& command, const Line& typed) {
+  const std::string words = command.words();
+  Line line;
+  for (const std::string_view word : split_words(words)) line.emplace_back(word);
+  std::vector<std::string> out;
+  for (const auto& [word, says] : completions(line + typed).words) out.push_back(word);
   return out;
 }
 const std::string& page_of(const Verb& verb) {
@@ -306,12 +308,12 @@ TEST(Flags, OtherNamesAreTakenAndNotListed) {
       ASSERT_EQ(refusal(command, with(command, flag, spelled)), "");
       EXPECT_TRUE(parsed(command, with(command, flag, spelled)).has(flag.id));
       EXPECT_FALSE(holds(help_of(command.verb->id, command.action), other));
-      for (const char* const shell : {"bash", "zsh", "fish"}) EXPECT_FALSE(holds(script_of(shell), other));
+      EXPECT_EQ(std::ranges::count(offered(command, {other}), other), 0);
       EXPECT_FALSE(holds(page_of(*command.verb), other));
     }
   });
   EXPECT_EQ(seen, (std::set<std::string_view>{"dequantise", "quantise", "quantise-norms", "normalise", "no-normalise",
-                                              "colour", "filter", "glob", "force"}));
+                                              "colour", "filter", "glob", "force", "ignore-unsigned-files"}));
 }
 
 TEST(Flags, ADefaultIsAValueThatTheFlagTakes) {
@@ -353,33 +355,19 @@ TEST(Flags, HelpHasThoseThatAreTakenAndNoOthers) {
   }
 }
 
-// The part of a script from `start` to `end`.
-std::string part_of(const std::string& script, const std::string& start, std::string_view end) {
-  const std::size_t begin = script.find(start);
-  return begin == std::string::npos ? "" : script.substr(begin, script.find(end, begin) - begin);
-}
-
 TEST(Flags, CompletionOffersThoseThatAreTakenAndNoOthers) {
-  const std::string &bash = script_of("bash"), &zsh = script_of("zsh"), &fish = script_of("fish");
   for (const Command& command : commands()) {
-    const std::string of_bash = part_of(bash, "'" + command.words() + "') known='", "\n") + " ";
-    const std::string of_zsh = part_of(zsh, "'" + command.words() + "')\n      _arguments", ";;");
+    std::vector<std::string> taken;
     for (const Flag& flag : flags()) {
-      SCOPED_TRACE(command.words() + " " + dashed(flag));
-      const bool taken = takes_flag(command.verb->id, command.action, flag);
-      EXPECT_EQ(holds(of_bash, dashed(flag) + " ") || holds(of_bash, dashed(flag) + "'"), taken);
-      EXPECT_EQ(holds(of_zsh, dashed(flag) + "["), taken);
-      bool of_fish = false;
-      for (std::size_t at = fish.find(" -l " + std::string(flag.name) + " "); at != std::string::npos;
-           at = fish.find(" -l " + std::string(flag.name) + " ", at + 1)) {
-        const std::size_t line = fish.rfind('\n', at) + 1;
-        of_fish = of_fish || holds(fish.substr(line, at - line), "\"" + command.words() + "\"");
-      }
-      EXPECT_EQ(of_fish, taken);
-      if (!taken || flag.value.empty()) continue;
+      if (!takes_flag(command.verb->id, command.action, flag)) continue;
+      taken.push_back(dashed(flag));
+      if (flag.value.empty() || flag.given == Given::optional) continue;
+      std::vector<std::string> known;
       for (const std::string_view word : words(flag_of(flag, command.verb->id, command.action)))
-        EXPECT_TRUE(holds(of_zsh, word)) << word;
+        known.push_back(std::string(word) + (flag.type == Type::limit ? "=" : ""));
+      EXPECT_EQ(offered(command, {dashed(flag), ""}), known) << command.words() << " " << dashed(flag);
     }
+    EXPECT_EQ(offered(command, {"-"}), taken) << command.words();
   }
 }
 

@@ -39,9 +39,8 @@ std::string input_text(Session& session) {
   return in_file(path, [&] { return whole_text(session, path); });
 }
 
-// The model of the first operand with its --adapter packages, ready to run. Null if it cannot be opened: the error has
-// been printed, and `status` is the exit status.
-std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
+// The model of the first operand with its --adapter packages, ready to run.
+std::unique_ptr<Generator> open_generator(Session& session) {
   const Arguments& args = session.args;
   GeneratorOptions options;
   args.apply(options, OptionOf::generator);
@@ -53,10 +52,8 @@ std::unique_ptr<Generator> open_generator(Session& session, Status& status) {
   paths.insert(paths.end(), args.values(FlagId::adapter).begin(), args.values(FlagId::adapter).end());
   for (const std::string& path : paths) {
     const Input input = open_input(session, path);
-    status = input.status;
-    if (!input.model) return nullptr;
     session.remarks(path, input.report);
-    models.push_back(*input.model);
+    models.push_back(input.model);
   }
   if (models[0].find("embeddings.word_embeddings.weight") || models[0].find("bert.embeddings.word_embeddings.weight"))
     raise(Kind::malformed, "generate/encoder",
@@ -89,78 +86,65 @@ Status run_generate(Session& session) {
   const std::string& path = args.operands.front();
   GenerateOptions options;
   args.apply(options, OptionOf::generate);
-  try {
-    if (args.has(FlagId::prompt) && args.has(FlagId::input))
-      throw Misuse("--prompt and --input cannot be used together");
-    const bool reads_prompt = args.value(FlagId::prompt) == "-";
-    const std::string prompt = args.has(FlagId::input) ? input_text(session)
-                               : reads_prompt          ? whole_text(session, "-")
-                                                       : std::string(args.value(FlagId::prompt));
-    Status status = Status::done;
-    const auto generator = open_generator(session, status);
-    if (!generator) return status;
-    const bool terminal = os::is_terminal(os::Stream::output);
-    std::uint64_t pieces = 0;
-    if (session.json)
-      options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {
-        return tell(++pieces, options.max_tokens);
-      };
-    else
-      options.on_text = [&](std::string_view piece) {
-        session.progress().clear();
-        session.out.text(terminal ? for_terminal(piece) : std::string(piece));
-        session.out.flush();
-        return !session.out.closed();
-      };
-    session.progress().busy(session.json ? "generating" : "reading the prompt");
-    const Generated text = generator->session().generate(prompt, options);
-    session.progress().clear();
-    if (session.json) {
-      const double rate = text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0;
-      session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate,
-                                           name(generator->precision())}));
-    } else {
-      session.out.text("\n");
+  if (args.has(FlagId::prompt) && args.has(FlagId::input)) throw Misuse("--prompt and --input cannot be used together");
+  const bool reads_prompt = args.value(FlagId::prompt) == "-";
+  const std::string prompt = args.has(FlagId::input) ? input_text(session)
+                             : reads_prompt          ? whole_text(session, "-")
+                                                     : std::string(args.value(FlagId::prompt));
+  const auto generator = open_generator(session);
+  const bool terminal = os::is_terminal(os::Stream::output);
+  std::uint64_t pieces = 0;
+  if (session.json)
+    options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {
+      return tell(++pieces, options.max_tokens);
+    };
+  else
+    options.on_text = [&](std::string_view piece) {
+      session.progress().clear();
+      session.out.text(terminal ? for_terminal(piece) : std::string(piece));
       session.out.flush();
-      if (text.stopped == Stopped::context && !session.quiet)
-        complain(shown(path) + ": the context of " + grouped(generator->context()) + " tokens is full");
-    }
-    if (options.sampling.temperature == 0 && !session.quiet &&
-        (args.has(FlagId::top_k) || args.has(FlagId::top_p) || args.has(FlagId::seed)))
-      complain("--top-k, --top-p and --seed have no effect at --temperature 0, which takes the most likely token");
-  } catch (const Error& error) {
-    return session.fail(path, error);
+      return !session.out.closed();
+    };
+  session.progress().busy(session.json ? "generating" : "reading the prompt");
+  const Generated text = generator->session().generate(prompt, options);
+  session.progress().clear();
+  if (session.json) {
+    const double rate = text.seconds > 0 ? static_cast<double>(text.tokens.size()) / text.seconds : 0;
+    session.object(to_json(GeneratedText{text.prompt_tokens, text.tokens, text.text, name(text.stopped), rate,
+                                         name(generator->precision())}));
+  } else {
+    session.out.text("\n");
+    session.out.flush();
+    if (text.stopped == Stopped::context && !session.quiet)
+      complain(shown(path) + ": the context of " + grouped(generator->context()) + " tokens is full");
   }
+  if (options.sampling.temperature == 0 && !session.quiet &&
+      (args.has(FlagId::top_k) || args.has(FlagId::top_p) || args.has(FlagId::seed)))
+    complain("--top-k, --top-p and --seed have no effect at --temperature 0, which takes the most likely token");
   return Status::done;
 }
 
 Status run_perplexity(Session& session) {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
-  try {
-    const std::string text = input_text(session);
-    Status status = Status::done;
-    const auto generator = open_generator(session, status);
-    if (!generator) return status;
-    const auto begin = std::chrono::steady_clock::now();
-    // The bar counts bytes, as in other verbs.
-    Context context = session.context();
-    if (context.progress)
-      context.progress = [&, tell = context.progress](std::uint64_t done, std::uint64_t total) {
-        return tell(done * text.size() / total, text.size());
-      };
-    const Perplexity result = perplexity(*generator, text, context);
-    session.progress().clear();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (session.json)
-      session.object(to_json(
-          path, Likelihood{result.tokens, result.nll, result.perplexity, seconds, name(generator->precision())}));
-    else
-      session.out.text(fmt::format("{} tokens, mean negative log likelihood {:.4f}, perplexity {:.4f}\n",
-                                   grouped(result.tokens), result.nll, result.perplexity));
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  const std::string text = input_text(session);
+  const auto generator = open_generator(session);
+  const auto begin = std::chrono::steady_clock::now();
+  // The bar counts bytes, as in other verbs.
+  Context context = session.context();
+  if (context.progress)
+    context.progress = [&, tell = context.progress](std::uint64_t done, std::uint64_t total) {
+      return tell(done * text.size() / total, text.size());
+    };
+  const Perplexity result = perplexity(*generator, text, context);
+  session.progress().clear();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (session.json)
+    session.object(
+        to_json(path, Likelihood{result.tokens, result.nll, result.perplexity, seconds, name(generator->precision())}));
+  else
+    session.out.text(fmt::format("{} tokens, mean negative log likelihood {:.4f}, perplexity {:.4f}\n",
+                                 grouped(result.tokens), result.nll, result.perplexity));
   return Status::done;
 }
 

@@ -31,37 +31,27 @@ DigestKind kind_of(const Arguments& args) {
                                       : DigestKind::content;
 }
 
-// nullopt if the file is malformed: the error has been printed, and `status` is the exit status.
-std::optional<Found> digest_of(Session& session, const std::string& path, DigestKind kind, std::uint32_t version,
-                               Status& status) {
+Found digest_of(Session& session, const std::string& path, DigestKind kind, std::uint32_t version) {
   if (kind == DigestKind::file) return Found{{}, kind, file_sha256(*session.source(path), session.context())};
   const Input input = open_input(session, path);
-  status = input.status;
-  if (!input.model) return std::nullopt;
   if (kind == DigestKind::data)
-    return Found{std::string(input.model->format()), kind, data_sha256(*input.model, session.context())};
+    return Found{std::string(input.model.format()), kind, data_sha256(input.model, session.context())};
   if (kind == DigestKind::zt_content)
-    return Found{std::string(input.model->format()), kind, zt_content_digest(*input.model)};
-  return Found{std::string(input.model->format()), kind,
-               content_digest(*input.model, session.context(), kind == DigestKind::content, version)};
+    return Found{std::string(input.model.format()), kind, zt_content_digest(input.model)};
+  return Found{std::string(input.model.format()), kind,
+               content_digest(input.model, session.context(), kind == DigestKind::content, version)};
 }
 
 Status hash_one(Session& session, const std::string& path) {
-  try {
-    Status status = Status::done;
-    const std::uint32_t version = session.args.number(FlagId::digest_version, kDigestVersion);
-    const auto found = digest_of(session, path, kind_of(session.args), version, status);
-    if (!found) return status;
-    session.progress().clear();
-    if (session.json)
-      session.object(to_json(path, found->format, found->kind, found->digest));
-    else
-      session.out.text((found->kind == DigestKind::zt_content ? "sha256:" : "") + found->digest.text() + "  " +
-                       shown(path) + "\n");
-    return Status::done;
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  const std::uint32_t version = session.args.number(FlagId::digest_version, kDigestVersion);
+  const Found found = digest_of(session, path, kind_of(session.args), version);
+  session.progress().clear();
+  if (session.json)
+    session.object(to_json(path, found.format, found.kind, found.digest));
+  else
+    session.out.text((found.kind == DigestKind::zt_content ? "sha256:" : "") + found.digest.text() + "  " +
+                     shown(path) + "\n");
+  return Status::done;
 }
 
 // The inverse of shown() for a path; nullopt if there is an escape that shown() does not write.
@@ -141,13 +131,11 @@ void look_for_other_kind(Session& session, const DigestLine& line, bool readable
   for (const DigestKind kind : {DigestKind::content, DigestKind::content_without_names, DigestKind::file}) {
     if (kind == asked || !(kind == DigestKind::file ? line.digest.version == 1 : readable)) continue;
     try {
-      Status ignored = Status::done;
-      const auto found = digest_of(session, line.path, kind, line.digest.version, ignored);
-      if (!found || found->digest.bytes != line.digest.bytes) continue;
+      if (digest_of(session, line.path, kind, line.digest.version).digest.bytes != line.digest.bytes) continue;
       ++others[static_cast<std::size_t>(kind)];
       return;
     } catch (const Error&) {  // the line has failed already
-    }
+    } catch (const Failed&) {}
   }
 }
 
@@ -162,27 +150,21 @@ Status check_line(Session& session, const DigestLine& line, Others& others) {
   };
   // The list names what cannot be opened, not the command line.
   const auto of_line = [](Status status) { return status == Status::misuse ? Status::io : status; };
-  try {
-    Status status = Status::done;
-    const auto found = digest_of(session, line.path, kind_of(session.args), line.digest.version, status);
-    if (!found) {
-      status = of_line(status);
-      say(without_digest(status), Tone::bad);
-      if (status != Status::io) look_for_other_kind(session, line, false, others);
-      return status;
-    }
-    const bool equal = found->digest == line.digest;
-    if (!equal || !session.quiet) say(equal ? "OK" : "FAILED", equal ? Tone::good : Tone::bad);
-    if (session.json) session.object(to_json(line.path, found->format, found->kind, line.digest, found->digest));
-    if (!equal) look_for_other_kind(session, line, true, others);
-    return equal ? Status::done : Status::invalid;
-  } catch (const Error& error) {
-    const Status status = of_line(status_of(error.kind()));
+  std::optional<Found> found;
+  const Status status = of_line(session.settled(line.path, [&] {
+    found = digest_of(session, line.path, kind_of(session.args), line.digest.version);
+    return Status::done;
+  }));
+  if (!found) {
     say(without_digest(status), Tone::bad);
-    session.fail(line.path, error);
     if (status != Status::io) look_for_other_kind(session, line, false, others);
     return status;
   }
+  const bool equal = found->digest == line.digest;
+  if (!equal || !session.quiet) say(equal ? "OK" : "FAILED", equal ? Tone::good : Tone::bad);
+  if (session.json) session.object(to_json(line.path, found->format, found->kind, line.digest, found->digest));
+  if (!equal) look_for_other_kind(session, line, true, others);
+  return equal ? Status::done : Status::invalid;
 }
 
 // Without separators, like the numbers of sha256sum.
@@ -203,39 +185,35 @@ void tell_other_kinds(const std::string& list, const Others& others) {
 
 // Checks every line of a list, as sha256sum --check does. Skips blank lines and comments (#).
 Status check_list(Session& session, const std::string& path) {
-  try {
-    const bool of_file = session.args.has(FlagId::file);
-    TextFile lines(session, path, TextForm::lines);
-    Others others{};
-    std::uint64_t number = 0, checked = 0, failed = 0, malformed = 0, first_malformed = 0;
-    Status status = Status::done;
-    for (std::string text; !session.out.closed() && lines.next(text);) {
-      ++number;
-      if (text.ends_with('\r')) text.pop_back();
-      if (text.empty() || text.front() == '#') continue;
-      const auto line = parse_line(text, of_file);
-      if (!line) {
-        if (malformed++ == 0) first_malformed = number;
-        continue;
-      }
-      ++checked;
-      const Status now = check_line(session, *line, others);
-      failed += now == Status::done ? 0U : 1U;
-      status = worse(status, now);
+  const bool of_file = session.args.has(FlagId::file);
+  TextFile lines(session, path, TextForm::lines);
+  Others others{};
+  std::uint64_t number = 0, checked = 0, failed = 0, malformed = 0, first_malformed = 0;
+  Status status = Status::done;
+  for (std::string text; !session.out.closed() && lines.next(text);) {
+    ++number;
+    if (text.ends_with('\r')) text.pop_back();
+    if (text.empty() || text.front() == '#') continue;
+    const auto line = parse_line(text, of_file);
+    if (!line) {
+      if (malformed++ == 0) first_malformed = number;
+      continue;
     }
-    session.progress().clear();
-    if (failed > 0)
-      complain(shown(lines.name()) + ": " + number_of(failed, "file", "files") + " of " + std::to_string(checked) +
-               " FAILED");
-    tell_other_kinds(lines.name(), others);
-    if (malformed > 0)
-      complain(shown(lines.name()) + ": " + number_of(malformed, "line is", "lines are") +
-               " not a digest, two spaces and a path; the first is line " + std::to_string(first_malformed));
-    if (malformed == 0 && checked == 0) complain(shown(lines.name()) + ": there is no digest to check");
-    return malformed > 0 || checked == 0 ? worse(status, Status::invalid) : status;
-  } catch (const Error& error) {
-    return session.fail(path, error);
+    ++checked;
+    const Status now = check_line(session, *line, others);
+    failed += now == Status::done ? 0U : 1U;
+    status = worse(status, now);
   }
+  session.progress().clear();
+  if (failed > 0)
+    complain(shown(lines.name()) + ": " + number_of(failed, "file", "files") + " of " + std::to_string(checked) +
+             " FAILED");
+  tell_other_kinds(lines.name(), others);
+  if (malformed > 0)
+    complain(shown(lines.name()) + ": " + number_of(malformed, "line is", "lines are") +
+             " not a digest, two spaces and a path; the first is line " + std::to_string(first_malformed));
+  if (malformed == 0 && checked == 0) complain(shown(lines.name()) + ": there is no digest to check");
+  return malformed > 0 || checked == 0 ? worse(status, Status::invalid) : status;
 }
 
 }  // namespace

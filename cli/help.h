@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Help, completion scripts and manual pages, made from the tables.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actions.h"
@@ -26,7 +28,16 @@ std::vector<ExitStatus> exit_statuses();
 std::vector<ExitStatus> exit_statuses(VerbId);
 
 // The completion script for "bash", "zsh" or "fish".
-std::string completion_script(std::string_view shell);
+std::string_view completion_script(std::string_view shell);
+// What can stand in place of the last of these words, which follow "weighbridge".
+struct Completions {
+  bool files = false;                                        // files too
+  bool open = false;                                         // each word goes on without a blank
+  std::vector<std::pair<std::string, std::string>> words{};  // with their descriptions
+};
+Completions completions(std::span<const std::string> typed);
+// The same as the scripts read it.
+std::string completion_text(std::span<const std::string> typed);
 
 // Manual pages in roff. `date`: as the page shows it; empty for none.
 std::string manual_page(std::string_view date);               // weighbridge(1)

@@ -145,28 +145,23 @@ Status inspect_one(Session& session, const std::string& path, bool& first) {
   const Input input = open_input(
       session, path,
       {.checks = session.args.has(FlagId::no_check) ? Checks::structure : Checks::all, .list_incomplete = true});
-  if (!input.model) return input.status;
-  const Model& model = *input.model;
+  const Model& model = input.model;
   Order order;
   std::vector<Stats> stats;
-  try {
-    if (session.args.has(FlagId::attribute)) {
-      print_asked(session, model);
-      return Status::done;
-    }
-    order = tensors_taken(model, session.args);
-    if (!session.json) count_up(order, model);
-    if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
-    if (session.args.has(FlagId::stats) || session.args.has(FlagId::plot)) {
-      session.progress().busy("counting");  // large tensors report nothing for long
-      const bool fine = session.json || session.args.has(FlagId::plot);
-      stats = statistics(model, order, session.context(), fine ? kJsonBins : kBins);
-    }
-    if (session.args.has(FlagId::plot)) draw(session, {path, model, order, stats, &input.report});
-    if (!session.args.has(FlagId::stats)) stats.clear();
-  } catch (const Error& error) {
-    return session.fail(path, error);
+  if (session.args.has(FlagId::attribute)) {
+    print_asked(session, model);
+    return Status::done;
   }
+  order = tensors_taken(model, session.args);
+  if (!session.json) count_up(order, model);
+  if (session.args.has(FlagId::sort)) sort(order, model, session.args.value(FlagId::sort));
+  if (session.args.has(FlagId::stats) || session.args.has(FlagId::plot)) {
+    session.progress().busy("counting");  // large tensors report nothing for long
+    const bool fine = session.json || session.args.has(FlagId::plot);
+    stats = statistics(model, order, session.context(), fine ? kJsonBins : kBins);
+  }
+  if (session.args.has(FlagId::plot)) draw(session, {path, model, order, stats, &input.report});
+  if (!session.args.has(FlagId::stats)) stats.clear();
   session.progress().clear();
   const Inspection inspection{path, model, order, stats, &input.report};
   if (session.json)

@@ -156,11 +156,11 @@ Status run_module(Session& session, const std::string& path) {
   context.progress = {};  // it would count steps as bytes
   const kn::Module module = kn::Module::open(session.source(path), sidecar_of(session), context);
   const kn::Result result = kn::run(module, options, context);
-  if (session.json)
-    session.object(
-        kn::to_json(path, module, result, kFirstValues, args.has(FlagId::trace) ? trace.json() : "", context));
-  else if (!session.quiet)
-    print_result(session, path, result);
+  session.tell(
+      [&] {
+        return kn::to_json(path, module, result, kFirstValues, args.has(FlagId::trace) ? trace.json() : "", context);
+      },
+      [&] { print_result(session, path, result); });
   return Status::done;
 }
 
@@ -172,18 +172,16 @@ Status verify_module(Session& session, const std::string& path) {
   verdict.report = kn::verify(source, sidecar_of(session), authority_of(session.args), session.context());
   if (verdict.report.valid()) verdict.checked = "structure, program and sidecar";
   session.progress().clear();
-  if (session.json) {
-    session.object(to_json(path, verdict));
-  } else if (!session.quiet) {
-    session.print_findings(path, verdict.report);
-    if (verdict.report.valid()) {
-      session.out.shown(path);
-      session.out.text(": ");
-      session.out.toned(Tone::good, "ok");
-      session.out.text(" (KHLNARY module, " + grouped(source->size() / 4) +
-                       (source->size() == 4 ? " word, " : " words, ") + grouped(source->size()) + " bytes)\n");
-    }
-  }
+  session.tell([&] { return to_json(path, verdict); },
+               [&] {
+                 session.print_findings(path, verdict.report);
+                 if (!verdict.report.valid()) return;
+                 session.out.shown(path);
+                 session.out.text(": ");
+                 session.out.toned(Tone::good, "ok");
+                 session.out.text(" (KHLNARY module, " + counted(source->size() / 4, "word", "words") + ", " +
+                                  grouped(source->size()) + " bytes)\n");
+               });
   return status_of_report(verdict.report);
 }
 
@@ -199,9 +197,8 @@ Status disassemble(Session& session, const std::string& path) {
     text.clear();
   }
   if (!output.empty()) write_output(session, source, text, false);
-  session.tell_written(written_file(session), [&] {
-    if (session.json) session.object(kn::to_json(path, "disassemble", words.size(), output, text));
-  });
+  session.tell_written(
+      written_file(session), [&] { return kn::to_json(path, "disassemble", words.size(), output, text); }, [] {});
   return Status::done;
 }
 
@@ -210,13 +207,13 @@ Status assemble(Session& session, const std::string& path) {
   const std::vector<std::uint32_t> words = kn::assemble(text_of(session, *source));
   write_output(session, source, kn::stored(words), true);
   const std::string_view output = written_file(session);
-  session.tell_written(output, [&] {
-    if (session.json)
-      session.object(kn::to_json(path, "assemble", words.size(), output));
-    else if (!session.quiet && !output.empty())
-      session.out.text(shown(path) + " -> " + shown(output) + ": " + grouped(words.size()) +
-                       (words.size() == 1 ? " word, written\n" : " words, written\n"));
-  });
+  session.tell_written(
+      output, [&] { return kn::to_json(path, "assemble", words.size(), output); },
+      [&] {
+        if (!output.empty())
+          session.out.text(shown(path) + " -> " + shown(output) + ": " + counted(words.size(), "word", "words") +
+                           ", written\n");
+      });
   return Status::done;
 }
 
@@ -230,24 +227,20 @@ Status pack(Session& session, const std::string& path) {
   options.replace = args.has(FlagId::overwrite);
   options.without = args.values(FlagId::without);
   const Input input = open_input(session, path);
-  if (!input.model) return input.status;
   session.remarks(path, input.report);
   std::string name = path == "-" ? "model" : std::filesystem::path(path).stem().string();
   if (name.empty()) name = "model";
   const kn::Packed packed =
-      kn::pack(*input.model, std::string(args.value(FlagId::output)), name, options, session.context());
+      kn::pack(input.model, std::string(args.value(FlagId::output)), name, options, session.context());
   session.progress().clear();
-  session.tell_written(packed.module, [&] {
-    if (session.json) {
-      session.object(kn::to_json(path, packed));
-    } else if (!session.quiet) {
-      session.out.text(shown(path) + " -> " + shown(packed.module) + ": " + grouped(packed.tensors) +
-                       (packed.tensors == 1 ? " tensor in " : " tensors in ") + grouped(packed.files.size()) +
-                       (packed.files.size() == 1 ? " STB file, " : " STB files, ") + grouped(packed.bytes) +
-                       " bytes, written\n");
-      for (const std::string& what : packed.left_out) session.out.text("  left out: " + shown(what) + "\n");
-    }
-  });
+  session.tell_written(
+      packed.module, [&] { return kn::to_json(path, packed); },
+      [&] {
+        session.out.text(
+            shown(path) + " -> " + shown(packed.module) + ": " + counted(packed.tensors, "tensor", "tensors") + " in " +
+            counted(packed.files.size(), "STB file", "STB files") + ", " + grouped(packed.bytes) + " bytes, written\n");
+        for (const std::string& what : packed.left_out) session.out.text("  left out: " + shown(what) + "\n");
+      });
   return Status::done;
 }
 
@@ -270,11 +263,7 @@ Status run_khlnary(Session& session) {
   const std::string& path = session.args.operands[0];
   if (session.json && session.args.value(FlagId::output) == "-")
     throw Misuse("with --json the output cannot go to standard output: give -o FILE");
-  try {
-    return doing->run(session, path);
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  return doing->run(session, path);
 }
 
 }  // namespace weighbridge::cli

@@ -106,6 +106,8 @@ Status dispatch(std::span<const char* const> words, Output& out) {
     say_version(words.subspan(1), out);
   } else if (first == "help" || first == "--help" || first == "-h") {
     out.text(words.size() == 1 ? overview() : help_for(words.subspan(1)));
+  } else if (first == "__complete") {
+    out.text(completion_text(std::vector<std::string>(words.begin() + 1, words.end())));
   } else if (!is_verb(first)) {
     no_verb(first);
   } else {
@@ -122,7 +124,8 @@ Status dispatch(std::span<const char* const> words, Output& out) {
     if (!arguments.has(FlagId::no_sandbox)) confine(arguments);
     writes_files(arguments) ? note_interrupts() : end_on_interrupt();
     Session session(arguments, out);
-    const Status status = run_verb(session);
+    const std::string subject(arguments.operands.empty() ? arguments.value(FlagId::output) : arguments.operands[0]);
+    const Status status = session.settled(subject, [&] { return run_verb(session); });
     session.end_files();
     return status;
   }

@@ -139,30 +139,23 @@ Status run_manifest(Session& session) {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
   const std::string output(args.value(FlagId::output));
-  try {
-    const SigningKey key = signing_key(session);
-    ManifestOptions options{.output = output};
-    args.apply(options, OptionOf::manifest);
-    require_manifest(session, output);
-    OutputFile file(output, args.has(FlagId::overwrite));  // refuses before anything is hashed
-    const Manifest manifest = list_files(path, options, session.context());
-    const std::string text = key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
-    file.write(std::as_bytes(std::span(text)));
-    file.publish();
-    session.progress().clear();
-    const SigningMethod method = key.key.empty()           ? SigningMethod::none
-                                 : key.certificate.empty() ? SigningMethod::key
-                                                           : SigningMethod::certificate;
-    session.tell_written(output, [&] {
-      if (session.json)
-        session.object(to_json(path, output, manifest, method));
-      else if (!session.quiet)
-        print(session, path, output, manifest, key);
-    });
-    return Status::done;
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  const SigningKey key = signing_key(session);
+  ManifestOptions options{.output = output};
+  args.apply(options, OptionOf::manifest);
+  require_manifest(session, output);
+  OutputFile file(output, args.has(FlagId::overwrite));  // refuses before anything is hashed
+  const Manifest manifest = list_files(path, options, session.context());
+  const std::string text = key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
+  file.write(std::as_bytes(std::span(text)));
+  file.publish();
+  session.progress().clear();
+  const SigningMethod method = key.key.empty()           ? SigningMethod::none
+                               : key.certificate.empty() ? SigningMethod::key
+                                                         : SigningMethod::certificate;
+  session.tell_written(
+      output, [&] { return to_json(path, output, manifest, method); },
+      [&] { print(session, path, output, manifest, key); });
+  return Status::done;
 }
 
 Status verify_with_manifest(Session& session) {
@@ -177,18 +170,14 @@ Status verify_with_manifest(Session& session) {
     if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
     const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());
     session.progress().clear();
-    if (session.json)
-      session.object(to_json(path, manifest, verdict));
-    else if (!session.quiet)
-      print(session, path, verdict);
+    session.tell([&] { return to_json(path, manifest, verdict); }, [&] { print(session, path, verdict); });
     if (!verdict.valid()) return Status::invalid;
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
   } catch (const Error& error) {
     // An error about a key names its file.
-    if (error.finding().rule == "misuse/key") return session.fail(path, error.in(std::string(args.value(FlagId::key))));
-    if (error.finding().rule == "misuse/roots")
-      return session.fail(path, error.in(std::string(args.value(FlagId::roots))));
-    return session.fail(path, error);
+    for (const FlagId id : {FlagId::key, FlagId::roots})
+      if (error.finding().rule == "misuse/" + std::string(flag(id).name)) throw error.in(std::string(args.value(id)));
+    throw;
   }
 }
 

@@ -180,25 +180,19 @@ void answer(Session& session, const Embedder& embedder, const Corpus& corpus, st
 
 Status run_search(Session& session) {
   const std::string& path = session.args.operands.front();
-  Status status = Status::done;
   Model model;
-  const auto embedder = open_embedder(session, path, status, &model);
-  if (!embedder) return status;
-  try {
-    Remarks remarks;
-    std::vector<std::string> queries;
-    Texts given(session, 1);
-    for (std::string query; given.next(query);) queries.push_back(query);
-    const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
-    if (corpus.texts.empty() && !session.quiet)
-      complain(quote(session.args.value(FlagId::corpus)) +
-               (corpus.files.size() > 1 ? " and the other files contain" : " contains") +
-               " no text, so there is nothing to search");
-    session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, queries, remarks); });
-    remarks.say(session, path, *embedder);
-  } catch (const Error& error) {
-    return session.fail(path, error);
-  }
+  const auto embedder = open_embedder(session, path, &model);
+  Remarks remarks;
+  std::vector<std::string> queries;
+  Texts given(session, 1);
+  for (std::string query; given.next(query);) queries.push_back(query);
+  const Corpus corpus = embedded_corpus(session, model, *embedder, remarks);
+  if (corpus.texts.empty() && !session.quiet)
+    complain(quote(session.args.value(FlagId::corpus)) +
+             (corpus.files.size() > 1 ? " and the other files contain" : " contains") +
+             " no text, so there is nothing to search");
+  session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, queries, remarks); });
+  remarks.say(session, path, *embedder);
   return Status::done;
 }
 

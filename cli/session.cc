@@ -210,11 +210,28 @@ Status Session::for_each_file(const std::function<Status(const std::string&)>& j
   const bool several = paths.size() > 1 || args.has(FlagId::check);
   for (const std::string& path : paths) {
     if (several) progress_.about(path.substr(path.rfind('/') + 1));
-    status = worse(status, job(path));
+    status = worse(status, settled(path, [&] { return job(path); }));
     out.flush();  // before messages about the next file
     if (out.closed()) break;
   }
   return status;
+}
+
+Status Session::settled(std::string_view path, const std::function<Status()>& work) {
+  try {
+    return work();
+  } catch (const Failed& failed) {
+    return failed.status;
+  } catch (const Error& error) {
+    return fail(path, error);
+  }
+}
+
+void Session::tell(const std::function<std::string()>& json_text, const std::function<void()>& print) {
+  if (json)
+    object(json_text());
+  else if (!quiet)
+    print();
 }
 
 void Session::end_files() {
@@ -368,6 +385,7 @@ Status status_of_report(const Report& report) {
 Input open_input(Session& session, const std::string& path, OpenOptions options, TokenizerFile kind) {
   Input input;
   options.checksum_form = session.args.value(FlagId::checksum_form);
+  std::optional<Model> model;
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;
     const auto opened = [&] {
@@ -375,20 +393,20 @@ Input open_input(Session& session, const std::string& path, OpenOptions options,
                   : open(path, input.report, session.context(), options);
     };
     try {
-      input.model = opened();
+      model = opened();
     } catch (const Error& error) {
       if (kind == TokenizerFile::container || error.finding().rule != "misuse/tokenizer") throw;
       input.report = {};
       options.tokenizer = nullptr;
-      input.model = opened();
-      if (input.model && input.model->tokenizer()) throw;
+      model = opened();
+      if (model && model->tokenizer()) throw;
     }
     drop_shard_alone(session.args, path, input.report);
-    if (!input.model) input.status = session.fail(path, input.report);
   } catch (const Error& error) {
-    input.model.reset();
-    input.status = session.fail(path, error);
+    throw Failed{session.fail(path, error)};
   }
+  if (!model) throw Failed{session.fail(path, input.report)};
+  input.model = *std::move(model);
   return input;
 }
 

@@ -77,6 +77,13 @@ class Session {
       written_all_the_same(output, failed);
     }
   }
+  template <class Json, class Print> void tell_written(std::string_view output, Json&& json_text, Print&& print) {
+    tell_written(output, [&] { tell(json_text, print); });
+  }
+  // Prints a result: its JSON with --json, otherwise for people, unless --quiet is given.
+  void tell(const std::function<std::string()>& json_text, const std::function<void()>& print);
+  // What `work` returns; for what it throws, the status, after a failure that is about `path` unless it names a file.
+  Status settled(std::string_view path, const std::function<Status()>& work);
   // One line: sentence, rule, offset and tensor, and the flag that helps.
   std::string sentence(const Finding& finding) const;
 
@@ -107,11 +114,14 @@ template <class Work> auto in_file(const std::string& path, Work&& work) {
 // does not name `file`.
 [[noreturn]] void raise(Kind kind, std::string rule, std::string message, std::string file = {}, Hint hint = {});
 
-// An opened input. `model` is empty if it could not be opened: fail() has been called, and `status` is its result.
+// Thrown once a failure has been printed.
+struct Failed {
+  Status status;
+};
+
 struct Input {
-  Report report;
-  std::optional<Model> model;
-  Status status = Status::done;  // if there is no model
+  Report report;  // warnings
+  Model model;
 };
 // The exit status of a check with this report.
 Status status_of_report(const Report&);
@@ -123,6 +133,7 @@ enum class TokenizerFile : std::uint8_t {
   container,            // only a container that keeps its tokenizer in a separate file
   container_or_another  // also any other model without a tokenizer; open_input() then opens the model without the file
 };
+// Throws Failed if it cannot be opened.
 Input open_input(Session& session, const std::string& path, OpenOptions options = {},
                  TokenizerFile kind = TokenizerFile::container);
 

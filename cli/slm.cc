@@ -47,10 +47,7 @@ bool replaces(const Session& session) { return session.args.has(FlagId::overwrit
 Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
   session.progress().clear();
   session.tell_written(outcome.path, [&] {
-    if (session.json) {
-      session.object(outcome.json);
-      return;
-    }
+    if (session.json) return session.object(outcome.json);
     for (const Finding& finding : outcome.report.findings()) session.out.text(session.sentence(finding) + "\n");
     if (!session.quiet)
       session.out.text(shown(subject) + ": " + (outcome.passed ? "passed" : "refused") +
@@ -65,11 +62,7 @@ Status run_slm(Session& session) {
   if (session.args.value(FlagId::output) == "-")
     throw Misuse("slm cannot write to standard output, because it reads back what it wrote: give -o FILE");
   const auto* const doing = std::ranges::find(kSlmActions, session.args.action->name, &SlmAction::action);
-  try {
-    return doing->run(session, operands);
-  } catch (const Error& error) {
-    return session.fail(operands.empty() ? output_of(session) : operands[0], error);
-  }
+  return doing->run(session, operands);
 }
 
 }  // namespace weighbridge::cli

@@ -15,28 +15,22 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   const std::string output = output_of(session);
   const Written written = plan.execute(output, session.context());
   session.progress().clear();
-  session.tell_written(output, [&] {
-    if (session.json)
-      session.object(to_json(from, output, plan, &written));
-    else if (!session.quiet)
-      session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to()) +
-                       "): " + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
-                       grouped(written.size) + " bytes, written\n");
-  });
+  session.tell_written(
+      output, [&] { return to_json(from, output, plan, &written); },
+      [&] {
+        session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to()) +
+                         "): " + grouped(plan.tensors()) + (plan.tensors() == 1 ? " tensor, " : " tensors, ") +
+                         grouped(written.size) + " bytes, written\n");
+      });
   return Status::done;
 }
 
-// Opens the models of the paths. Empty if one fails; the error has been printed.
-std::vector<Model> open_all(Session& session, std::span<const std::string> paths, Status& status) {
+std::vector<Model> open_all(Session& session, std::span<const std::string> paths) {
   std::vector<Model> out;
   for (const std::string& path : paths) {
     const Input input = open_input(session, path);
-    if (!input.model) {
-      status = input.status;
-      return {};
-    }
     session.remarks(path, input.report);
-    out.push_back(*input.model);
+    out.push_back(input.model);
   }
   return out;
 }
@@ -68,17 +62,12 @@ Status make_fixture(Session& session, std::span<const std::string> operands) {
     options.slm.quantize_norms = true;  // as in the original packer, whose sizes these are
   }
   // The operand is not a file, so errors name the output.
-  try {
-    return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options));
-  } catch (const Error& error) {
-    return session.fail(output_of(session), error);
-  }
+  return session.settled(output_of(session),
+                         [&] { return carry_out(session, operands[0], plan(slm::fixture(*kind), "slm", options)); });
 }
 
 Status make_adapter(Session& session, std::span<const std::string> operands) {
-  Status status = Status::done;
-  const std::vector<Model> models = open_all(session, operands, status);
-  if (models.empty()) return status;
+  const std::vector<Model> models = open_all(session, operands);
   Options options;
   options.replace = session.args.has(FlagId::overwrite);
   const auto kind = slm::adapter_kind_from_name(session.args.value(FlagId::kind));
@@ -91,9 +80,7 @@ Status make_adapter(Session& session, std::span<const std::string> operands) {
 }
 
 Status apply_adapters(Session& session, std::span<const std::string> operands) {
-  Status status = Status::done;
-  const std::vector<Model> models = open_all(session, operands, status);
-  if (models.empty()) return status;
+  const std::vector<Model> models = open_all(session, operands);
   Options options;
   options.replace = session.args.has(FlagId::overwrite);
   return carry_out(session, operands[0], plan(adapted(models, operands, session.context()), "slm", options));

@@ -25,12 +25,9 @@ chain::TrainedOptions trained_options(const Session& session) {
 
 Status tell_template(Session& session, const chain::Outcome& outcome) {
   session.progress().clear();
-  session.tell_written(outcome.path, [&] {
-    if (session.json)
-      session.object(outcome.json);
-    else if (!session.quiet)
-      session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n");
-  });
+  session.tell_written(
+      outcome.path, [&] { return outcome.json; },
+      [&] { session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n"); });
   return Status::done;
 }
 
@@ -40,9 +37,8 @@ Status make_source_template(Session& session, Operands operands) {
     std::shared_ptr<const Source> tokenizer;
     if (session.args.has(FlagId::tokenizer)) tokenizer = session.source(needed(session, FlagId::tokenizer));
     const Input input = open_input(session, operands[0], {.tokenizer = std::move(tokenizer)});
-    if (!input.model) return input.status;
     session.remarks(operands[0], input.report);
-    model = *input.model;
+    model = input.model;
   } else if (session.args.has(FlagId::tokenizer)) {
     throw Misuse("slm source-template takes --tokenizer only with a MODEL");
   }

@@ -67,8 +67,7 @@ Status run_tokenize(Session& session) {
   try {
     Texts texts(session, 1);
     const Input input = open_input(session, path);
-    if (!input.model) return input.status;
-    const TextTokenizer tokenizer = tokenizer_of(session, *input.model);
+    const TextTokenizer tokenizer = tokenizer_of(session, input.model);
     if (!session.quiet)
       for (const std::string& note : tokenizer.notes()) complain(shown(path) + ": " + shown(note));
     printer.emplace(session);

@@ -78,11 +78,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
                                                 : verdict.checked + ", and SHA-256";
     }
     session.progress().clear();
-    if (session.json) {
-      session.object(to_json(path, verdict));
-    } else if (!session.quiet) {
-      print(session, path, verdict, verdict.model.file_size());
-    }
+    session.tell([&] { return to_json(path, verdict); },
+                 [&] { print(session, path, verdict, verdict.model.file_size()); });
     const Status status = session.args.has(FlagId::strict) && verdict.report.about_code() > 0
                               ? Status::invalid
                               : status_of_report(verdict.report);

@@ -21,6 +21,10 @@ def shell(name):
     return path
 
 
+# The scripts run the command that is on the path.
+PATH = os.path.dirname(COMMAND) + os.pathsep + os.environ["PATH"]
+
+
 def script(tmp_path, name):
     path = tmp_path / f"completion.{name}"
     path.write_text(weighbridge("completion", name).stdout)
@@ -31,7 +35,8 @@ def bash(*typed):
     text = weighbridge("completion", "bash").stdout.replace("compopt ", ": ")
     words = " ".join(f"'{word}'" for word in typed)
     text += f"COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _weighbridge; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    done = subprocess.run([shell("bash"), "--norc"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run([shell("bash"), "--norc"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                          env=os.environ | {"PATH": PATH})
     assert done.returncode == 0 and done.stderr == b"", done.stderr
     return done.stdout.decode().split()
 
@@ -48,6 +53,8 @@ def bash(*typed):
     (["help", "sl"], ["slm"]), (["help", "slm", "quality-gate", "run"], ["runtime-smoke"]),
     (["inspect", "--sort", "=", "n"], ["name"]), (["inspect", "--sort", "="], ["name", "size", "dtype", "shape", "layout", "offset"]),
     (["convert", "a", "b", "--allow", "name,prec"], ["name,precision"]), (["hash", "a", "--limit", "mem"], ["memory="]),
+    (["inspect", "--st"], ["--stats"]), (["completion", "f"], ["fish"]), (["convert", "a", "b", "--allow", "prec"], ["precision"]),
+    (["convert", "--to", "safet"], ["safetensors"]), (["inspect", "--sort=na"], ["--sort=name"]),
     (["convert", "a", "b", "--zt-version", "1.2"], ["1.2", "1.2.0"]), (["extract", "a", "w", "--stat"], []),
 ])
 def test_bash_offers_words(typed, offered):
@@ -57,7 +64,7 @@ def test_bash_offers_words(typed, offered):
 def on_tab(program, start, typed, words, tmp_path):
     """The words after the tab key is pressed and the line sent, in an interactive shell."""
     (tmp_path / "a b.zt").touch()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "dumb", "PS1": "> "}
+    environment = {"PATH": PATH, "HOME": str(tmp_path), "TERM": "dumb", "PS1": "> "}
     parent, child = pty.openpty()
     process = subprocess.Popen(program, stdin=child, stdout=child, stderr=child, cwd=tmp_path, env=environment, start_new_session=True)
     os.close(child)
@@ -108,7 +115,7 @@ def test_zsh_on_a_terminal(typed, words, tmp_path):
 def fish(tmp_path, line):
     (tmp_path / "a b.zt").touch()
     done = subprocess.run([shell("fish"), "--no-config", "-c", f"source {script(tmp_path, 'fish')}; complete -C '{line}'"], cwd=tmp_path,
-                          env=os.environ | {"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+                          env=os.environ | {"HOME": str(tmp_path), "PATH": PATH}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [offered.split("\t")[0] for offered in done.stdout.splitlines()]
 
