@@ -13,6 +13,7 @@
 #include "weighbridge/json.h"
 #include "weighbridge/npy.h"
 #include "weighbridge/output.h"
+#include "weighbridge/scheme.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
@@ -120,8 +121,15 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
 Status extract_many(Session& session, const Input& input, const std::string& path, const std::string& folder) {
   const bool npy = !session.args.has(FlagId::raw);
   std::vector<Elements> wanted;
-  for (const std::uint32_t i : tensors_taken(input.model, session.args))
-    wanted.push_back(choose(input.model[i], session.args));
+  std::string left_out;
+  for (const std::uint32_t i : tensors_taken(input.model, session.args)) {
+    const Tensor tensor = input.model[i];
+    if (is_numeric(tensor) || (!npy && !session.args.has(FlagId::dense)))
+      wanted.push_back(choose(tensor, session.args));
+    else
+      left_out += (left_out.empty() ? "" : ", ") + shown(tensor.name()) + " (" + shown(tensor.type_name()) + ")";
+  }
+  if (!left_out.empty()) complain(shown(path) + ": left out, because no .npy file holds texts or objects: " + left_out);
   if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", "there is no such tensor in the model");
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written

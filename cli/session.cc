@@ -385,6 +385,7 @@ Status status_of_report(const Report& report) {
 Input open_input(Session& session, const std::string& path, OpenOptions options, TokenizerFile kind) {
   Input input;
   options.checksum_form = session.args.value(FlagId::checksum_form);
+  options.read_as = session.args.values(FlagId::read_as);
   std::optional<Model> model;
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;

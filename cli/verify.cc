@@ -67,7 +67,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
   try {
     // Standard input can be read once only.
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
-    const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form))};
+    const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form)),
+                              .read_as = session.args.values(FlagId::read_as)};
     Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
     drop_shard_alone(session.args, path, verdict.report);
     if (!wanted.empty()) {

@@ -39,6 +39,9 @@ struct OpenOptions {
   /// a tensor has an error as its reason (Tensor::unsupported()), which the report has too; the rest can be read. Only
   /// for looking at a model.
   bool list_incomplete = false;
+  /// "GLOB=DTYPE": the elements of the tensors whose names match are of this dtype, whatever the file says of them. It
+  /// has the size of theirs. Error{misuse}: nothing matches, or a tensor has no elements of that size.
+  std::vector<std::string> read_as{};
 
   /// [reads] Sets an option of OptionOf::open (options.h) from its name and its value as text; "sidecar" and
   /// "tokenizer" open a file. Error{misuse}: an unknown option, or an invalid value; the message names the valid ones.

@@ -40,4 +40,8 @@ struct ModelScheme {
 /// Of all tensors; the scheme with the most codes first.
 std::vector<ModelScheme> schemes_of(const Model&);
 
+/// Whether a tensor holds numbers, rather than texts or objects of a program. What takes many tensors at once leaves
+/// the latter out, and names them.
+bool is_numeric(const Tensor& tensor) noexcept;
+
 }  // namespace weighbridge

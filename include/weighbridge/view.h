@@ -42,7 +42,7 @@ struct ViewOptions {
   /// Attributes by key, as text. Each replaces the value of its key, or is added at the end.
   std::vector<std::pair<std::string, std::string>> set{};
   std::vector<Value::Entry> values{};    ///< likewise, with types of their own
-  std::vector<std::string> unset{};      ///< keys of attributes to leave out
+  std::vector<std::string> unset{};      ///< keys of attributes to leave out, and globs of such keys
   std::optional<Tokenizer> tokenizer{};  ///< in place of the model's
 
   bool empty() const noexcept;  ///< whether the view is the model itself

@@ -273,6 +273,7 @@ void define_models(nb::module_& m) {
                      const Finding* const why = t.unsupported();
                      return why ? nb::object(to_dict(*why)) : nb::none();
                    })
+      .def_prop_ro("numeric", [](const Tensor& t) { return is_numeric(t); })
       .def_prop_ro("scheme",
                    [](const Tensor& t) -> nb::object {
                      const auto scheme = scheme_of(t);

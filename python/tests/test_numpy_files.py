@@ -56,6 +56,27 @@ def test_objects_are_listed_and_never_loaded(tmp_path):
         model["o"].numpy()
 
 
+def test_texts_are_metadata_and_objects_do_not_stop_all_arrays(tmp_path):
+    np.savez(tmp_path / "a.npz", w=np.ones(2, np.float32), o=np.array([{}, None], dtype=object), label=np.array(["a", "b"]), long=np.full(99_999, "abc"))
+    model = wb.open(tmp_path / "a.npz")
+    assert model.metadata["label"] == ["a", "b"] and list(model) == ["w", "o", "long"]
+    for copy in (None, True):
+        with pytest.warns(UserWarning, match="texts or objects") as said:
+            assert list(model.numpy(copy=copy)) == ["w"]
+        assert len(said) == 2 and "'o'" in str(said[0].message)
+    wb.convert(tmp_path / "a.npz", tmp_path / "a.safetensors")
+    assert list(wb.open(tmp_path / "a.safetensors")) == ["w"]
+
+
+def test_raw_bytes_are_read_as_what_the_caller_says(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([0x3F80, 0xC040], np.uint16).view("V2"))
+    assert not wb.verify(tmp_path / "a.npy").findings == [] and not wb.verify(tmp_path / "a.npy", read_as="*=bf16").findings
+    tensor = wb.open(tmp_path / "a.npy", read_as="array=bf16")["array"]
+    assert tensor.dtype == "bf16" and tensor.numpy("f32").tolist() == [1, -3]
+    with pytest.raises(wb.UsageError, match="32 bits"):
+        wb.open(tmp_path / "a.npy", read_as=["array=f32"])
+
+
 def test_a_broken_archive_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", w=np.ones(2, np.float32))
     (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-1])

@@ -71,7 +71,9 @@ class Verdict(Record):
 
 
 @overload
-def verify(file: Any, *, format: str | None = None, checksum_form: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Verdict: ...
+def verify(
+    file: Any, *, format: str | None = None, checksum_form: str | None = None, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None
+) -> Verdict: ...
 @overload
 def verify(
     file: str | os.PathLike[str],
@@ -92,6 +94,7 @@ def verify(
     *,
     format: str | None = None,
     checksum_form: str | None = None,
+    read_as: str | Iterable[str] = (),
     manifest: Any = None,
     key: Pem | None = None,
     roots: Pem | None = None,
@@ -108,7 +111,7 @@ def verify(
 
     Parameters
     ----------
-    file, format, checksum_form, limits
+    file, format, checksum_form, read_as, limits
         As for :func:`open`.
     manifest : path, buffer or file object, optional
         What :func:`manifest` or another program of OpenSSF Model Signing wrote. `file` is then the path of a file or folder of any kind.
@@ -136,7 +139,10 @@ def verify(
         return verify_manifest(file, manifest, key, roots, only, ignore, ignore_unsigned, state, full, limits, progress)
     if key is not None or roots is not None or only or ignore or ignore_unsigned or state is not None or full:
         raise TypeError("key, roots, only, ignore, ignore_unsigned, state and full have no effect without manifest")
-    found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form), settings(limits, progress, what="verify"))
+    from ._model import _texts
+
+    found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form, read_as=_texts(read_as)),
+                         settings(limits, progress, what="verify"))
     found["findings"] = [Finding(**finding) for finding in found["findings"]]
     return Verdict(**found)
 

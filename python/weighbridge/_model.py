@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import operator
 import os
+import warnings
 from collections.abc import Mapping
 from math import prod
 
@@ -403,7 +404,7 @@ class Model(Mapping[str, Tensor]):
         return Tensor(self, found)
 
     def numpy(self, *, copy: bool | None = None, progress: Progress = None, limits: Limits | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """All tensors as NumPy arrays, by name.
+        """All tensors as NumPy arrays, by name; without tensors of texts or objects, which a warning names.
 
         Parameters
         ----------
@@ -413,23 +414,31 @@ class Model(Mapping[str, Tensor]):
             As in :func:`open`.
         """
         if copy is True:
-            tensors = [self._handle.at(i) for i in range(len(self))]
+            tensors = [tensor for tensor in map(self._handle.at, range(len(self))) if self._holds_numbers(tensor)]
             for tensor in tensors:
                 if tensor.dtype not in _arrays.NUMPY_NAMES:
                     _arrays.numpy_dtype(Tensor(self, tensor)._readable(None))
             arrays = _core.Tensor.copies(tensors, settings(limits, progress, what="read"))
             return {tensor.name: _arrays.as_numpy(array, tensor.dtype) for tensor, array in zip(tensors, arrays)}
         views, others = self._handle.views()
+        others = [name for name in others if self._holds_numbers(self[name]._tensor)]
         self._require_copies(others, settings(limits, progress))
         out: dict[str, Any] = {}
         special = set(others)
         for name in self.keys():
+            if name not in special and name not in views:
+                continue
             out[name] = self[name].numpy(copy=copy, progress=progress, limits=limits) if name in special else views[name]
             if name not in special and out[name].dtype.kind == "u":
                 dtype = self._handle.find(name).dtype  # type: ignore[union-attr]
                 if dtype not in _arrays.NUMPY_NAMES:
                     out[name] = out[name].view(_arrays.numpy_dtype(dtype))
         return out
+
+    def _holds_numbers(self, tensor: _core.Tensor) -> bool:
+        if not tensor.numeric:
+            warnings.warn(f"{self._name}: left out tensor {tensor.name!r} ({tensor.type_name}): it holds texts or objects", UserWarning, stacklevel=3)
+        return tensor.numeric
 
     def _require_copies(self, names: list[str], given: _core.Settings) -> None:
         """Raises LimitError if copies of these tensors together are out of proportion to what the file stores."""
@@ -442,7 +451,7 @@ class Model(Mapping[str, Tensor]):
 
         files, memories, kinds = self.files, {}, {}
         out: dict[str, Any] = {}
-        places = self._handle.places()
+        places = [place for place in self._handle.places() if place[1] != "unknown" or self._holds_numbers(self[place[0]]._tensor)]
         self._require_copies([name for name, _, _, source, _ in places if source < 0], settings())
         for name, dtype, shape, source, offset in places:
             if source >= 0 and source not in memories:
@@ -560,6 +569,7 @@ def open(
     format: str | None = None,
     checks: Literal["all", "structure"] = "all",
     checksum_form: str | None = None,
+    read_as: str | Iterable[str] = (),
     sidecar: Any = None,
     tokenizer: Any = None,
     list_incomplete: bool = False,
@@ -578,6 +588,8 @@ def open(
         ``"structure"`` skips the checks of payload that a specification requires for opening (SLM).
     checksum_form : str, optional
         In which form a ``.slm`` was checksummed.
+    read_as : str or iterable of str
+        ``"GLOB=DTYPE"``: read the elements of matching tensors as this dtype, which has the size of theirs: ``"w=bf16"`` for raw bytes or u16.
     sidecar, tokenizer : path, bytes or file object, optional
         The sidecar of an ``.stb``, and the tokenizer file of a llama2.c checkpoint, where they are not beside the file.
     list_incomplete : bool
@@ -601,15 +613,15 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
-        chosen = dict(format=format, checks=checks, checksum_form=checksum_form, list_incomplete=list_incomplete)
+        chosen = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), list_incomplete=list_incomplete)
         model = _core.open(to_input(file), chosen, settings(limits), to_input(sidecar), to_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None
     if path is None or is_address(path):
         return Model(model, name, None if path is None else (path, {}))
-    given = dict(format=format, checks=checks, checksum_form=checksum_form, sidecar=sidecar, tokenizer=tokenizer,
+    given = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), sidecar=sidecar, tokenizer=tokenizer,
                  list_incomplete=list_incomplete, limits=limits)
-    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all", False)}))
+    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all", False, [])}))
 
 
 def _open_again(path: str, arguments: dict[str, Any]) -> Model:

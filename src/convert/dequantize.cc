@@ -37,6 +37,12 @@ bool was_dequantized(const Model& model, DType to) {
   });
 }
 
+// Whether a dense tensor has the values of codes already, as those of PyTorch's quint8 and qint8.
+bool is_made_of_codes(const Model& model, const Tensor& tensor) {
+  const auto all = core::left_behind(model);
+  return !all.empty() && tensor.layout() == Layout::dense &&
+         std::ranges::find(all, core::subject(tensor), &core::LeftBehind::what) != all.end();
+}
 }  // namespace
 
 core::Derived dequantized(const Model& model, DType to) {
@@ -47,7 +53,8 @@ core::Derived dequantized(const Model& model, DType to) {
     const auto elements = base::element_count(tensor.has_shape() ? tensor.shape() : Shape{});
     const auto size = elements ? packed_size(DType::f32, *elements) : std::nullopt;
     if (!is_quantized(tensor.layout()) || tensor.unsupported() || !size) {
-      draft.adopt(tensor.name(), tensor);
+      const std::uint32_t at = draft.adopt(tensor.name(), tensor);
+      if (is_made_of_codes(model, tensor)) draft.tensor(at).write_as(to);
       continue;
     }
     out.losses.push_back({LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), dense_text(to)});
@@ -58,8 +65,8 @@ core::Derived dequantized(const Model& model, DType to) {
     draft.part(part).elements(core::elements_of(tensor, DType::f32));
   }
   // Blocks that this build cannot read are kept; the writer reports them.
-  const auto may_be_quantized = [](const Tensor& tensor) {
-    return is_quantized(tensor.layout()) || tensor.unsupported();
+  const auto may_be_quantized = [&](const Tensor& tensor) {
+    return is_quantized(tensor.layout()) || tensor.unsupported() || is_made_of_codes(model, tensor);
   };
   bool any = was_dequantized(model, to);
   for (const Tensor& tensor : model) any = any || may_be_quantized(tensor);

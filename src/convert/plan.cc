@@ -22,6 +22,7 @@
 #include "core/writing/options.h"
 #include "registry/load.h"
 #include "registry/registry.h"
+#include "weighbridge/scheme.h"
 
 namespace weighbridge {
 namespace {
@@ -159,8 +160,8 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, s
     if (!tensors.empty() && tensors.back() == each.tensor) continue;  // another part of the same tensor
     tensors.push_back(each.tensor);
     const Tensor tensor = model[each.tensor];
-    losses.push_back(
-        {LossKind::unsupported, core::subject(tensor), std::move(each.from), "left out: " + std::move(each.why)});
+    losses.push_back({is_numeric(tensor) ? LossKind::unsupported : LossKind::file, core::subject(tensor),
+                      std::move(each.from), "left out: " + std::move(each.why)});
   }
   model = core::view_without(model, tensors);
   return layout(model);
@@ -179,6 +180,13 @@ void name_folder_files(core::WriteLayout& layout, const Model& from, const std::
 void name_left_behind(core::WriteLayout& layout, const Model& from) {
   for (const core::LeftBehind& each : core::left_behind(from))
     layout.losses.push_back({LossKind::file, each.what, each.description, "left behind"});
+}
+
+// The attributes of an archive of arrays are its arrays of texts: what becomes of them needs no consent.
+void release_texts(core::WriteLayout& layout, const Model& from) {
+  if (from.format() != "npz") return;
+  for (Item& loss : layout.losses)
+    if (loss.kind == LossKind::attribute || loss.kind == LossKind::attribute_type) loss.kind = LossKind::file;
 }
 
 // Lists as a loss that the source is an incomplete model.
@@ -295,16 +303,47 @@ Input input_of(const Model& model, const FormatInfo& to, const Options& options,
   return out;
 }
 
+// The versions of its modules, which PyTorch puts beside a state dict (reading P5), are for PyTorch alone. If a target
+// keeps only the width of their numbers from them, that is a change. Returns the keys of those that it cannot keep.
+std::vector<std::string> versions_lost(const Model& model, core::WriteLayout& layout) {
+  constexpr std::string_view kVersions = "_metadata";
+  std::vector<std::string> out;
+  for (const auto& [key, value] : model.attributes()) {
+    if (value.kind() != Value::Kind::map || (key != kVersions && !key.ends_with("." + std::string(kVersions))))
+      continue;
+    const std::string subject = core::indexed("attributes", key);
+    const auto loss = std::ranges::find_if(layout.losses, [&](const Item& each) {
+      return each.subject == subject && (each.kind == LossKind::attribute || each.kind == LossKind::attribute_type);
+    });
+    if (loss == layout.losses.end()) continue;
+    if (loss->kind == LossKind::attribute || loss->to == "text") {
+      out.push_back(key);
+    } else {
+      layout.changes.push_back(std::move(*loss));
+      layout.losses.erase(loss);
+    }
+  }
+  return out;
+}
+
 // Lays the input out. If claims in the metadata would be untrue in this output, updates them and lays it out again.
 template <class LayOut>
 core::WriteLayout lay_out_true(const Model& asked, Input& input, const FormatInfo& to, const Options& options,
                                LayOut layout) {
   std::vector<Item> left_out;
   core::WriteLayout out = lay_out(input.model, layout, left_out);
+  if (std::vector<std::string> lost = versions_lost(input.model, out); !lost.empty()) {
+    for (const std::string& key : lost)
+      input.changes.push_back({LossKind::attribute, core::indexed("attributes", key), "versions of modules",
+                               "left out: only PyTorch uses them"});
+    input.model = view(input.model, {.unset = std::move(lost)});
+    out = lay_out(input.model, layout, left_out);
+  }
   if (const auto claims = core::restated(asked, input.model, out, to, options); !claims.empty()) {
     input.model = core::restate(input.model, claims, input.changes);
     out = lay_out(input.model, layout, left_out);
   }
+  versions_lost(input.model, out);
   append(input.losses, std::move(left_out));
   return out;
 }
@@ -323,6 +362,7 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
   if (!input.refused) {
     convert::judge_codes(rep->layout, input.model, model.format(), to.info.name);
     name_folder_files(rep->layout, model, input.files);
+    release_texts(rep->layout, model);
     name_left_behind(rep->layout, model);
     name_missing(rep->layout, model);
     name_making(rep->layout, model);

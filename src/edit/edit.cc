@@ -15,6 +15,7 @@
 #include "core/model/coded.h"
 #include "core/model/plan_text.h"
 #include "core/model/progress.h"
+#include "core/model/view.h"
 #include "core/reading/format.h"
 #include "core/writing/claims.h"
 #include "core/writing/layout.h"
@@ -285,7 +286,7 @@ class Editor {
     };
     for (const auto& each : options_.set) check(each.key);
     for (const auto& each : options_.values) check(each.first);
-    for (const std::string& key : options_.unset) check(key);
+    for (const std::string_view key : core::keys_meant(loaded_.model.attributes(), options_.unset)) check(key);
   }
 
   // What the metadata state about the model must stay true. What the edit itself would make untrue is dropped, unless

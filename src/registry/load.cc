@@ -2,6 +2,7 @@
 // Detection, then the format's walker.
 #include "registry/load.h"
 
+#include <algorithm>
 #include <iterator>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/fail.h"
 #include "codecs/indexed_checksum.h"
+#include "core/model/view.h"
 #include "core/payload/asking_source.h"
 #include "core/writing/layout.h"
 #include "io/caching_source.h"
@@ -142,7 +144,20 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
     read_file(format, *near, context, findings, draft);
     if (format.remark != nullptr && files == Files::all) format.remark(*place, context, findings, draft);
   }
-  return {&format, draft.finish()};
+  Loaded out{&format, draft.finish(), {}};
+  out.model = core::read_as(out.model, options.read_as, out.read_as);
+  return out;
+}
+
+void drop_read_as(const Loaded& loaded, Report& report) {
+  const auto& all = report.findings();
+  if (loaded.read_as.empty() || report.total() != all.size()) return;
+  Report others;
+  for (const Finding& each : all)
+    if (each.severity != Severity::unsupported ||
+        std::ranges::find(loaded.read_as, each.tensor) == loaded.read_as.end())
+      others.add(each);
+  report = std::move(others);
 }
 
 std::uint32_t check_content(const Loaded& loaded, const Share& share, const Context& context,

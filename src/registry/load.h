@@ -3,6 +3,8 @@
 // of verify that belong to no format: pickles beside or inside a model, and what was checked.
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/reading/findings.h"
 #include "core/reading/format.h"
@@ -20,7 +22,10 @@ namespace weighbridge::registry {
 struct Loaded {
   const core::Format* format = nullptr;  // null: no format
   Model model{};                         // what could be read
+  std::vector<std::string> read_as{};    // tensors whose dtype OpenOptions::read_as gave
 };
+// Drops what was reported of these tensors, whose elements can be read after all.
+void drop_read_as(const Loaded&, Report&);
 
 // Which files to read: all files of the model to which the given one belongs, or only that file, without warnings about
 // the others.

@@ -32,7 +32,9 @@ std::optional<Model> open(std::shared_ptr<const Place> place, Report& report, co
   findings.keep_files(&files);
   std::optional<Model> model;
   try {
-    model = registry::load(place, context, options, findings).model;
+    registry::Loaded loaded = registry::load(place, context, options, findings);
+    registry::drop_read_as(loaded, own);
+    model = std::move(loaded.model);
   } catch (const core::Stop&) {
     model.reset();
   }

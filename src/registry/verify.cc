@@ -49,6 +49,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   OpenOptions reading = options;
   if (!first) reading.checks = Checks::structure;
   registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
+  if (first) registry::drop_read_as(loaded, verdict.report);
   verdict.payload_begin = verdict.report.findings().size();
   verdict.shares = registry::check_content(loaded, share, context, findings);
   if (first && verdict.report.valid()) core::check_claims(loaded.model, context, findings);

@@ -98,6 +98,12 @@ std::string Elements::npy_header() const {
   if (type.empty()) {
     core::require_values(tensor_, "no .npy file can hold " + std::string(name(facts_.dtype)) +
                                       "; its bytes can be extracted as they are");
+    if (const Finding* const why = tensor_.unsupported()) {
+      Finding refused = *why;
+      refused.message += "; its bytes can be extracted as they are";
+      if (refused.hint.what == Hint::What::none) refused.hint = base::option_hint("raw");
+      throw Error(std::move(refused));
+    }
     base::misuse("npy-type",
                  "no .npy file can hold " + std::string(part_ ? part_->dtype_name() : name(facts_.dtype)) +
                      " of tensor '" + facts_.tensor +

@@ -2,17 +2,18 @@
 // The NumPy header, by the reader and writer of the format.
 #include "weighbridge/npy.h"
 
+#include "core/model/numpy_types.h"
 #include "formats/numpy/header.h"
 
 namespace weighbridge {
 
 std::string_view npy_type(DType dtype) noexcept {
-  const numpy::TypeName* const type = numpy::type_of(dtype);
+  const core::NumpyType* const type = core::numpy_type(dtype);
   return type == nullptr ? std::string_view() : type->text;
 }
 
 std::string_view ml_dtype(DType dtype) noexcept {
-  const numpy::TypeName* const type = numpy::type_of(dtype);
+  const core::NumpyType* const type = core::numpy_type(dtype);
   return type == nullptr ? std::string_view() : type->ml_dtype;
 }
 

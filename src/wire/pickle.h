@@ -22,10 +22,21 @@
 
 namespace weighbridge::wire {
 
+class Pickle;
+// Bytes between two opcodes that the reader of an object takes once its state is set.
+struct PickleData {
+  std::uint32_t object = 0;
+  std::uint64_t offset = 0, length = 0;  // in the input
+  bool pickle = false;                   // they are a pickle of their own
+};
+
 // Where a pickle is read from. `read` fills the whole span, which lies in [0, size), and may throw.
 struct PickleInput {
   std::uint64_t size = 0;
   std::function<void(std::uint64_t offset, std::span<std::byte> out)> read{};
+  // The data of an object whose state ends at `at`; nullopt: it has none. Null: no object has any.
+  std::optional<PickleData> (*data)(const PickleInput&, const Pickle&, std::uint32_t object,
+                                    std::uint64_t at) = nullptr;
 };
 
 enum class PickleKind : std::uint8_t {
@@ -98,6 +109,8 @@ class Pickle {
   Ref root() const noexcept { return root_; }
   // Also those before an error.
   const std::vector<Global>& globals() const noexcept { return globals_; }
+  // What PickleInput::data found, in order.
+  const std::vector<PickleData>& data() const noexcept { return data_; }
 
   PickleKind kind(Ref r) const noexcept { return nodes_[r].kind(); }
   std::uint64_t at(Ref r) const noexcept { return nodes_[r].at(); }  // of its opcode, in the input
@@ -106,6 +119,8 @@ class Pickle {
   double real(Ref r) const noexcept;
   // Of text, bytes, long_bytes, long_text: the bytes if they are in memory, else nullopt.
   std::optional<std::string_view> text(Ref r) const noexcept;
+  // Whether a text is a str of Python 2, which may be any bytes: it is not encoded in UTF-8.
+  bool is_str(Ref r) const noexcept { return kind(r) == PickleKind::text && texts_[nodes_[r].a()].str; }
   // The length of text or bytes, and where they are in the input if they are there as they are.
   std::uint64_t length(Ref r) const noexcept;
   std::optional<Span> span(Ref r) const noexcept;
@@ -163,6 +178,7 @@ class Pickle {
     std::uint64_t offset, length;  // in the input
     std::uint32_t kept;            // its place in kept_, or kNothing
     bool there;                    // the input has these bytes as they are
+    bool str = false;              // a str of Python 2
   };
   struct Names {
     Ref module, name;
@@ -177,6 +193,7 @@ class Pickle {
   std::vector<Text> texts_;
   std::vector<Names> names_;
   std::vector<Global> globals_;
+  std::vector<PickleData> data_;
   std::string kept_;
   PickleError error_{};
   std::uint64_t begin_ = 0, end_ = 0;

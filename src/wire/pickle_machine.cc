@@ -44,8 +44,8 @@ class PickleBuilder {
     return out_.nodes_.size() * sizeof(Pickle::Node) + out_.children_.size() * sizeof(Ref) +
            out_.batches_.size() * sizeof(Pickle::Batch) + out_.objects_.size() * sizeof(Pickle::Object) +
            out_.texts_.size() * sizeof(Pickle::Text) + out_.names_.size() * sizeof(Pickle::Names) +
-           out_.globals_.size() * sizeof(Pickle::Global) + out_.kept_.size() + window_.size() +
-           (stack_.size() + marks_.size() + memo_.size()) * sizeof(Ref) + far_memo_.size() * 48;
+           out_.globals_.size() * sizeof(Pickle::Global) + out_.data_.size() * sizeof(PickleData) + out_.kept_.size() +
+           window_.size() + (stack_.size() + marks_.size() + memo_.size()) * sizeof(Ref) + far_memo_.size() * 48;
   }
 
   // Input. Each returns false after reporting that the input ends.
@@ -321,6 +321,7 @@ class PickleMachine final : PickleBuilder {
       if (stopped_ || !byte(op)) break;
       step(op);
       check_frame();
+      if (op == kBuild && !stopped_ && input_.data != nullptr) take_data(stack_.back());
     }
     out_.end_ = at_;
     return std::move(out_);
@@ -431,6 +432,19 @@ class PickleMachine final : PickleBuilder {
     frame_end_ = 0;
   }
 
+  void take_data(Ref object) {
+    if (out_.nodes_[object].kind() != Kind::object) return;
+    auto data = input_.data(input_, out_, object, at_);
+    if (!data) return;
+    if (!base::fits(data->offset, data->length, input_.size)) {
+      stop(PickleFault::end, "the pickle ends inside the data of an object");
+      return;
+    }
+    data->object = object;
+    at_ = data->offset + data->length;
+    out_.data_.push_back(*data);
+  }
+
   void pop_one() {
     if (!marks_.empty() && marks_.back() == stack_.size())
       marks_.pop_back();
@@ -529,6 +543,7 @@ class PickleMachine final : PickleBuilder {
     }
     if (!value) doubt(PickleFault::text, "a text of protocol 0 is malformed");
     push(decoded(Kind::text, value ? *value : std::string()));
+    out_.texts_.back().str = op == kString;
   }
 
   void binary_string(unsigned char op) {
@@ -550,7 +565,7 @@ class PickleMachine final : PickleBuilder {
       }
       length = middle;
     }
-    string(kind, length);
+    if (string(kind, length)) out_.texts_.back().str = op == kBinString || op == kShortBinString;
   }
 
   void from_mark(unsigned char op) {

@@ -42,7 +42,7 @@ GADGETS = [("mailcap", "findmatch"), ("dataclasses", "_create_fn"), ("typing", "
            ("torch", "save"), ("torch._C", "_jit_script_compile"), ("sklearn.utils", "_safe_indexing"), ("sklearn.datasets", "fetch_file"),
            ("transformers.training_args", "json"), ("transformers", "AutoModel.from_pretrained"), ("transformers.utils.generic", "importlib"),
            ("accelerate.state", "PartialState.print"), ("lightning.pytorch.callbacks.model_checkpoint", "os"), ("omegaconf.base", "sys"),
-           ("argparse", "FileType"), ("logging", "basicConfig"), ("ast", "literal_eval"), ("joblib.numpy_pickle", "NumpyArrayWrapper")]
+           ("argparse", "FileType"), ("logging", "basicConfig"), ("ast", "literal_eval"), ("joblib.numpy_pickle", "read_zfile")]
 
 
 @pytest.mark.parametrize("module, name", GADGETS)

@@ -12,12 +12,13 @@ import pickle
 import shutil
 import struct
 import subprocess
+import warnings
 import zipfile
 import zlib
 
 import pytest
 
-from interop_tools import NUMPY_OF, content_digest, extracted, np, weighbridge
+from interop_tools import COMMAND, NUMPY_OF, content_digest, extracted, inspected, ml_dtypes, np, weighbridge
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is missing: tools/python-environments.sh makes the environment")
 
@@ -118,6 +119,81 @@ def test_an_array_is_byte_for_byte_what_numpy_saves(tmp_path, dtype, shape):
             assert isinstance(mapped, np.memmap) and np.array_equal(mapped, array) and mapped.offset % 64 == 0
 
 
+def header_of(descr, count):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({count},), }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
+
+
+# Letters with an order, and names.
+WORDS = [order + word for word in "?bBhHiIlLqQnNpPefdFD" for order in ("", "<", ">", "|", "=")] + [
+    word for names in ("bool bool_ byte ubyte short ushort intc uintc int int_ uint long ulong longlong ulonglong intp uintp half single float double",
+                       "csingle complex cdouble int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128",
+                       "bfloat16 float8_e4m3fn float8_e5m2 float8_e8m0fnu float8_e4m3fnuz float8_e5m2fnuz") for word in names.split()]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_spelling_of_a_type_reads_as_numpy_reads_it(tmp_path, word):
+    kind = np.dtype(word)
+    array = np.array([0, 1, 1, 0], kind) if kind.kind == "b" else np.arange(1, 5).astype(kind)
+    (tmp_path / "a.npy").write_bytes(header_of(word, 4) + array.tobytes())
+    there = inspected(tmp_path / "a.npy")["array"]
+    assert NUMPY_OF[there["dtype"]] == kind.newbyteorder("=")
+    assert extracted(tmp_path / "a.npy", "array", "--raw") == array.astype(kind.newbyteorder("=")).tobytes()
+
+
+@pytest.mark.parametrize("word", ["<float64", ">bool", "float33", "f3", "<f", "f1", "a", "<a", "O2", "M4", "S", "U", "longdouble", "int4", "?1", "i16"])
+def test_a_spelling_is_refused_where_numpy_refuses_it(tmp_path, word):
+    (tmp_path / "a.npy").write_bytes(header_of(word, 0))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.dtype(getattr(ml_dtypes, word, word)) if word != "f1" else None
+        status = {0, 3}
+    except TypeError:
+        status = {1}
+    done = subprocess.run([COMMAND, "verify", tmp_path / "a.npy"], capture_output=True, timeout=60)
+    assert done.returncode in status, done.stdout
+
+
+def test_what_ml_dtypes_saves_as_f1_is_float8_e5m2(tmp_path):
+    array = np.array([1, 2, 0.5, -4], ml_dtypes.float8_e5m2)
+    np.save(tmp_path / "a.npy", array)
+    assert inspected(tmp_path / "a.npy")["array"]["dtype"] == "f8_e5m2" and extracted(tmp_path / "a.npy", "array", "--raw") == array.tobytes()
+
+
+def test_raw_bytes_of_ml_dtypes_are_read_by_as(tmp_path):
+    bf16, f8 = np.array([1, 2, 0.5, -3], ml_dtypes.bfloat16), np.array([[1, 2], [0.5, -4]], ml_dtypes.float8_e4m3fn)
+    np.savez(tmp_path / "a.npz", w=bf16, f=f8, u=np.asfortranarray(np.arange(6, dtype=np.uint16).reshape(2, 3)))
+    done = subprocess.run([COMMAND, "verify", tmp_path / "a.npz"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and "--as w=bf16" in done.stdout + done.stderr
+    options = ["--as", "w=bf16", "--as", "f=f8_e4m3", "--as", "u=f16"]
+    weighbridge("verify", tmp_path / "a.npz", *options)
+    out = tmp_path / "a.safetensors"
+    weighbridge("convert", tmp_path / "a.npz", out, *options)
+    assert {name: each["dtype"] for name, each in inspected(out).items()} == {"w": "bf16", "f": "f8_e4m3", "u": "f16"}
+    assert extracted(out, "w", "--raw") == bf16.tobytes() and extracted(out, "f", "--raw") == f8.tobytes()
+    assert extracted(out, "u", "--raw") == np.arange(6, dtype=np.uint16).tobytes()
+    weighbridge("inspect", tmp_path / "a.npz", "--as", "w=f32", status=2)
+    weighbridge("inspect", tmp_path / "a.npz", "--as", "x=bf16", status=2)
+    weighbridge("inspect", tmp_path / "a.npz", "--as", "w=bf17", status=2)
+
+
+def test_texts_and_objects_do_not_stop_a_conversion_or_an_extraction(tmp_path):
+    labels = np.array(["Haus", "\u00f6l", "\U0001f600"])
+    np.savez(tmp_path / "a.npz", data=np.ones(3), format=np.array(b"csr"), labels=labels, big=labels.astype(">U4"), many=np.full(99_999, "abc"),
+             o=np.array([{}, None], dtype=object))
+    there = json.loads(weighbridge("inspect", "--json", tmp_path / "a.npz"))["files"][0]
+    assert there["attributes"] == {"format": "csr", "labels": labels.tolist(), "big": labels.tolist()}
+    assert [each["name"] for each in there["tensors"]] == ["data", "many", "o"]
+    for target in ("safetensors", "npz", "zt", "pt", "gguf"):
+        said = weighbridge("convert", tmp_path / "a.npz", tmp_path / f"b.{target}").decode()
+        assert list(inspected(tmp_path / f"b.{target}")) == ["data"] and 'tensors["many"]' in said and 'tensors["o"]' in said
+    done = subprocess.run([COMMAND, "extract", tmp_path / "a.npz", "--only", "*", "-o", tmp_path / "x"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "many" in done.stderr and "--" not in done.stderr
+    assert [each.name for each in (tmp_path / "x").iterdir()] == ["data.npy"] and np.array_equal(np.load(tmp_path / "x/data.npy"), np.ones(3))
+
+
 @pytest.mark.parametrize("dtype", VOID)
 @pytest.mark.parametrize("target", ["npy", "npz", "deflated.npz"])
 def test_types_of_ml_dtypes_are_void_items(tmp_path, dtype, target):
@@ -136,6 +212,8 @@ def test_types_of_ml_dtypes_are_void_items(tmp_path, dtype, target):
     got = np.load(out) if target == "npy" else np.load(out)["array"]
     assert got.dtype.kind == "V" and got.dtype.itemsize == kind.itemsize and got.shape == array.shape
     assert got.view(kind).tobytes() == array.tobytes()
+    if target != "npy":  # the archive's comment states the type
+        assert inspected(out)["array"]["dtype"] == dtype and extracted(out, "array", "--raw") == array.tobytes()
     if target == "npy" and dtype != "f8_e5m2":  # ml_dtypes saves that as <f1, which numpy.load refuses
         expected = io.BytesIO()
         np.save(expected, array)

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/checked.h"
+#include "core/archive/pickle_arrays.h"
 #include "core/model/words.h"
 #include "core/reading/rules.h"
 #include "io/read.h"
@@ -44,13 +45,16 @@ bool may_be_pickle(std::string_view name, std::string_view first) noexcept {
 }
 
 wire::PickleInput input_of(const Source& source, std::uint64_t offset, std::uint64_t size) {
-  return {size, [&source, offset](std::uint64_t at, std::span<std::byte> out) { source.read_at(offset + at, out); }};
+  return {size, [&source, offset](std::uint64_t at, std::span<std::byte> out) { source.read_at(offset + at, out); },
+          joblib_data};
 }
 
 wire::PickleInput input_of(std::string_view decoded) {
-  return {decoded.size(), [decoded](std::uint64_t at, std::span<std::byte> out) {
+  return {decoded.size(),
+          [decoded](std::uint64_t at, std::span<std::byte> out) {
             std::ranges::copy(std::as_bytes(std::span(decoded)).subspan(base::to_size(at), out.size()), out.begin());
-          }};
+          },
+          joblib_data};
 }
 
 wire::PickleError PickleScan::row(const wire::PickleInput& input, std::uint64_t start,
@@ -70,11 +74,29 @@ wire::PickleError PickleScan::row(const wire::PickleInput& input, std::uint64_t 
     const Pickle pickle = Pickle::read(input, start, memory_);
     judge_globals(pickle, rules_, base, at, where, out_);
     nested(pickle, input, base, at, where);
+    if (!pickle.data().empty()) data(pickle, input, start, base, at, where);
     if (n == 0) error = pickle.error();
     if (!pickle.ok()) break;
     start = pickle.end();
   }
   return error;
+}
+
+// joblib reads data of objects between the opcodes, some of it pickles. What does not know them takes the data for
+// opcodes: what those name counts if it is known to be harmful, since data may look like a name by chance.
+void PickleScan::data(const Pickle& pickle, const wire::PickleInput& input, std::uint64_t start,
+                      std::optional<std::uint64_t> base, std::uint64_t at, std::string_view where) {
+  for (const wire::PickleData& each : pickle.data())
+    if (each.pickle)
+      row({each.length, [&](std::uint64_t from, std::span<std::byte> to) { input.read(each.offset + from, to); }}, 0,
+          base ? std::optional(*base + each.offset) : std::nullopt, at, where);
+  const Pickle plain = Pickle::read({input.size, input.read}, start, memory_);
+  std::vector<Finding> found;
+  judge_globals(plain, rules_, base, at, where, found);
+  for (Finding& each : found)
+    if (each.severity == Severity::error && !each.found.starts_with("a name ") &&
+        std::ranges::find(out_, each.found, &Finding::found) == out_.end())
+      out_.push_back(std::move(each));
 }
 
 namespace {

@@ -74,6 +74,8 @@ class PickleScan {
 
   void nested(const wire::Pickle&, const wire::PickleInput&, std::optional<std::uint64_t> base, std::uint64_t at,
               std::string_view where);
+  void data(const wire::Pickle&, const wire::PickleInput&, std::uint64_t start, std::optional<std::uint64_t> base,
+            std::uint64_t at, std::string_view where);
   void string(const wire::PickleInput&, std::uint64_t at, std::string_view where);
   void bytes(std::string_view, std::uint64_t at, std::string_view where);
   void numbered(const wire::PickleInput&, std::uint64_t at, std::string_view where);

@@ -99,6 +99,7 @@ class Walk {
       fail(rules_.end, at_file, {"a file of ", in_bytes(at_file + whole)}, in_bytes(size));
       return std::nullopt;
     }
+    zip_.comment = bytes.substr(kEndSize);
     End end{record.members, record.size, record.offset, at_file};
     bool several = record.disk != 0 || record.directory_disk != 0 || record.members_here != record.members;
     if (at_file >= kLocatorSize) {

@@ -76,6 +76,7 @@ struct ZipMember {
 struct Zip {
   std::string_view directory{};      // its text, which `names` of the members are in
   std::vector<ZipMember> members{};  // in the order of the directory
+  std::string comment{};             // of the archive
 };
 
 // Reads the directory, which the draft retains as the header, and the local header of each member. The sizes of the
@@ -135,7 +136,7 @@ std::size_t zip_header_size(const ZipOut&) noexcept;
 std::string zip_local_header(const ZipOut&);
 // The directory, which begins at `at`, and its end record. The same members always give the same bytes: time stamps are
 // fixed.
-std::string zip_directory(std::span<const ZipOut>, std::uint64_t at);
+std::string zip_directory(std::span<const ZipOut>, std::uint64_t at, std::string_view comment = {});
 // Whether a member may have this name.
 bool is_zip_name(std::string_view) noexcept;
 // Whether a name leads out of the folder into which the archive is unpacked.

@@ -70,7 +70,7 @@ std::string zip_local_header(const ZipOut& member) {
   return out;
 }
 
-std::string zip_directory(std::span<const ZipOut> members, std::uint64_t at) {
+std::string zip_directory(std::span<const ZipOut> members, std::uint64_t at, std::string_view comment) {
   constexpr std::uint16_t kMadeBy = (3U << 8) | 45U;  // by Unix, for the mode
   std::string out;
   for (const ZipOut& member : members) {
@@ -101,11 +101,13 @@ std::string zip_directory(std::span<const ZipOut> members, std::uint64_t at) {
     base::append_record(out, Locator{.signature = kLocatorMagic, .offset = at + size, .disks = 1});
   }
   const std::uint16_t few = short_of(std::min<std::uint64_t>(count, kFull16));
-  base::append_record(
-      out,
-      EndRecord{
-          .signature = kEndMagic, .members_here = few, .members = few, .size = narrow(size), .offset = narrow(at)});
-  return out;
+  base::append_record(out, EndRecord{.signature = kEndMagic,
+                                     .members_here = few,
+                                     .members = few,
+                                     .size = narrow(size),
+                                     .offset = narrow(at),
+                                     .comment = short_of(comment.size())});
+  return out += comment;
 }
 
 }  // namespace weighbridge::core

@@ -116,9 +116,11 @@ void Draft::begin_view(const Model& model) {
   state_->checksum_form = of.checksum_form;
   state_->checked = of.checked;
   state_->in_several_files = of.in_several_files;
+  state_->attributes_in_tree = of.attributes_in_tree;
   state_->is_view = true;
   state_->made = of.made;
 }
+void Draft::set_attributes_in_tree() { state_->attributes_in_tree = true; }
 void Draft::set_in_several_files() { state_->in_several_files = true; }
 void Draft::set_place(std::shared_ptr<const Place> place) { state_->place = std::move(place); }
 void Draft::set_folder_files(std::vector<FolderFile> files) { state_->folder_files = std::move(files); }

@@ -156,6 +156,10 @@ class Draft {
   // The attribute with this key is derived from the name of the place, so a copy under another name has another value.
   void set_named_after_place(std::string_view key);
 
+  // Attributes are values among the tensors of one tree: their keys are paths as the tensors' names are, so that a
+  // selection of tensors applies to them.
+  void set_attributes_in_tree();
+
   // Makes this a view of another model, without tensors and attributes, which the caller adds. Call it first. Does not
   // take over checksums, which cover the file.
   void begin_view(const Model& of);

@@ -145,6 +145,7 @@ struct State {
   std::string_view checksum_form;      // static text; empty if the container's checksums have one form
   bool checked = true;                 // false if payload rules that belong to opening were skipped
   bool in_several_files = false;       // all sources are its files; else only the first is
+  bool attributes_in_tree = false;     // see Draft
   bool is_view = false;                // made by view(): tensors or names may differ from the sources
   Mappings mappings;                   // of Tensor::as()
 

@@ -6,9 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/model/pattern.h"
+#include "core/model/plan_text.h"
 #include "core/model/state.h"
 #include "core/model/words.h"
 #include "weighbridge/text.h"
@@ -51,7 +53,7 @@ class Maker {
     if (const auto same = draft_.index_names(); !same.empty()) refuse_same(same[0].first, same[0].second);
     edit_attributes();
     if (options_.tokenizer) draft_.set_tokenizer(options_.tokenizer);
-    return draft_.finish();
+    return unselected_.empty() ? draft_.finish() : made();
   }
 
  private:
@@ -70,6 +72,10 @@ class Maker {
       const bool left = note(options_.without, leaving, name);
       if (taken && !left) chosen_.push_back(i);
     }
+    for (const auto& [key, value] : tree()) {
+      const bool taken = note(options_.only, taking, key) || options_.only.empty() || key == kVersions;
+      if (note(options_.without, leaving, key) || !taken) unselected_.emplace(key);
+    }
     if (state_.tensors.empty()) return;
     require_matches(options_.only, taking);
     require_matches(options_.without, leaving);
@@ -77,6 +83,29 @@ class Maker {
       base::misuse("nothing-left", "no tensor is left: every tensor" +
                                        std::string(options_.only.empty() ? "" : " that is selected") +
                                        " is also left out");
+  }
+
+  // The attributes to which the selection applies. The versions of modules belong to no name.
+  static constexpr std::string_view kVersions = "_metadata";
+  std::span<const Value::Entry> tree() const {
+    return state_.attributes_in_tree ? std::span(state_.attributes.all) : std::span<const Value::Entry>();
+  }
+  // The view, and the attributes that it leaves out as changes.
+  Model made() {
+    auto state = std::make_shared<core::State>(*core::Access::state(draft_.finish()));
+    const auto all = [](std::span<const Item> items) { return std::vector<Item>(items.begin(), items.end()); };
+    auto made = std::make_shared<core::Made>(core::Made{.models = {model_},
+                                                        .selected = 1,
+                                                        .losses = all(core::losses_of_making(model_)),
+                                                        .changes = all(core::changes_of_making(model_))});
+    for (const auto& [key, value] : state_.attributes.all)
+      if (unselected_.contains(key))
+        made->changes.push_back({LossKind::attribute, core::indexed("attributes", key), "a value beside the tensors",
+                                 "left out: it is not selected"});
+    state->made = std::move(made);
+    state->origins.clear();
+    for (const std::uint32_t i : chosen_) state->origins.push_back({0, i});
+    return core::Access::model(std::move(state));
   }
 
   void require_matches(const std::vector<std::string>& globs, const std::vector<bool>& used) const {
@@ -161,7 +190,9 @@ class Maker {
           state_.attributes.find(key) == nullptr && state_.attributes.find(folders) != nullptr)
         base::misuse("attribute-of-config", "config.json has this key: set " + core::quoted(folders) + ", not " +
                                                 core::quoted(key) + ", which no program would read");
-    for (const std::string& key : options_.unset) {
+    for (const std::string_view key : core::keys_meant(model_.attributes(), options_.unset)) {
+      const bool by_glob = std::ranges::find(options_.unset, key) == options_.unset.end();
+      if (by_glob && set.contains(key)) continue;
       once(!set.contains(key) && unset.insert(key).second, key);
       if (state_.attributes.find(key) == nullptr)
         base::misuse(
@@ -171,7 +202,7 @@ class Maker {
                                 [&](std::uint32_t i) { return std::string_view(state_.attributes.all[i].first); }));
     }
     for (const auto& [key, value] : state_.attributes.all) {
-      if (unset.contains(key)) continue;
+      if (unset.contains(key) || unselected_.contains(key)) continue;
       const auto changed = set.find(key);
       draft_.set_attribute(key, changed != set.end() ? changed->second : value);
       if (changed != set.end()) set.erase(changed);
@@ -186,6 +217,7 @@ class Maker {
   const core::State& state_;
   core::Draft draft_;
   std::vector<std::uint32_t> chosen_;
+  std::unordered_set<std::string_view> unselected_;  // attributes
   std::unordered_map<std::uint32_t, std::string_view> renames_;
   const std::vector<core::Pattern> patterns_;
   std::vector<bool> matched_;  // by pattern
@@ -233,6 +265,79 @@ Model view(const Model& model, const ViewOptions& options) {
   if (options.empty()) return model;
   // An empty Model has no state.
   return Maker(core::Access::state(model) != nullptr ? model : Builder().build(), options).run();
+}
+
+std::vector<std::string_view> core::keys_meant(const Attributes& attributes, std::span<const std::string> keys) {
+  std::vector<std::string_view> out;
+  std::unordered_set<std::string_view> known(keys.begin(), keys.end());
+  for (const std::string& key : keys) {
+    bool matched = false;
+    if (attributes.find(key) == nullptr && key.find_first_of("*?[") != key.npos)
+      for (const auto& [name, value] : attributes) {
+        if (!matches_glob(key, name)) continue;
+        matched = true;
+        if (known.insert(name).second) out.push_back(name);
+      }
+    if (!matched) out.push_back(key);
+  }
+  return out;
+}
+
+namespace {
+
+// The bits of one element, as they are stored. 0: not known.
+std::uint64_t element_bits(const Part& part) {
+  if (part.dtype() != DType::unknown) return info(part.dtype()).bits;
+  const auto count = base::element_count(part.shape()), bits = base::checked_mul(part.size(), 8);
+  return count && bits && *count > 0 && *bits % *count == 0 ? *bits / *count : 0;
+}
+
+void read_tensor_as(core::State& state, const Tensor& tensor, DType dtype) {
+  const std::string what =
+      "the tensor " + core::quoted(tensor.name()) + " cannot be read as " + std::string(name(dtype));
+  if (!tensor.has_shape() || tensor.layout() != Layout::dense || tensor.part_count() != 1 ||
+      tensor.block_type() != nullptr || tensor.part(0).encoding() == Encoding::unknown)
+    base::misuse("read-as", what + ": it does not have one element of a fixed size for each number");
+  const Part part = tensor.part(0);
+  const std::uint64_t bits = element_bits(part), wanted = info(dtype).bits;
+  if (bits != wanted && part.size() > 0)
+    base::misuse("read-as", what + ", which has " + std::to_string(wanted) + " bits: its elements have " +
+                                (bits == 0 ? "no fixed size" : std::to_string(bits) + " bits"));
+  core::TensorRecord& record = state.tensors[tensor.index()];
+  core::PartRecord& stored = state.parts[record.first_part];
+  record.dtype = stored.dtype = dtype;
+  if (record.side != core::kNone) {
+    core::TensorSide& side = state.tensor_sides[record.side];
+    side.type_name.clear();
+    side.unsupported = nullptr;
+  }
+  if (stored.side == core::kNone) return;
+  core::PartSide& side = state.part_sides[stored.side];
+  side.dtype_name.clear();
+  if (side.cut && side.cut->row == 0) side.cut->step = wanted / 8;
+  if (side.elements) base::misuse("read-as", what + ": its elements are made when they are read");
+}
+
+}  // namespace
+
+Model core::read_as(const Model& model, std::span<const std::string> options, std::vector<std::string>& names) {
+  if (options.empty()) return model;
+  auto state = std::make_shared<State>(*Access::state(model));
+  for (const std::string& option : options) {
+    const std::size_t at = option.rfind('=');
+    const auto dtype = at == option.npos ? std::nullopt : dtype_from_name(std::string_view(option).substr(at + 1));
+    if (!dtype || info(*dtype).bits % 8 != 0)
+      base::misuse("option", "read-as takes GLOB=DTYPE, such as 'w=bf16', not " + quoted(option));
+    const std::string glob = option.substr(0, at);
+    const std::size_t before = names.size();
+    for (const Tensor& tensor : model)
+      if (matches_glob(glob, tensor.name())) {
+        read_tensor_as(*state, tensor, *dtype);
+        names.emplace_back(tensor.name());
+      }
+    if (names.size() == before) view(model, {.only = {glob}});  // throws: says what would match
+  }
+  return Access::model(std::move(state));
 }
 
 Model core::view_without(const Model& model, std::span<const std::uint32_t> tensors) {

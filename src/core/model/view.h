@@ -26,6 +26,13 @@ struct Derived {
 // The model without the tensors with these indices, which are ascending.
 Model view_without(const Model&, std::span<const std::uint32_t> tensors);
 
+// The keys that are meant: those themselves, and those that the globs among them match.
+std::vector<std::string_view> keys_meant(const Attributes&, std::span<const std::string> keys);
+
+// The model with the elements of matching tensors as another dtype of their size: OpenOptions::read_as. Adds the names
+// of these tensors.
+Model read_as(const Model&, std::span<const std::string> options, std::vector<std::string>& names);
+
 // The models that content rules check for this one: the models that it was made of, with only those tensors that this
 // one still has. The model itself if it is the model of a file.
 std::vector<Model> members_of(const Model&);

@@ -13,6 +13,17 @@
 #include "core/payload/extents.h"
 #include "core/payload/part_digest.h"
 #include "core/payload/payload.h"
+#include "weighbridge/scheme.h"
+
+namespace weighbridge {
+
+// Every format calls its rule about an array of texts FORMAT/text, and one about objects FORMAT/object.
+bool is_numeric(const Tensor& tensor) noexcept {
+  const Finding* const why = tensor.unsupported();
+  return why == nullptr || !(why->rule.ends_with("/text") || why->rule.ends_with("/object"));
+}
+
+}  // namespace weighbridge
 
 namespace weighbridge::core {
 

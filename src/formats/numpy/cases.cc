@@ -6,6 +6,7 @@
 
 #include "codecs/checksum.h"
 #include "codecs/codec.h"
+#include "core/model/numpy_types.h"
 #include "formats/numpy/format.h"
 #include "formats/numpy/layout.h"
 #include "support/corpus_case.h"
@@ -155,7 +156,7 @@ template <class Each> void for_each_array(Each each) {
   std::string ones = "(";
   for (std::size_t i = 0; i < kMaxRank; ++i) ones += "1, ";
   use("valid-rank-64", "", typed("<i4", ones + ")", kFour));
-  for (const TypeName& type : kTypes)
+  for (const core::NumpyType& type : core::kNumpyTypes)
     if (type.ml_dtype.empty())
       use("valid-dtype-" + std::string(name(type.dtype)), "",
           typed(std::string(type.text), "(2, 2)",
@@ -202,7 +203,13 @@ template <class Each> void for_each_array(Each each) {
   use("descr", "descr", typed("<f3", "(4,)", kFour));
   use("descr-empty", "descr", typed("", "(4,)", kFour));
   use("descr-order-only", "descr", typed("<", "(4,)", kFour));
-  use("descr-name", "descr", typed("float32", "(1,)", kFour));
+  use("descr-name", "descr", typed("float33", "(1,)", kFour));
+  use("descr-name-with-order", "descr", typed("<float32", "(1,)", kFour));
+  use("valid-name", "", typed("float32", "(1,)", kFour));
+  use("valid-letter", "", typed(">H", "(2,)", kFour));
+  use("valid-letter-bool", "", typed("?", "(1,)", "\1"));
+  use("valid-f8-e5m2", "", typed("<f1", "(4,)", kFour));
+  use("valid-ml-dtypes-name", "", typed("bfloat16", "(2,)", kFour));
   use("descr-number", "header", array(dictionary("4", "(4,)"), kFour));
   use("object", "object", typed("|O", "(2,)", two_objects("K\x01" + text("a"))));
   const std::string calls = global("posix", "system") + text("true") + "\x85R", unknown = global("mine", "Thing");
@@ -224,10 +231,11 @@ template <class Each> void for_each_array(Each each) {
   use("structured-field-called-o", "structured", array(dictionary("[('O', '<i4')]", "(1,)"), "\x80\x02q\0"));
   use("structured", "structured", array(dictionary("[('a', '<i2'), ('b', '<i2', (1,))]", "(1,)"), kFour));
   use("structured-sub-array", "structured", array(dictionary("('<i2', (2,))", "(1,)"), kFour));
-  use("unknown-dtype-text", "unknown-dtype", typed("<U1", "(1,)", kFour));
-  use("unknown-dtype-bytes", "unknown-dtype", typed("|S4", "(1,)", kFour));
-  use("unknown-dtype-void", "unknown-dtype", typed("|V2", "(2,)", kFour));
+  use("text", "text", typed("<U1", "(1,)", kFour));  // beyond U+10FFFF
+  use("text-bytes", "text", typed("|S4", "(1,)", "\xFF\xFF\xFF\xFF"));
+  use("raw", "raw", typed("|V2", "(2,)", kFour));
   use("unknown-dtype-time", "unknown-dtype", typed("<M8[ns]", "(1,)", counting(8)));
+  use("unknown-dtype-int4", "unknown-dtype", typed("int4", "(4,)", kFour));
   use("unknown-dtype-long-double", "unknown-dtype", typed("<f16", "(1,)", counting(16)));
   use("size-overflow", "size-overflow", typed("<f8", "(1152921504606846976,)", ""));
   use("size-overflow-product", "size-overflow", typed("|u1", "(4294967296, 4294967296)", ""));
@@ -378,6 +386,21 @@ void add_valid_archives(Corpus& c) {
   c.add("valid-deflate-fortran-order", "",
         zip({.members = {{.name = "a.npy", .data = typed(">i2", "(3, 4, 5)", counting(120), "True"), .deflate = true},
                          {"b.npy", typed(">i2", "(3, 4, 5)", counting(120), "True")}}}));
+  c.add("valid-texts", "",
+        zip({.members = {{.name = "a.npy", .data = typed("|S4", "()", std::string("csr\0", 4))},
+                         {.name = "b.npy",
+                          .data = typed(">U2", "(2,)", std::string("\0\0\0a\0\0\0b\0\1\xF6\0\0\0\0\0", 16)),
+                          .deflate = true},
+                         {.name = "c.npy", .data = kOne}}}));
+  const std::string raw2 = typed("<V2", "(2,)", kFour), raw1 = typed("|V1", "(4,)", kFour);
+  c.add("valid-dtypes-in-comment", "",
+        zip({.members = {{.name = "a.npy", .data = raw2},
+                         {.name = "b.npy", .data = raw1},
+                         {.name = "c d.npy", .data = raw1}},
+             .comment = "weighbridge dtypes: V2=bf16 V1=f8_e4m3\nf8_e5m2 c d"}));
+  c.add("raw-other-dtypes-in-comment", "raw",
+        zip({.members = {{.name = "a.npy", .data = raw2}, {.name = "b.npy", .data = raw1}},
+             .comment = "weighbridge dtypes: V2=f32 V1=f8_e4m3 V=\nf8_e4m3 a\n\nbf16"}));
   c.add("valid-descriptor", "",
         zip({.members = {{.name = "a.npy", .data = kOne, .descriptor = true},
                          {.name = "b.npy", .data = kOne, .deflate = true, .descriptor = true}}}));

@@ -100,7 +100,8 @@ class Pass {
   void check(const core::ZipMember& member, core::Progress& progress) {
     const std::string_view name = array_name(member.name);
     const auto tensor = model_.find(name);
-    if (!tensor && name.size() < member.name.size()) return;  // opening the file reported it
+    if (!tensor && name.size() < member.name.size() && model_.attribute(name) == nullptr)
+      return;  // opening the file reported it
     const bool bools = tensor && tensor->dtype() == DType::boolean && tensor->part_count() == 1;
     // The range of the elements in the member's bytes.
     std::uint64_t begin = 0, end = 0;

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "core/model/numpy_types.h"
 #include "formats/numpy/layout.h"
 
 namespace weighbridge::numpy {
@@ -15,8 +16,8 @@ constexpr std::string_view kVersions[] = {"1.0"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kNpyEncodings[] = {Encoding::raw}, kNpzEncodings[] = {Encoding::raw, Encoding::deflate};
 constexpr auto kHeldDTypes = [] {
-  std::array<DType, kTypeCount> out{};
-  for (std::size_t i = 0; i < kTypeCount; ++i) out[i] = kTypes[i].dtype;
+  std::array<DType, core::kNumpyTypeCount> out{};
+  for (std::size_t i = 0; i < core::kNumpyTypeCount; ++i) out[i] = core::kNumpyTypes[i].dtype;
   return out;
 }();
 

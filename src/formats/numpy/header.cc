@@ -198,41 +198,19 @@ class Dictionary {
     return take(quote);
   }
 
-  // "<f4": a byte order, a kind, and a size in bytes.
   bool read_type(std::string_view text, std::size_t at) {
-    const auto unknown = [&] { return fail(rules_.kDescr, at, {}, core::in_quotes(text)); };
-    std::string_view code = text;
-    if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos) {
-      if (code[0] == '>') out_.order = Order::big;
-      code.remove_prefix(1);
-    }
-    if (code.empty()) return unknown();
-    const std::string_view size = code.substr(1);
-    const std::size_t digits = std::min(size.find_first_not_of("0123456789"), size.size());
-    const bool plain = digits == size.size() && digits < 10;
-    for (const TypeName& type : kTypes)
-      if (type.ml_dtype.empty() && type.code() == code) {
-        out_.dtype = type.dtype;
-        if (info(type.dtype).swap_bytes == 1) out_.order = Order::little;
-        return true;
-      }
-    switch (code[0]) {
-      case 'O':
-        out_.unsupported = &rules_.kObject;
-        out_.objects = true;
-        return size.empty() || size == "8" || size == "4" || unknown();
-      case 'S':
-      case 'a':
-      case 'U':
-      case 'V': out_.unsupported = &rules_.kUnknownDtype; return plain || unknown();
-      case 'f': out_.unsupported = &rules_.kUnknownDtype; return size == "12" || size == "16" || unknown();
-      case 'c': out_.unsupported = &rules_.kUnknownDtype; return size == "24" || size == "32" || unknown();
-      case 'M':
-      case 'm':
-        out_.unsupported = &rules_.kUnknownDtype;
-        return (size == "8" || (size.starts_with("8[") && size.ends_with(']'))) || unknown();
-      default: return unknown();
-    }
+    const auto word = core::read_numpy_word(text);
+    if (!word) return fail(rules_.kDescr, at, {}, core::in_quotes(text));
+    out_.word = *word;
+    out_.dtype = word->dtype;
+    using Holds = core::NumpyWord::Holds;
+    out_.objects = word->holds == Holds::objects;
+    if (word->holds != Holds::numbers)
+      out_.unsupported = out_.objects                  ? &rules_.kObject
+                         : word->holds == Holds::texts ? &rules_.kText
+                         : word->holds == Holds::raw   ? &rules_.kRaw
+                                                       : &rules_.kUnknownDtype;
+    return true;
   }
 
   const std::string_view text_;
@@ -316,11 +294,6 @@ std::vector<std::int64_t> fortran_strides(Shape shape) {
     step *= static_cast<std::int64_t>(dim);
   }
   return out;
-}
-
-const TypeName* type_of(DType dtype) noexcept {
-  const auto* const row = std::ranges::find(kTypes, dtype, &TypeName::dtype);
-  return row == std::end(kTypes) ? nullptr : row;
 }
 
 std::string write_header(std::string_view type, Shape shape) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/numpy_types.h"
 #include "core/reading/field_notes.h"
 #include "formats/numpy/layout.h"
 #include "formats/numpy/rules.h"
@@ -16,10 +17,10 @@
 namespace weighbridge::numpy {
 
 struct Header {
-  std::uint64_t data_at = 0;     // bytes before the elements
-  DType dtype = DType::unknown;  // unknown: elements that cannot be read
-  Order order = Order::little;
-  bool fortran = false;  // the first dimension is the fastest
+  std::uint64_t data_at = 0;                                      // bytes before the elements
+  core::NumpyWord word{.holds = core::NumpyWord::Holds::others};  // of a structured type: others
+  DType dtype = DType::unknown;                                   // unknown: elements that cannot be read
+  bool fortran = false;                                           // the first dimension is the fastest
   std::vector<std::uint64_t> shape{};
   std::string type{};                 // of the elements, as the file has it
   const Rule* unsupported = nullptr;  // why the elements cannot be read
@@ -54,8 +55,6 @@ std::optional<std::uint64_t> size_of(DType, Shape) noexcept;
 // The strides of an array in Fortran order, in elements; empty if they are those of a row-major array.
 std::vector<std::int64_t> fortran_strides(Shape);
 
-// How NumPy spells this type; null for types smaller than a byte.
-const TypeName* type_of(DType) noexcept;
 // The header that numpy.save() writes: magic, version 1.0, length and dictionary, padded so that the elements begin at
 // a multiple of 64. Its length does not depend on the first dimension.
 std::string write_header(std::string_view type, Shape);

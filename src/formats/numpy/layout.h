@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes before the elements of an array, and the type strings of NumPy. Source: numpy/lib/format.py and NEP 1.
+// The bytes before the elements of an array. Source: numpy/lib/format.py and NEP 1.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-
-#include "weighbridge/dtype.h"
 
 namespace weighbridge::numpy {
 
@@ -23,37 +21,10 @@ inline constexpr std::string_view kArray = "array";
 // The end of a member's name in an .npz file, which is not a part of the array's name.
 inline constexpr std::string_view kSuffix = ".npy";
 
-// A type of elements as NumPy writes it, little-endian. ml_dtypes saves types that NumPy lacks as void items of the
-// same size, so files do not say which type they have. (It saves float8_e5m2 as "<f1", which numpy.load() refuses.)
-struct TypeName {
-  std::string_view text;
-  DType dtype;
-  std::string_view ml_dtype{};  // the name in ml_dtypes; empty: a type of NumPy itself
-
-  constexpr std::string_view code() const noexcept { return text.substr(1); }  // without the byte order
-};
-inline constexpr TypeName kTypes[] = {
-    {"|b1", DType::boolean},
-    {"|u1", DType::u8},
-    {"|i1", DType::i8},
-    {"<u2", DType::u16},
-    {"<i2", DType::i16},
-    {"<u4", DType::u32},
-    {"<i4", DType::i32},
-    {"<u8", DType::u64},
-    {"<i8", DType::i64},
-    {"<f2", DType::f16},
-    {"<f4", DType::f32},
-    {"<f8", DType::f64},
-    {"<c8", DType::complex64},
-    {"<c16", DType::complex128},
-    {"<V2", DType::bf16, "bfloat16"},
-    {"<V1", DType::f8_e4m3, "float8_e4m3fn"},
-    {"|V1", DType::f8_e5m2, "float8_e5m2"},
-    {"<V1", DType::f8_e8m0, "float8_e8m0fnu"},
-    {"<V1", DType::f8_e4m3fnuz, "float8_e4m3fnuz"},
-    {"<V1", DType::f8_e5m2fnuz, "float8_e5m2fnuz"},
-};
-inline constexpr std::size_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
+// The comment of an archive that we wrote states what its void items are, which no reader of NumPy looks at: the mark,
+// " V2=bf16" for each size of items, and then a line "f8_e5m2 NAME" for each array of another type. Arrays whose line
+// would not fit are not stated.
+inline constexpr std::string_view kMark = "weighbridge dtypes:";
+inline constexpr std::size_t kLongestComment = 0xFFFF;
 
 }  // namespace weighbridge::numpy

@@ -5,6 +5,9 @@
 //   header: a Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, then spaces (header.h)
 //   .npz: a zip archive (core/archive/zip.h) whose members NAME.npy are such arrays
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,12 +39,48 @@ struct Place {
   std::uint64_t stored = 0;  // bytes
   std::uint64_t size = 0;    // once decoded
   Encoding encoding = Encoding::raw;
+  std::function<std::string(std::size_t)> front{};  // the first bytes, decoded; null: texts do not become attributes
+};
+
+// What the comment of an archive that we wrote says its void items are (layout.h).
+class Mark {
+ public:
+  Mark() = default;
+  explicit Mark(std::string_view comment) {
+    if (!comment.starts_with(kMark)) return;
+    std::size_t end = std::min(comment.find('\n'), comment.size());
+    std::string_view words = comment.substr(kMark.size(), end - kMark.size());
+    while (words.starts_with(" V") && words.size() > 4) {
+      const std::size_t next = std::min(words.find(' ', 1), words.size());
+      if (const auto dtype = dtype_from_name(words.substr(4, next - 4)); dtype && words[3] == '=')
+        usual_[static_cast<std::uint64_t>(words[2] - '0')] = *dtype;
+      words.remove_prefix(next);
+    }
+    while (end < comment.size()) {
+      const std::string_view line = comment.substr(end + 1, comment.find('\n', end + 1) - end - 1);
+      end += line.size() + 1;
+      const std::size_t blank = std::min(line.find(' '), line.size());
+      if (const auto dtype = dtype_from_name(line.substr(0, blank)); dtype && blank < line.size())
+        named_[std::string(line.substr(blank + 1))] = *dtype;
+    }
+  }
+  // Of an array with items of this size; unknown: it does not say.
+  DType of(std::string_view name, std::uint64_t bytes) const {
+    const auto named = named_.find(name);
+    const auto usual = usual_.find(bytes);
+    const DType out = named != named_.end() ? named->second : usual != usual_.end() ? usual->second : DType::unknown;
+    return info(out).bits == 8 * bytes ? out : DType::unknown;
+  }
+
+ private:
+  std::map<std::uint64_t, DType> usual_;
+  std::map<std::string, DType, std::less<>> named_;
 };
 
 class Walk {
  public:
-  Walk(const Context& context, const ArrayRules& rules, core::Findings& findings, core::Draft& draft)
-      : context_(context), rules_(rules), findings_(findings), draft_(draft) {}
+  Walk(const Context& context, const ArrayRules& rules, core::Findings& findings, core::Draft& draft, Mark mark = {})
+      : context_(context), rules_(rules), findings_(findings), draft_(draft), mark_(std::move(mark)) {}
 
   // `bytes` are the bytes of the array before its elements.
   void add(const Place& place, std::string_view bytes) {
@@ -52,6 +91,13 @@ class Walk {
     if (!header) return findings_.report(*fault.rule, start, std::move(fault.expected), std::move(fault.found));
     if (place.encoding == Encoding::raw) notes.report(Span::Kind::structure, "array header", 0, header->data_at);
     const std::uint64_t there = place.size - header->data_at;
+    if (header->unsupported == &rules_.kRaw) {
+      header->dtype = mark_.of(place.name, header->word.bytes);
+      if (!size_of(header->dtype, header->shape)) header->dtype = DType::unknown;
+      if (header->dtype != DType::unknown) header->unsupported = nullptr;
+    }
+    if (auto text = text_of(place, *header, there))
+      return draft_.set_attribute(std::string(place.name), *std::move(text));
     if (!header->unsupported && !fits(place, *header, there)) return;
     add(place, *std::move(header), there);
   }
@@ -93,7 +139,7 @@ class Walk {
       const std::uint64_t width = known ? info(header.dtype).bits / 8 : 1;
       draft_.part(part).cut({.whole = place.size, .first = header.data_at, .step = width});
     }
-    if (known && header.order == Order::big) draft_.part(part).order(Order::big);
+    if (known && header.word.order == Order::big) draft_.part(part).order(Order::big);
     if (known && header.fortran)
       if (auto strides = fortran_strides(header.shape); !strides.empty()) draft_.part(part).strides(std::move(strides));
     if (known) return;
@@ -101,15 +147,38 @@ class Walk {
     draft_.tensor(tensor).type_name(header.type);
     core::At where = at(place, 0);
     where.tensor = place.name;
+    if (const std::uint64_t bytes = header.word.bytes; header.unsupported == &rules_.kRaw && (bytes == 1 || bytes == 2))
+      where.hint = base::option_hint("as", std::string(place.name) + (bytes == 2 ? "=bf16" : "=f8_e4m3"));
     Finding why = core::Findings::make(*header.unsupported, where, {}, std::string(core::excerpt(header.type)));
     findings_.report(why);
     draft_.tensor(tensor).unsupported(std::move(why));
+  }
+
+  // A text, or a row of texts, that is short enough for an attribute.
+  std::optional<Value> text_of(const Place& place, const Header& header, std::uint64_t there) const {
+    constexpr std::uint64_t kLongest = std::uint64_t{64} << 10;  // bytes; labels and notes are shorter
+    if (header.unsupported != &rules_.kText || !place.front || header.shape.size() > 1) return std::nullopt;
+    const std::uint64_t count = header.shape.empty() ? 1 : header.shape[0], width = header.word.bytes;
+    const auto size = base::checked_mul(count, width);
+    if (size != there || there > kLongest || count > kLongest || (width == 0 && count > 1)) return std::nullopt;
+    const std::string bytes = place.front(base::to_size(place.size));
+    if (bytes.size() != place.size) return std::nullopt;
+    Texts texts;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto text = core::numpy_text(
+          std::string_view(bytes).substr(base::to_size(header.data_at + i * width), base::to_size(width)), header.word);
+      if (!text) return std::nullopt;
+      if (header.shape.empty()) return Value::text(*text);
+      texts.push_back(*text);
+    }
+    return Value::texts(std::move(texts));
   }
 
   const Context& context_;
   const ArrayRules& rules_;
   core::Findings& findings_;
   core::Draft& draft_;
+  const Mark mark_;
 };
 
 // The members of an npz that are arrays become tensors.
@@ -127,6 +196,7 @@ class Archive : core::Walker {
     names.reserve(zip->members.size());
     for (const core::ZipMember& member : zip->members) names.push_back(member.name);
     std::ranges::sort(names);
+    Walk walk(context_, kNpzRules, findings_, draft_, Mark(zip->comment));
     for (core::ZipMember& member : zip->members) {
       if (member.broken || member.is_folder()) continue;
       // numpy.load accepts both names for a member, and could find the wrong one.
@@ -138,7 +208,7 @@ class Archive : core::Walker {
                !std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
         findings_.report(npz::kNameFlag, {.offset = member.entry_at, .tensor = name});
       else
-        add(member);
+        add(member, walk);
     }
     draft_.index_names();
   }
@@ -149,13 +219,13 @@ class Archive : core::Walker {
       findings_.report(npz::kFront, {.offset = 0});
   }
 
-  void add(const core::ZipMember& member) {
+  void add(const core::ZipMember& member, Walk& walk) {
     const std::string_view name = array_name(member.name);
     const bool named = name.size() < member.name.size();
     if (member.unreadable != nullptr) return add_unreadable(member, name);
     std::string fault;
-    const std::string bytes =
-        up_to_elements([&](std::size_t n) { return core::zip_front(source_, member, n, context_, fault); });
+    const auto front = [&](std::size_t n) { return core::zip_front(source_, member, n, context_, fault); };
+    const std::string bytes = up_to_elements(front);
     // A member is an array by its name or its content, as in numpy.load.
     if (!named && !bytes.starts_with(kMagic)) {
       findings_.report(npz::kOtherMember, {.offset = member.header_at}, {}, core::in_quotes(member.name));
@@ -164,7 +234,7 @@ class Archive : core::Walker {
     }
     if (!fault.empty())
       return findings_.report(npz::kDeflate, {.offset = member.offset, .tensor = name}, {}, {}, fault);
-    walk_.add({name, true, member.offset, member.stored, member.size, member.encoding}, bytes);
+    walk.add({name, true, member.offset, member.stored, member.size, member.encoding, front}, bytes);
   }
 
   void add_unreadable(const core::ZipMember& member, std::string_view name) {
@@ -178,8 +248,6 @@ class Archive : core::Walker {
     findings_.report(why);
     draft_.tensor(tensor).unsupported(std::move(why));
   }
-
-  Walk walk_{context_, kNpzRules, findings_, draft_};
 };
 
 }  // namespace

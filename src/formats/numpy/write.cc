@@ -2,6 +2,9 @@
 // Model to npy and npz: the one layout that plan and writer share. An npy is byte for byte what numpy.save() writes; an
 // npz has such a file for each tensor, in the order of the model. What NumPy cannot express is a blocker or a loss.
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "base/utf8.h"
 #include "codecs/checksum.h"
 #include "core/archive/zip.h"
+#include "core/model/numpy_types.h"
 #include "core/model/words.h"
 #include "core/writing/layout.h"
 #include "core/writing/plan_items.h"
@@ -35,6 +39,7 @@ struct Members {
   Model keep;
   std::vector<core::ZipOut> all;
   std::vector<std::string> headers;  // of the arrays
+  std::string comment;
 };
 
 class Planner : core::Planning {
@@ -95,7 +100,7 @@ class Planner : core::Planning {
   }
 
   void judge_dtype(const Tensor& tensor, DType dtype) {
-    const TypeName* const type = type_of(dtype);
+    const core::NumpyType* const type = core::numpy_type(dtype);
     if (!type)
       return ledger_.block(
           LossKind::dtype, subject(tensor), std::string(name(dtype)),
@@ -119,12 +124,43 @@ class Planner : core::Planning {
                             .from = tensor,
                             .layout = Layout::dense,
                             .dtype = dtype,
-                            .opaque = !type_of(dtype)->ml_dtype.empty()});
+                            .opaque = is_raw(dtype) && !stated_.contains(tensor.index())});
     return payload;
   }
 
   std::string header_of(const Tensor& tensor) const {
-    return write_header(type_of(core::target_dtype(tensor, options_))->text, tensor.shape());
+    return write_header(core::numpy_type(core::target_dtype(tensor, options_))->text, tensor.shape());
+  }
+
+  static bool is_raw(DType dtype) { return !core::numpy_type(dtype)->ml_dtype.empty(); }
+
+  // The archive's comment (layout.h). For each size of items, most arrays have the type that is not said by name.
+  std::string comment() {
+    std::map<std::uint32_t, std::map<DType, std::size_t>> counts;
+    for (const Tensor& tensor : model_)
+      if (const DType dtype = core::target_dtype(tensor, options_); is_raw(dtype)) ++counts[info(dtype).bits][dtype];
+    if (counts.empty()) return {};
+    std::string out(kMark);
+    std::map<std::uint32_t, DType> usual;
+    for (const auto& [bits, types] : counts) {
+      usual[bits] = std::ranges::max_element(types, {}, [](const auto& each) { return each.second; })->first;
+      out += " V" + std::to_string(bits / 8) + "=" + std::string(name(usual[bits]));
+    }
+    for (const Tensor& tensor : model_) {
+      const DType dtype = core::target_dtype(tensor, options_);
+      if (!is_raw(dtype)) continue;
+      const std::string line = "\n" + std::string(name(dtype)) + " " + std::string(tensor.name());
+      if (dtype != usual[info(dtype).bits]) {
+        if (line.find('\n', 1) != line.npos || line.size() > kLongestComment - out.size()) {
+          // Without its line it would be read as the usual type.
+          stated_.clear();
+          return {};
+        }
+        out += line;
+      }
+      stated_.insert(tensor.index());
+    }
+    return out;
   }
 
   void lay_out_array() {
@@ -142,6 +178,7 @@ class Planner : core::Planning {
     out_.tensors.reserve(model_.size());
     out_.payloads.reserve(model_.size());
     out_.size_exact = options_.encoding != "deflate";
+    members->comment = comment();
     std::uint64_t at = 0;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const Tensor tensor = model_[i];
@@ -179,7 +216,7 @@ class Planner : core::Planning {
       std::vector<core::ZipOut> all;
       all.reserve(stored.size());
       for (std::size_t i = 0; i < stored.size(); ++i) all.push_back(complete(*members, i, stored[i]));
-      return core::zip_directory(all, stored.empty() ? 0 : stored.back().end());
+      return core::zip_directory(all, stored.empty() ? 0 : stored.back().end(), members->comment);
     };
     const core::Foreseen foreseen = core::foresee_payloads(out_, 0);
     out_.size = foreseen.end + out_.tail(foreseen.stored).size();
@@ -200,6 +237,7 @@ class Planner : core::Planning {
   }
 
   const bool archive_;
+  std::set<std::uint32_t> stated_;  // tensors whose type the comment states
 };
 
 }  // namespace

@@ -3,16 +3,20 @@
 #include "formats/pytorch/adder.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "codecs/cast.h"
 #include "core/archive/pickle_globals.h"
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/payload/elements.h"
+#include "core/payload/work.h"
 #include "core/reading/rules.h"
 #include "formats/pytorch/format.h"
 
@@ -83,6 +87,7 @@ void Adder::finish() {
   draft_.drop_same_names([&](std::uint32_t, std::uint32_t later) {
     findings_.report(rules::kDuplicateName, {.offset = at_[later], .tensor = draft_.name(later)});
   });
+  if (!own_attributes_) draft_.set_attributes_in_tree();
   if (lacking_ > 0)
     draft_.set_incomplete({.why = (lacking_ == 1 ? "the data of one tensor is"
                                                  : "the data of " + std::to_string(lacking_) + " tensors are") +
@@ -101,6 +106,10 @@ void Adder::tensor(std::string_view name, const Rebuilt& rebuilt, Ref ref) {
     add_unsupported(full, rebuilt, where);
   else if (rebuilt.form == Rebuilt::Form::array)
     add_array(full, rebuilt.array, where);
+  else if (rebuilt.conjugated || rebuilt.negated)
+    add_turned(full, rebuilt, where);
+  else if (rebuilt.quantizer)
+    add_quantized(full, rebuilt, where);
   else if (rebuilt.form == Rebuilt::Form::strided)
     add_dense(full, rebuilt.data, where);
   else
@@ -169,7 +178,8 @@ void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const
   // A conjugated or negated view has no part, because bytes of a known type would be taken for its values.
   const bool shows_bytes = rebuilt.fault->id != rules::kConjugate.id;
   if (shows_bytes && placed && placed->unreadable == nullptr && placed->strides.empty()) {
-    add_part("data", *placed);
+    placed->dtype = dtype;
+    add_part(draft_, "data", *placed);
     if (dtype == DType::unknown) draft_.first_part(tensor).dtype_name(rebuilt.type_name);
   }
   mark(tensor, *rebuilt.fault, where, {}, rebuilt.why);
@@ -185,7 +195,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   const auto key = [&] { return "storage " + core::quoted(core::excerpt(data.storage.key)); };
   Placed out;
   out.shape = data.shape;
-  out.dtype = data.type->dtype;
+  out.dtype = data.type->codes == DType::unknown ? data.type->dtype : data.type->codes;
   if (out.shape.size() > kMostDims) return wrong(rules::kRank, {}, out.shape.size());
   const std::uint64_t width = data.type->bytes;
   const auto count = base::element_count(out.shape);
@@ -223,9 +233,6 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
     out.why = stored->found;
     return out;
   }
-  if (stored->type == nullptr) stored->type = data.storage.type;
-  if (stored->type != data.storage.type)
-    return wrong(rules::kStorageId, stored->type->storage, data.storage.type->storage, key() + " has two types");
   if (stored->size < *storage_end)
     return wrong(rules::kStorageSize, core::in_bytes(*storage_end), core::in_bytes(stored->size), key());
   return in_storage(data, where, *stored, std::move(out), *count == 0 ? 0 : *before + first, length);
@@ -263,12 +270,154 @@ std::optional<Adder::Placed> Adder::in_storage(const Strided& data, const core::
   return out;
 }
 
-void Adder::add_part(std::string_view role, const Placed& placed) {
+void Adder::add_part(core::Draft& draft, std::string_view role, const Placed& placed) const {
   const std::uint32_t part =
-      draft_.add_part(role, placed.dtype, placed.shape, placed.encoding, placed.extent, placed.size);
-  if (placed.cut) draft_.part(part).cut(*placed.cut);
-  if (!placed.strides.empty()) draft_.part(part).strides(placed.strides);
-  if (content_->order == Order::big && info(placed.dtype).swap_bytes > 1) draft_.part(part).order(Order::big);
+      draft.add_part(role, placed.dtype, placed.shape, placed.encoding, placed.extent, placed.size);
+  if (placed.cut) draft.part(part).cut(*placed.cut);
+  if (!placed.strides.empty()) draft.part(part).strides(placed.strides);
+  if (content_->order == Order::big && info(placed.dtype).swap_bytes > 1) draft.part(part).order(Order::big);
+}
+
+// Reports elements that their strides repeat so often that computing all of them has no end.
+bool Adder::repeats(const Placed& placed, std::uint64_t size, const core::At& where) {
+  if (placed.strides.empty() || size <= core::allowed_work(placed.extent.length, context_.limits.work)) return false;
+  findings_.report(core::rules::kLimitWork, where);
+  return true;
+}
+
+// In row-major order, for a tensor that is computed from them.
+core::ElementsPtr Adder::elements_of(const Placed& placed) const {
+  core::Draft own;
+  own.add_sources(draft_.sources());
+  own.add_tensor({}, Layout::dense, placed.dtype, placed.shape);
+  add_part(own, "data", placed);
+  own.index_names();
+  return core::elements_of(own.finish()[0].main());
+}
+
+void Adder::add_made(std::string_view name, const Placed& from, DType dtype, core::ElementsPtr elements) {
+  draft_.add_tensor(name, Layout::dense, dtype, from.shape);
+  const std::uint64_t size = *packed_size(dtype, elements->count());
+  draft_.part(draft_.add_part("data", dtype, from.shape, Encoding::computed, {}, size)).elements(std::move(elements));
+}
+
+namespace {
+
+// Changes the signs of numbers of this many bytes, every `step`-th one.
+void negate(DTypeKind kind, std::span<std::byte> bytes, std::size_t width, std::size_t first, std::size_t step) {
+  for (std::size_t at = first * width; at < bytes.size(); at += step * width) {
+    const auto number = bytes.subspan(at, width);
+    if (kind == DTypeKind::signed_integer) {
+      unsigned carry = 1;
+      for (std::byte& each : number) {
+        carry += std::to_integer<unsigned>(~each);
+        each = static_cast<std::byte>(carry & 0xFFU);
+        carry >>= 8;
+      }
+    } else {
+      number.back() ^= std::byte{0x80};
+    }
+  }
+}
+
+}  // namespace
+
+// A view that PyTorch conjugates or negates when it is used.
+void Adder::add_turned(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
+  const auto placed = place(rebuilt.data, where);
+  if (!placed) return;
+  if (placed->unreadable != nullptr) return add_dense(name, rebuilt.data, where);
+  if (repeats(*placed, placed->size, where)) return;
+  const DTypeInfo& type = info(placed->dtype);
+  const bool pairs = type.kind == DTypeKind::complex;
+  const std::size_t width = type.bits / (pairs ? 16U : 8U);
+  add_made(
+      name, *placed, placed->dtype,
+      core::mapped(elements_of(*placed),
+                   {.dtype = placed->dtype,
+                    .make = [kind = type.kind, width, pairs, conjugated = rebuilt.conjugated,
+                             negated = rebuilt.negated](std::uint64_t, std::span<const std::byte> in,
+                                                        std::span<std::byte> out, const Context&, codecs::CastTally*) {
+                      std::ranges::copy(in, out.begin());
+                      if (conjugated) negate(kind, out, width, 1, 2);
+                      if (negated) negate(kind, out, width, 0, 1);
+                    }}));
+}
+
+namespace {
+
+// The scales and zeros of the channels of a quantized tensor, read once.
+class Channels {
+ public:
+  Channels(core::ElementsPtr scales, core::ElementsPtr zeros) : scales_(std::move(scales)), zeros_(std::move(zeros)) {}
+  void read(const Context& context) {
+    const std::lock_guard lock(mutex_);
+    if (!scale.empty() || scales_->count() == 0) return;
+    zero = numbers(*zeros_, context);
+    scale = numbers(*scales_, context);
+  }
+  std::vector<double> scale, zero;
+
+ private:
+  static std::vector<double> numbers(const core::Elements& from, const Context& context) {
+    std::vector<std::byte> stored(core::bytes_of(from.dtype(), from.count()));
+    from.read(0, from.count(), stored, context);
+    std::vector<double> out(base::to_size(from.count()));
+    if (info(from.dtype()).kind == DTypeKind::real) {
+      codecs::cast(from.dtype(), stored, DType::f64, std::as_writable_bytes(std::span(out)), from.count());
+      return out;
+    }
+    std::vector<std::int64_t> whole(out.size());
+    codecs::cast(from.dtype(), stored, DType::i64, std::as_writable_bytes(std::span(whole)), from.count());
+    std::ranges::transform(whole, out.begin(), [](std::int64_t each) { return static_cast<double>(each); });
+    return out;
+  }
+  const core::ElementsPtr scales_, zeros_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+// The values of a quantized tensor, as PyTorch's dequantize() computes them.
+void Adder::add_quantized(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
+  const Quantizer& how = *rebuilt.quantizer;
+  std::vector<Placed> placed;
+  for (const Strided* each : {&rebuilt.data, how.scales ? &*how.scales : nullptr, how.zeros ? &*how.zeros : nullptr}) {
+    if (each == nullptr) continue;
+    auto one = place(*each, where);
+    if (!one) return;
+    if (one->unreadable != nullptr) {
+      const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, DType::unknown, rebuilt.data.shape);
+      return mark(tensor, *one->unreadable, where, one->why, {});
+    }
+    placed.push_back(*std::move(one));
+  }
+  const auto codes = elements_of(placed[0]);
+  if (repeats(placed[0], codes->count() * sizeof(float), where)) return;
+  std::uint64_t inner = 1, channels = 1;  // elements of one channel that are neighbors
+  if (how.scales) {
+    channels = rebuilt.data.shape[how.axis];
+    for (std::size_t i = how.axis + 1; i < rebuilt.data.shape.size(); ++i) inner *= rebuilt.data.shape[i];
+  }
+  const auto all = how.scales ? std::make_shared<Channels>(elements_of(placed[1]), elements_of(placed[2])) : nullptr;
+  const auto make = [=, scale = how.scale, zero = static_cast<double>(how.zero)](
+                        std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out,
+                        const Context& context, codecs::CastTally*) {
+    if (all) all->read(context);
+    const std::size_t n = out.size() / sizeof(float);
+    std::vector<double> numbers(n);
+    codecs::cast(codes->dtype(), in, DType::f64, std::as_writable_bytes(std::span(numbers)), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto channel = base::to_size((first + i) / inner % channels);
+      // With one scale, PyTorch computes in f32; with one for each channel, in f64.
+      const float value = all ? static_cast<float>((numbers[i] - all->zero[channel]) * all->scale[channel])
+                              : static_cast<float>(scale) * static_cast<float>(numbers[i] - zero);
+      base::store_le(out.data() + i * sizeof(float), std::bit_cast<std::uint32_t>(value));
+    }
+  };
+  add_made(name, placed[0], DType::f32, core::mapped(codes, {.dtype = DType::f32, .make = make}));
+  draft_.add_left_behind(core::indexed("tensors", name),
+                         "the codes of " + rebuilt.type_name + ", whose values are written");
 }
 
 void Adder::add_dense(std::string_view name, const Strided& data, const core::At& where) {
@@ -276,7 +425,7 @@ void Adder::add_dense(std::string_view name, const Strided& data, const core::At
   if (!placed) return;
   const std::uint32_t tensor = draft_.add_tensor(name, Layout::dense, placed->dtype, placed->shape);
   if (placed->unreadable == nullptr)
-    add_part("data", *placed);
+    add_part(draft_, "data", *placed);
   else
     mark(tensor, *placed->unreadable, where, placed->why, {});
 }
@@ -301,8 +450,24 @@ void Adder::add_sparse(std::string_view name, const Rebuilt& rebuilt, const core
       draft_.add_tensor(name, coo ? Layout::sparse_coo : Layout::sparse_csr, rebuilt.data.type->dtype, rebuilt.shape);
   for (const Placed& each : placed)
     if (each.unreadable != nullptr) return mark(tensor, *each.unreadable, where, each.why, {});
-  for (std::size_t i = 0; i < parts.size(); ++i) add_part(parts[i].first, placed[i]);
+  for (std::size_t i = 0; i < parts.size(); ++i) add_part(draft_, parts[i].first, placed[i]);
 }
+
+namespace {
+
+// Whether a text stands for bytes, as their Latin-1.
+bool is_encoded(const Pickle& pickle, Ref ref) {
+  return pickle.kind(ref) == wire::PickleKind::text && !pickle.is_str(ref);
+}
+// Where bytes, or the data of an object, are in the input as they are.
+std::optional<Pickle::Span> bytes_at(const Pickle& pickle, Ref ref) {
+  if (pickle.kind(ref) != wire::PickleKind::object) return pickle.span(ref);
+  const auto found = std::ranges::find(pickle.data(), ref, &wire::PickleData::object);
+  if (found == pickle.data().end()) return std::nullopt;
+  return Pickle::Span{found->offset, found->length};
+}
+
+}  // namespace
 
 // A NumPy array, whose bytes are in the pickle, verbatim or as text.
 void Adder::add_array(std::string_view name, const PickledArray& array, const core::At& where) {
@@ -311,9 +476,8 @@ void Adder::add_array(std::string_view name, const PickledArray& array, const co
   const auto size = count ? packed_size(array.dtype, *count) : std::nullopt;
   if (!size || *size > INT64_MAX) return findings_.report(rules::kSizeOverflow, where, {}, core::of_shape(array.shape));
   const Pickle& pickle = content_->pickle;
-  const auto span = pickle.span(array.bytes);
-  if (pickle.kind(array.bytes) == wire::PickleKind::text || !span || !content_->base)
-    return add_decoded_array(name, array, *size, where);
+  const auto span = bytes_at(pickle, array.bytes);
+  if (is_encoded(pickle, array.bytes) || !span || !content_->base) return add_decoded_array(name, array, *size, where);
   if (span->length != *size)
     return findings_.report(rules::kStorageSize, where, core::in_bytes(*size), core::in_bytes(span->length));
   draft_.add_tensor(name, Layout::dense, array.dtype, array.shape);
@@ -340,13 +504,14 @@ void Adder::add_decoded_array(std::string_view name, const PickledArray& array, 
     return findings_.report(core::rules::kLimitWork, where);
   decoded_ += size;
   std::string bytes;
-  if (const auto kept = pickle.text(array.bytes)) {
+  const bool object = pickle.kind(array.bytes) == wire::PickleKind::object;
+  if (const auto kept = object ? std::nullopt : pickle.text(array.bytes)) {
     bytes = *kept;
-  } else if (const auto span = pickle.span(array.bytes)) {
+  } else if (const auto span = bytes_at(pickle, array.bytes)) {
     bytes.resize(base::to_size(span->length));
     content_->input.read(span->offset, std::as_writable_bytes(std::span(bytes)));
   }
-  if (pickle.kind(array.bytes) == wire::PickleKind::text) {
+  if (is_encoded(pickle, array.bytes)) {
     auto decoded = wire::from_latin1(bytes);
     if (!decoded) return findings_.report(rules::kTensorArguments, where, {}, {}, "its bytes are not Latin-1 text");
     bytes = *std::move(decoded);

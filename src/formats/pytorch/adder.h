@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/model/draft.h"
+#include "core/payload/elements.h"
 #include "core/payload/payload.h"
 #include "core/reading/findings.h"
 #include "formats/pytorch/rebuild.h"
@@ -29,6 +30,8 @@ class Found {
   virtual ~Found() = default;
   virtual void tensor(std::string_view name, const Rebuilt&, wire::Pickle::Ref) = 0;
   virtual void value(std::string_view name, Value, wire::Pickle::Ref) = 0;
+  // Attributes of a model follow that do not stand among the tensors.
+  virtual void attributes() {}
   // An object of an unknown class, or a container within itself.
   virtual void opaque(std::string_view name, wire::Pickle::Ref, std::string_view why) = 0;
 };
@@ -45,7 +48,6 @@ struct Stored {
   Encoding encoding = Encoding::raw;
   const Rule* unreadable = nullptr;
   std::string found{};
-  const ElementType* type = nullptr;  // that the first tensor with this storage states
 };
 
 // The storages of a container.
@@ -79,6 +81,7 @@ class Adder final : public Found {
 
   void tensor(std::string_view name, const Rebuilt&, wire::Pickle::Ref) override;
   void value(std::string_view name, Value, wire::Pickle::Ref) override;
+  void attributes() override { own_attributes_ = true; }
   void opaque(std::string_view name, wire::Pickle::Ref, std::string_view why) override;
 
  private:
@@ -102,7 +105,12 @@ class Adder final : public Found {
   std::optional<Placed> place(const Strided&, const core::At&);
   std::optional<Placed> in_storage(const Strided&, const core::At&, const Stored&, Placed, std::uint64_t begin,
                                    std::uint64_t length);
-  void add_part(std::string_view role, const Placed&);
+  void add_part(core::Draft&, std::string_view role, const Placed&) const;
+  core::ElementsPtr elements_of(const Placed&) const;
+  bool repeats(const Placed&, std::uint64_t size, const core::At&);
+  void add_made(std::string_view name, const Placed&, DType, core::ElementsPtr);
+  void add_turned(std::string_view name, const Rebuilt&, const core::At&);
+  void add_quantized(std::string_view name, const Rebuilt&, const core::At&);
   void add_dense(std::string_view name, const Strided&, const core::At&);
   void add_sparse(std::string_view name, const Rebuilt&, const core::At&);
   void add_array(std::string_view name, const PickledArray&, const core::At&);
@@ -115,8 +123,9 @@ class Adder final : public Found {
   Storages* storages_ = nullptr;
   std::vector<std::uint64_t> at_;  // where each tensor is rebuilt
   std::uint64_t decoded_ = 0;      // bytes of arrays that are kept in memory
-  std::uint64_t lacking_ = 0;      // parts of tensors whose storage is not in the file
-  std::string first_lacking_;      // the storage of the first
+  bool own_attributes_ = false;
+  std::uint64_t lacking_ = 0;  // parts of tensors whose storage is not in the file
+  std::string first_lacking_;  // the storage of the first
 };
 
 }  // namespace weighbridge::pytorch

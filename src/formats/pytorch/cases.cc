@@ -416,6 +416,51 @@ void add_pickles(std::vector<core::CorpusCase>& out) {
             "\x8a\x0a" + std::string(9, '\1') + "\x01",
             t("unsigned"),
             "\x8a\x09" + std::string(8, '\xff') + std::string(1, '\0')})))});
+  const auto scalar = [](const std::string& code, const std::string& order, const std::string& bytes) {
+    return call(g("numpy.core.multiarray", "scalar"), {numpy_type(code, order), raw(bytes)});
+  };
+  out.push_back(
+      {"valid-numpy-scalars", "",
+       pickle(dict({t("f8"), scalar("f8", "<", number(0x3FF8000000000000, 8)), t("f4"),
+                    scalar("f4", ">", std::string("\x3f\xc0\0\0", 4)), t("f2"), scalar("f2", "<", number(0x3800, 2)),
+                    t("i2"), scalar("i2", ">", "\xff\xfe"), t("c8"), scalar("c8", "<", floats(2)), t("U2"),
+                    scalar("U2", "<", std::string("a\0\0\0\0\0\0\0", 8)), t("b1"), scalar("b1", "|", "\1")}))});
+  // A str of Python 2 has the bytes as they are.
+  const auto old = [](const std::string& bytes) { return "U" + number(bytes.size(), 1) + bytes; };
+  out.push_back(
+      {"valid-numpy-of-python-2", "",
+       pickle(dict({old("w"), numpy_array(old("\xff\x80\xc3\xbf"), whole({2}), numpy_type("u2", "<")), old("s"),
+                    call(g("numpy.core.multiarray", "scalar"), {numpy_type("u1", "|"), old("\xff")})}))});
+  const auto joblib = [](const std::string& code, const std::string& order, std::uint64_t size, const std::string& data,
+                         const std::vector<std::string>& more) {
+    return g("joblib.numpy_pickle", "NumpyArrayWrapper") + ")\x81" +
+           [&] {
+             std::vector<std::string> state{
+                 t("subclass"), g("numpy", "ndarray"),  t("shape"), whole({size}), t("order"), t("C"),
+                 t("dtype"),    numpy_type(code, order)};
+             state.insert(state.end(), more.begin(), more.end());
+             return dict(state);
+           }() +
+           "b" + data;
+  };
+  const std::vector<std::string> aligned{t("numpy_array_alignment_bytes"), i(16)};
+  out.push_back({"valid-joblib", "",
+                 pickle(dict({t("w"), joblib("u1", "|", 4, "\2\xff\xff" + counting(4), aligned), t("old"),
+                              joblib("i2", ">", 2, counting(4), {}), t("n"), i(7)}))});
+  const std::string objects = pickle(list({t("a"), t("b")}));
+  out.push_back({"object-joblib", "pytorch/object",
+                 pickle(dict({t("w"), joblib("O8", "|", 2, objects, aligned), t("n"), i(7)}))});
+  const std::string beside = danger() + "0";
+  out.push_back({"dangerous-global-in-joblib-objects",
+                 "pytorch/object",
+                 pickle(dict({t("w"), joblib("O8", "|", 2, pickle(list({danger(), kNone})), aligned)})),
+                 {"pytorch/dangerous-global"}});
+  out.push_back({"dangerous-global-behind-joblib", "pytorch/dangerous-global",
+                 pickle(dict({t("w"), joblib("u1", "|", 4, std::string(1, '\0') + counting(4), aligned) + beside}))});
+  out.push_back({"dangerous-global-as-joblib-data", "pytorch/dangerous-global",
+                 pickle(dict({t("w"), joblib("u1", "|", beside.size(), beside, {})}))});
+  out.push_back(
+      {"pickle-joblib-end", "pytorch/pickle", pickle(dict({t("w"), joblib("u1", "|", 4, "\2\xff", aligned)}))});
   out.push_back(
       {"valid-numpy", "",
        file(pickle(dict({t("raw"), numpy_array(raw(counting(6)), whole({2, 3}), numpy_type("u1", "|")), t("text"),
@@ -436,7 +481,7 @@ void add_tensors(std::vector<core::CorpusCase>& out) {
   add("storage-id", "storage-id", rebuild(i(1), 0, {2, 3}, {3, 1}));
   add("storage-id-tuple", "storage-id", rebuild(tuple({t("storage"), i(1)}) + "Q", 0, {2}, {1}));
   add("storage-id-text", "storage-id", rebuild(t("0") + "Q", 0, {2}, {1}));
-  out.push_back({"storage-id-two-types", "pytorch/storage-id",
+  out.push_back({"valid-storage-of-two-types", "",
                  file(pickle(dict({t("a"), kOne, t("b"), rebuild(storage("CharStorage", "0", 6), 0, {6}, {1})})))});
   add("storage-type", "storage-type", rebuild(storage("MyStorage", "0", 6), 0, {6}, {1}), counting(6),
       {"pytorch/unknown-global"});
@@ -452,11 +497,30 @@ void add_tensors(std::vector<core::CorpusCase>& out) {
   add("unknown-dtype", "unknown-dtype", rebuild(storage("ComplexHalfStorage", "0", 1), 0, {1}, {1}));
   add("unknown-dtype-v3", "unknown-dtype", rebuild_v3("float3_e9m9", 6, {6}, {1}), counting(6),
       {"pytorch/unknown-global"});
-  add("unknown-dtype-of-numpy", "unknown-dtype", numpy_array(list({i(1)}), whole({1}), numpy_type("O8", "|")));
+  add("unknown-dtype-of-numpy", "unknown-dtype", numpy_array(raw(counting(8)), whole({1}), numpy_type("M8", "<")));
+  add("object", "object", numpy_array(list({i(1)}), whole({1}), numpy_type("O8", "|")));
+  add("text", "text", numpy_array(raw("ab"), whole({1}), numpy_type("S2", "|")));
+  const auto quantized = [](const std::string& type, const std::string& how) {
+    return call(g("torch._utils", "_rebuild_qtensor"),
+                {storage(type, "0", 6), i(0), whole({2, 3}), whole({3, 1}), how, kFalse, hooks()});
+  };
+  const std::string half = "G" + std::string("\x3f\xe0\0\0\0\0\0\0", 8);
+  const std::string scales = rebuild(storage("DoubleStorage", "1", 2), 0, {2}, {1});
   add("quantized", "quantized",
-      call(g("torch._utils", "_rebuild_qtensor"),
-           {storage("QInt8Storage", "0", 6), i(0), whole({2, 3}), whole({3, 1}),
-            tuple({g("torch", "per_tensor_affine"), "G" + std::string(8, '\0'), i(0)}), kFalse, hooks()}));
+      quantized("QInt8Storage", tuple({g("torch", "per_channel_affine_float_qparams"), scales, scales, i(0)})));
+  add("quantized-packed", "quantized",
+      quantized("QUInt4x2Storage", tuple({g("torch", "per_tensor_affine"), half, i(0)})));
+  add("quantized-channels", "quantized",
+      quantized("QInt8Storage", tuple({g("torch", "per_channel_affine"), scales, indices("2", {3}), i(0)})));
+  add("valid-quantized", "", quantized("QUInt8Storage", tuple({g("torch", "per_tensor_affine"), half, i(2)})));
+  out.push_back(
+      {"valid-quantized-channels", "",
+       sparse_file(
+           quantized("QInt8Storage", tuple({g("torch", "per_channel_affine"), scales, indices("2", {2}), i(0)})),
+           counting(6), number(0x3FE0000000000000, 8) + number(0x4000000000000000, 8), longs({0, 1}))});
+  add("valid-conjugated", "", rebuild(storage("ComplexFloatStorage", "0", 2), 0, {2}, {1}, {dict({t("conj"), kTrue})}),
+      floats(4));
+  add("valid-negated", "", rebuild(storage("ShortStorage", "0", 3), 0, {3}, {1}, {dict({t("neg"), kTrue})}));
   add("conjugate", "conjugate", rebuild(storage("ByteStorage", "0", 6), 0, {6}, {1}, {dict({t("conj"), kTrue})}));
   add("conjugate-false", "conjugate", rebuild(storage("ByteStorage", "0", 6), 0, {6}, {1}, {dict({t("neg"), kFalse})}));
   add("meta", "meta",

@@ -47,7 +47,8 @@ struct ElementType {
   DType dtype;               // unknown: this library has no such type
   std::uint32_t bytes;
   bool quantized = false;
-  std::uint32_t packed = 1;  // elements in one of PyTorch's
+  std::uint32_t packed = 1;      // elements in one of PyTorch's
+  DType codes = DType::unknown;  // of a quantized type whose values can be computed
 };
 inline constexpr ElementType kTypes[] = {
     {"float32", "FloatStorage", DType::f32, 4},
@@ -72,9 +73,9 @@ inline constexpr ElementType kTypes[] = {
     {"float8_e5m2fnuz", "", DType::f8_e5m2fnuz, 1},
     {"float4_e2m1fn_x2", "", DType::f4, 1, false, 2},
     {"complex32", "ComplexHalfStorage", DType::unknown, 4},
-    {"qint8", "QInt8Storage", DType::unknown, 1, true},
-    {"quint8", "QUInt8Storage", DType::unknown, 1, true},
-    {"qint32", "QInt32Storage", DType::unknown, 4, true},
+    {"qint8", "QInt8Storage", DType::unknown, 1, true, 1, DType::i8},
+    {"quint8", "QUInt8Storage", DType::unknown, 1, true, 1, DType::u8},
+    {"qint32", "QInt32Storage", DType::unknown, 4, true, 1, DType::i32},
     {"quint4x2", "QUInt4x2Storage", DType::unknown, 1, true},
     {"quint2x4", "QUInt2x4Storage", DType::unknown, 1, true},
     {"bits8", "", DType::unknown, 1},

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "base/endian.h"
 #include "core/archive/pickle_globals.h"
 #include "core/archive/pickle_scan.h"
 #include "core/payload/extents.h"
@@ -118,6 +120,64 @@ TEST(PyTorch, ArraysOfNumPyAreTensors) {
   EXPECT_EQ(elements(model, "fortran"), "135246");
   EXPECT_TRUE(model["raw"].main().extent().has_value());
   EXPECT_FALSE(model["text"].main().extent().has_value());
+}
+
+TEST(PyTorch, ScalarsOfNumPyAreNumbersNotLists) {
+  const Model model = model_of("valid-numpy-scalars");
+  EXPECT_EQ(attributes(model),
+            (std::vector<std::string>{"f8=1.5", "f4=1.5", "f2=0.5", "i2=-2", "c8=[1.0,1.0625]", "U2=a", "b1=true"}));
+  EXPECT_EQ(model.attribute("f4")->type(), DType::f32);
+  EXPECT_EQ(model.attribute("f8")->kind(), Value::Kind::real);
+}
+
+TEST(PyTorch, BytesOfPython2AreNoLatin1) {
+  const Model model = model_of("valid-numpy-of-python-2");
+  EXPECT_EQ(elements(model, "w"), "-1-128-61-65");
+  EXPECT_EQ(attributes(model), (std::vector<std::string>{"s=255"}));
+}
+
+TEST(PyTorch, ArraysOfJoblibAreReadWithWhatFollowsThem) {
+  const Model model = model_of("valid-joblib");
+  EXPECT_EQ(elements(model, "w"), "1234");
+  EXPECT_TRUE(model["w"].main().extent().has_value());
+  EXPECT_EQ(elements(model, "old"), "2143");
+  EXPECT_EQ(attributes(model), (std::vector<std::string>{"n=7"}));
+  EXPECT_EQ(attributes(model_of("object-joblib")), (std::vector<std::string>{"n=7"}));
+}
+
+TEST(PyTorch, AStorageMayBeViewedAsSeveralTypes) {
+  const Model model = model_of("valid-storage-of-two-types");
+  EXPECT_EQ(model["a"].dtype(), DType::u8);
+  EXPECT_EQ(model["b"].dtype(), DType::i8);
+  EXPECT_EQ(elements(model, "a"), elements(model, "b"));
+}
+
+TEST(PyTorch, ConjugatedAndNegatedViewsHaveTheirValues) {
+  const auto values = [](const std::string& name) { return test::logical_bytes(model_of(name)["w"].main()); };
+  std::string complex = values("valid-conjugated"),
+              plain = test::logical_bytes(model_of("valid-dtype-complex64")["w"].main());
+  ASSERT_EQ(complex.size(), plain.size());
+  EXPECT_EQ(complex.substr(4, 4), std::string("\0\0\x88\xbf", 4));  // -1.0625
+  EXPECT_EQ(complex.substr(0, 4), std::string("\0\0\x80\x3f", 4));
+  EXPECT_EQ(values("valid-negated"), std::string("\xff\xfd\xfd\xfb\xfb\xf9", 6));
+}
+
+// (code - zero) * scale, of codes 1 to 6.
+TEST(PyTorch, QuantizedTensorsHaveTheirValues) {
+  const auto values = [](const std::string& name) {
+    std::vector<float> out;
+    const std::string bytes = test::logical_bytes(model_of(name)["w"].main());
+    for (std::size_t at = 0; at + 4 <= bytes.size(); at += 4)
+      out.push_back(std::bit_cast<float>(base::load_le<std::uint32_t>(bytes.data() + at)));
+    return out;
+  };
+  EXPECT_EQ(values("valid-quantized"), (std::vector<float>{-0.5F, 0, 0.5F, 1, 1.5F, 2}));
+  EXPECT_EQ(values("valid-quantized-channels"), (std::vector<float>{0.5F, 1, 1.5F, 6, 8, 10}));
+  const Model model = model_of("valid-quantized");
+  const Tensor tensor = model["w"];
+  ASSERT_EQ(core::left_behind(model).size(), 1U);
+  EXPECT_EQ(core::left_behind(model)[0].what, "tensors[\"w\"]");
+  EXPECT_EQ(tensor.dtype(), DType::f32);
 }
 
 TEST(PyTorch, ThePicklesBefore16) {

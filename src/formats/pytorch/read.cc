@@ -212,7 +212,7 @@ class Archive final : Storages, core::Walker {
     if (!found || zip_.members[*found].broken) return nullptr;
     const core::ZipMember& from = zip_.members[*found];
     Stored& out = storages_[*found];
-    if (out.type == nullptr) out = {from.offset, from.stored, from.size, from.encoding, from.unreadable, from.found};
+    out = {from.offset, from.stored, from.size, from.encoding, from.unreadable, from.found};
     return &out;
   }
 

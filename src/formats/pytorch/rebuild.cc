@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "core/archive/pickle_arrays.h"
 #include "core/model/words.h"
 #include "formats/pytorch/format.h"
 
@@ -18,14 +19,7 @@ using Ref = Pickle::Ref;
 // have a few.
 constexpr unsigned kDeepest = 16;
 
-std::optional<std::uint64_t> whole(const Pickle& pickle, Ref ref) {
-  if (pickle.kind(ref) != PickleKind::integer || pickle.integer(ref) < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(pickle.integer(ref));
-}
-
-std::optional<std::string_view> text_of(const Pickle& pickle, Ref ref) {
-  return pickle.kind(ref) == PickleKind::text ? pickle.text(ref) : std::nullopt;
-}
+using core::pickled_count, core::pickled_text;
 
 // The module and name of a class or function, or empty texts.
 struct Called {
@@ -103,11 +97,11 @@ class Reader {
     const Ref id = pickle_.persistent_id(ref);
     if (pickle_.kind(id) != PickleKind::tuple) return bad(rules::kStorageId, "its id is not a tuple");
     const auto parts = pickle_.tuple(id);
-    if (parts.size() < 5 || parts.size() > 6 || text_of(pickle_, parts[0]) != "storage")
+    if (parts.size() < 5 || parts.size() > 6 || pickled_text(pickle_, parts[0]) != "storage")
       return bad(rules::kStorageId, "its id is not that of a storage");
     StorageId out;
-    const auto key = text_of(pickle_, parts[2]);
-    const auto count = whole(pickle_, parts[4]);
+    const auto key = pickled_text(pickle_, parts[2]);
+    const auto count = pickled_count(pickle_, parts[4]);
     if (!key || !count) return bad(rules::kStorageId, "its key is not text, or its count is not a whole number");
     out.key = *key;
     out.count = *count;
@@ -117,8 +111,8 @@ class Reader {
       return bad(rules::kStorageType, core::excerpt(std::string(module) + "." + std::string(name), 80));
     if (parts.size() == 6 && pickle_.kind(parts[5]) == PickleKind::tuple) {
       const auto view = pickle_.tuple(parts[5]);
-      const auto first = view.size() == 3 ? whole(pickle_, view[1]) : std::nullopt;
-      const auto size = view.size() == 3 ? whole(pickle_, view[2]) : std::nullopt;
+      const auto first = view.size() == 3 ? pickled_count(pickle_, view[1]) : std::nullopt;
+      const auto size = view.size() == 3 ? pickled_count(pickle_, view[2]) : std::nullopt;
       if (!first || !size || !base::fits(*first, *size, out.count))
         return bad(rules::kStorageId, "a view of a storage that lies outside of it");
       out.first = *first;
@@ -156,7 +150,7 @@ class Reader {
       }
     }
     const std::size_t metadata = typed ? 7 : 6;
-    if (arguments.size() > metadata && turned(arguments[metadata]))
+    if (arguments.size() > metadata && !read_turns(arguments[metadata], out))
       return unsupported(std::move(out), rules::kConjugate);
     return judge_type(std::move(out));
   }
@@ -167,12 +161,12 @@ class Reader {
     if (!found) {
       // Tensors that cannot be read are still listed with their shape.
       if (out.fault->severity == Severity::unsupported)
-        if (auto shape = whole_numbers(pickle_, arguments[2])) out.shape = *std::move(shape);
+        if (auto shape = core::pickled_counts(pickle_, arguments[2])) out.shape = *std::move(shape);
       return out;
     }
-    const auto first = whole(pickle_, arguments[1]);
-    auto shape = whole_numbers(pickle_, arguments[2]);
-    const auto strides = whole_numbers(pickle_, arguments[3]);
+    const auto first = pickled_count(pickle_, arguments[1]);
+    auto shape = core::pickled_counts(pickle_, arguments[2]);
+    const auto strides = core::pickled_counts(pickle_, arguments[3]);
     if (!first || !shape || !strides || shape->size() != strides->size())
       return fault(rules::kTensorArguments, "its offset, shape and strides");
     out.form = Rebuilt::Form::strided;
@@ -184,21 +178,19 @@ class Reader {
     return out;
   }
 
-  // Whether the bits for conjugation or negation are set. PyTorch sets them if the keys exist, whatever the values, and
-  // reads only a dict.
-  bool turned(Ref metadata) const {
-    if (pickle_.kind(metadata) == PickleKind::none) return false;
-    if (pickle_.kind(metadata) != PickleKind::dict) return true;
-    bool out = false, value = false;
-    pickle_.for_each(metadata, [&](Ref each) {
-      if (!value) {
-        const std::optional<std::string_view> key = text_of(pickle_, each);
-        out = out || key == "conj" || key == "neg";
-      }
-      value = !value;
-      return true;
-    });
-    return out;
+  // Whether the tensor is conjugated or negated. PyTorch sets these bits if the keys exist, whatever the values, and
+  // reads only a dict. False: its values cannot be told.
+  bool read_turns(Ref metadata, Rebuilt& out) const {
+    if (pickle_.kind(metadata) == PickleKind::none) return true;
+    if (pickle_.kind(metadata) != PickleKind::dict) return false;
+    out.conjugated = core::pickled_member(pickle_, metadata, "conj").has_value();
+    out.negated = core::pickled_member(pickle_, metadata, "neg").has_value();
+    if (!out.conjugated && !out.negated) return true;
+    const DTypeInfo& type = info(out.data.type->dtype);
+    // The types of 8 bits with one zero have no negative zero.
+    const bool has_sign = type.kind == DTypeKind::complex || type.kind == DTypeKind::signed_integer ||
+                          (type.kind == DTypeKind::real && type.bits >= 16);
+    return has_sign && (!out.conjugated || type.kind == DTypeKind::complex);
   }
 
   static Rebuilt unsupported(Rebuilt out, const Rule& rule, std::string why = {}) {
@@ -219,15 +211,47 @@ class Reader {
     if (arguments.size() < 6) return fault(rules::kTensorArguments, "_rebuild_qtensor");
     Rebuilt out = strided(arguments);
     if (out.fault != nullptr) return out;
-    std::string scheme;
-    if (pickle_.kind(arguments[4]) == PickleKind::tuple && !pickle_.tuple(arguments[4]).empty())
-      scheme = called(pickle_, pickle_.tuple(arguments[4])[0]).name;
-    return unsupported(std::move(out), rules::kQuantized, core::excerpt(scheme));
+    const auto how =
+        pickle_.kind(arguments[4]) == PickleKind::tuple ? pickle_.tuple(arguments[4]) : std::span<const Ref>();
+    const std::string_view scheme = how.empty() ? std::string_view() : called(pickle_, how[0]).name;
+    Quantizer quantizer;
+    if (out.data.type->codes == DType::unknown || !read_quantizer(scheme, how, out.data.shape, quantizer))
+      return unsupported(std::move(out), rules::kQuantized, core::excerpt(scheme));
+    out.type_name = out.data.type->name;
+    out.quantizer = std::move(quantizer);
+    return out;
+  }
+
+  // (torch.per_tensor_affine, scale, zero), or (torch.per_channel_affine, scales, zeros, axis).
+  bool read_quantizer(std::string_view scheme, std::span<const Ref> how, Shape shape, Quantizer& out) {
+    const auto number = [&](Ref ref) { return pickle_.kind(ref) == PickleKind::integer; };
+    if (scheme == "per_tensor_affine" && how.size() >= 3 && number(how[2]) &&
+        (pickle_.kind(how[1]) == PickleKind::real || number(how[1]))) {
+      out.scale = number(how[1]) ? static_cast<double>(pickle_.integer(how[1])) : pickle_.real(how[1]);
+      out.zero = pickle_.integer(how[2]);
+      return true;
+    }
+    if (scheme != "per_channel_affine" || how.size() < 4) return false;
+    const auto axis = pickled_count(pickle_, how[3]);
+    const auto scales = value(how[1], kDeepest), zeros = value(how[2], kDeepest);
+    if (!axis || *axis >= shape.size()) return false;
+    const auto fits = [&](const std::optional<Rebuilt>& part, DTypeKind kind) {
+      constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // channels; real tensors have some thousand
+      return part && part->form == Rebuilt::Form::strided && part->fault == nullptr && !part->conjugated &&
+             !part->negated && !part->quantizer && info(part->data.type->dtype).kind == kind &&
+             part->data.shape.size() == 1 && part->data.shape[0] == shape[base::to_size(*axis)] &&
+             part->data.shape[0] <= kMost;
+    };
+    if (!fits(scales, DTypeKind::real) || !fits(zeros, DTypeKind::signed_integer)) return false;
+    out.scales = scales->data;
+    out.zeros = zeros->data;
+    out.axis = base::to_size(*axis);
+    return true;
   }
 
   // (dtype, shape, strides, requires_grad)
   Rebuilt meta(std::span<const Ref> arguments) {
-    auto shape = arguments.size() < 3 ? std::nullopt : whole_numbers(pickle_, arguments[1]);
+    auto shape = arguments.size() < 3 ? std::nullopt : core::pickled_counts(pickle_, arguments[1]);
     if (!shape) return fault(rules::kTensorArguments, "_rebuild_meta_tensor_no_storage");
     Rebuilt out;
     out.shape = *std::move(shape);
@@ -242,7 +266,7 @@ class Reader {
 
   // (class, dtype, shape, strides, first, layout, device, requires_grad)
   Rebuilt subclass(std::span<const Ref> arguments) {
-    auto shape = arguments.size() < 3 ? std::nullopt : whole_numbers(pickle_, arguments[2]);
+    auto shape = arguments.size() < 3 ? std::nullopt : core::pickled_counts(pickle_, arguments[2]);
     if (!shape) return fault(rules::kTensorArguments, "_rebuild_wrapper_subclass");
     Rebuilt out;
     out.shape = *std::move(shape);
@@ -262,7 +286,7 @@ class Reader {
     const auto data = pickle_.tuple(arguments[1]);
     const bool coo = layout == "torch.sparse_coo";
     if (data.size() < (coo ? 3U : 4U)) return bad();
-    auto shape = whole_numbers(pickle_, data[coo ? 2 : 3]);
+    auto shape = core::pickled_counts(pickle_, data[coo ? 2 : 3]);
     if (!shape) return bad();
     Rebuilt out;
     const auto no = [&](std::string why) {
@@ -278,6 +302,7 @@ class Reader {
       auto part = value(each, depth + 1);
       if (!part || part->form != Rebuilt::Form::strided) return part && part->fault ? *std::move(part) : bad();
       if (part->fault != nullptr) return *std::move(part);
+      if (part->conjugated || part->negated || part->quantizer) return no("its values are computed from others");
       parts.push_back(std::move(part->data));
     }
     out.data = parts[0];
@@ -312,13 +337,15 @@ class Reader {
       return {};
     const Ref arguments = pickle_.arguments(ref);
     if (pickle_.kind(arguments) != PickleKind::tuple || pickle_.tuple(arguments).size() != 1) return {};
-    return text_of(pickle_, pickle_.tuple(arguments)[0]).value_or("");
+    return pickled_text(pickle_, pickle_.tuple(arguments)[0]).value_or("");
   }
 
   // numpy.core.multiarray._reconstruct(...) with the state (version, shape, dtype, fortran_order, bytes), or
   // numpy.core.numeric._frombuffer(bytes, dtype, shape, order).
   std::optional<Rebuilt> numpy_array(Ref ref) {
     const auto [module, name] = called(pickle_, pickle_.callee(ref));
+    if (auto array = core::joblib_array(pickle_, ref))
+      return array_of(array->type, std::move(array->shape), array->fortran, ref);
     if (!module.starts_with("numpy.")) return std::nullopt;
     std::optional<Ref> bytes, dtype, shape;
     bool fortran = false;
@@ -336,23 +363,32 @@ class Reader {
       bytes = arguments[0];
       dtype = arguments[1];
       shape = arguments[2];
-      fortran = text_of(pickle_, arguments[3]) == "F";
+      fortran = pickled_text(pickle_, arguments[3]) == "F";
     } else {
       return std::nullopt;
     }
-    Rebuilt out;
-    const auto type = numpy_type(pickle_, *dtype);
-    auto dims = whole_numbers(pickle_, *shape);
-    const auto there = bytes_in(pickle_, *bytes);
+    const auto type = core::pickled_type(pickle_, *dtype);
+    auto dims = core::pickled_counts(pickle_, *shape);
     if (!dims) return fault(rules::kTensorArguments, "an array of NumPy");
-    out.shape = *std::move(dims);
-    out.type_name = type ? type->name : "object";
-    if (!type || type->dtype == DType::unknown)
-      return unsupported(std::move(out), rules::kUnknownDtype,
-                         "an array of NumPy of the type " + std::string(type ? type->name : "object"));
-    if (!there) return fault(rules::kTensorArguments, "the bytes of an array of NumPy");
+    return array_of(type.value_or(core::PickledType{"object", {.holds = core::NumpyWord::Holds::objects}}),
+                    *std::move(dims), fortran, bytes_in(pickle_, *bytes));
+  }
+
+  static Rebuilt array_of(const core::PickledType& type, std::vector<std::uint64_t> shape, bool fortran,
+                          std::optional<Ref> bytes) {
+    using Kind = core::NumpyWord::Holds;
+    Rebuilt out;
+    out.shape = std::move(shape);
+    out.type_name = type.name;
+    if (type.word.holds != Kind::numbers)
+      return unsupported(std::move(out),
+                         type.word.holds == Kind::texts     ? rules::kText
+                         : type.word.holds == Kind::objects ? rules::kObject
+                                                            : rules::kUnknownDtype,
+                         "an array of NumPy of the type " + type.name);
+    if (!bytes) return fault(rules::kTensorArguments, "the bytes of an array of NumPy");
     out.form = Rebuilt::Form::array;
-    out.array = {*there, type->dtype, type->big, fortran && out.shape.size() > 1, out.shape};
+    out.array = {*bytes, type.word.dtype, type.big(), fortran && out.shape.size() > 1, out.shape};
     return out;
   }
 
@@ -378,23 +414,6 @@ const ElementType* dtype_in(const Pickle& pickle, Ref ref) {
   return module == "torch" ? type_of(name) : nullptr;
 }
 
-std::optional<std::vector<std::uint64_t>> whole_numbers(const Pickle& pickle, Ref ref) {
-  if (pickle.kind(ref) == PickleKind::object && is_global(pickle, pickle.callee(ref), "torch", "Size") &&
-      pickle.kind(pickle.arguments(ref)) == PickleKind::tuple && pickle.tuple(pickle.arguments(ref)).size() == 1)
-    ref = pickle.tuple(pickle.arguments(ref))[0];
-  if (pickle.kind(ref) != PickleKind::tuple && pickle.kind(ref) != PickleKind::list) return std::nullopt;
-  std::vector<std::uint64_t> out;
-  bool good = true;
-  pickle.for_each(ref, [&](Ref each) {
-    const auto number = whole(pickle, each);
-    good = number.has_value();
-    if (good) out.push_back(*number);
-    return good;
-  });
-  if (!good) return std::nullopt;
-  return out;
-}
-
 std::optional<Ref> bytes_in(const Pickle& pickle, Ref ref) {
   if (pickle.kind(ref) == PickleKind::bytes || pickle.kind(ref) == PickleKind::text) return ref;
   if (pickle.kind(ref) != PickleKind::object || pickle.kind(pickle.arguments(ref)) != PickleKind::tuple)
@@ -403,7 +422,7 @@ std::optional<Ref> bytes_in(const Pickle& pickle, Ref ref) {
   const auto arguments = pickle.tuple(pickle.arguments(ref));
   if (module == "_codecs" && name == "encode" && arguments.size() == 2 &&
       pickle.kind(arguments[0]) == PickleKind::text) {
-    const auto code = text_of(pickle, arguments[1]);
+    const auto code = pickled_text(pickle, arguments[1]);
     if (code == "latin1" || code == "latin-1") return arguments[0];
   }
   if ((module == "builtins" || module == "__builtin__") && name == "bytearray" && !arguments.empty()) {
@@ -415,39 +434,6 @@ std::optional<Ref> bytes_in(const Pickle& pickle, Ref ref) {
       return bytes_in(pickle, inner);
   }
   return std::nullopt;
-}
-
-std::optional<NumpyType> numpy_type(const Pickle& pickle, Ref ref) {
-  if (pickle.kind(ref) != PickleKind::object || pickle.kind(pickle.arguments(ref)) != PickleKind::tuple)
-    return std::nullopt;
-  const auto [module, name] = called(pickle, pickle.callee(ref));
-  NumpyType out;
-  std::string code;
-  if (module.starts_with("numpy") && name == "dtype") {
-    const auto arguments = pickle.tuple(pickle.arguments(ref));
-    if (arguments.empty()) return std::nullopt;
-    code = text_of(pickle, arguments[0]).value_or("");
-  } else {
-    return std::nullopt;
-  }
-  // The state is (3, byte order, ...).
-  char order = '|';
-  if (pickle.state(ref) && pickle.kind(*pickle.state(ref)) == PickleKind::tuple &&
-      pickle.tuple(*pickle.state(ref)).size() > 1)
-    if (const auto text = text_of(pickle, pickle.tuple(*pickle.state(ref))[1]); text && !text->empty())
-      order = text->front();
-  static constexpr struct {
-    std::string_view code;
-    DType dtype;
-  } kCodes[] = {{"b1", DType::boolean},   {"u1", DType::u8},         {"i1", DType::i8},  {"u2", DType::u16},
-                {"i2", DType::i16},       {"u4", DType::u32},        {"i4", DType::i32}, {"u8", DType::u64},
-                {"i8", DType::i64},       {"f2", DType::f16},        {"f4", DType::f32}, {"f8", DType::f64},
-                {"c8", DType::complex64}, {"c16", DType::complex128}};
-  for (const auto& each : kCodes)
-    if (each.code == code) out.dtype = each.dtype;
-  out.big = order == '>';
-  out.name = (order == '|' || order == '=' ? std::string() : std::string(1, order)) + core::excerpt(code);
-  return out;
 }
 
 }  // namespace weighbridge::pytorch

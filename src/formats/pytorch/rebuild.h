@@ -35,10 +35,19 @@ struct Strided {
 
 // An array of NumPy in the pickle.
 struct PickledArray {
-  wire::Pickle::Ref bytes = 0;  // bytes, or text of Latin-1 in UTF-8
+  wire::Pickle::Ref bytes = 0;  // bytes, text of Latin-1 in UTF-8, or an object whose data they are
   DType dtype = DType::unknown;
   bool big = false, fortran = false;
   std::vector<std::uint64_t> shape{};
+};
+
+// How the codes of a quantized tensor become values: (code - zero) * scale, with one of each for the whole tensor, or
+// for each index of an axis.
+struct Quantizer {
+  double scale = 0;
+  std::int64_t zero = 0;
+  std::optional<Strided> scales{}, zeros{};
+  std::size_t axis = 0;
 };
 
 struct Rebuilt {
@@ -47,8 +56,10 @@ struct Rebuilt {
   Strided data{};                  // the values of a sparse one
   std::vector<Strided> indices{};  // coordinates; or row bounds and columns
   PickledArray array{};
-  std::vector<std::uint64_t> shape{};  // of the tensor, if `data` does not say it
-  std::string type_name{};             // of a type that this library does not have
+  bool conjugated = false, negated = false;  // views, of which `data` has the elements before that
+  std::optional<Quantizer> quantizer{};      // `data` has codes
+  std::vector<std::uint64_t> shape{};        // of the tensor, if `data` does not say it
+  std::string type_name{};                   // of a type that this library does not have
   // Why the tensor is invalid (an error), or why it cannot be read (unsupported).
   const Rule* fault = nullptr;
   std::string why{};
@@ -62,17 +73,8 @@ std::optional<StorageId> storage_id(const wire::Pickle&, wire::Pickle::Ref);
 const ElementType* dtype_in(const wire::Pickle&, wire::Pickle::Ref);
 // Whether a value is this global.
 bool is_global(const wire::Pickle&, wire::Pickle::Ref, std::string_view module, std::string_view name);
-// Whole numbers of a tuple, list or torch.Size, none of them negative.
-std::optional<std::vector<std::uint64_t>> whole_numbers(const wire::Pickle&, wire::Pickle::Ref);
 // The bytes that a value stands for: bytes themselves, a text that _codecs.encode would encode as Latin-1, or an empty
 // bytes(). The node of the bytes or the text.
 std::optional<wire::Pickle::Ref> bytes_in(const wire::Pickle&, wire::Pickle::Ref);
-// A type of NumPy, from an object numpy.dtype.
-struct NumpyType {
-  std::string name{};  // with its byte order: "<f4"
-  DType dtype = DType::unknown;
-  bool big = false;
-};
-std::optional<NumpyType> numpy_type(const wire::Pickle&, wire::Pickle::Ref);
 
 }  // namespace weighbridge::pytorch

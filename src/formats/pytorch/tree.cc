@@ -133,6 +133,7 @@ class Walk {
     if (const auto metadata = values_.member(state, kMetadata)) visit_whole(std::string(kMetadata), *metadata);
     const auto attributes = values_.member(state, kAttributes);
     if (!attributes || pickle_.kind(*attributes) != PickleKind::dict) return;
+    found_.attributes();
     const std::vector<Ref> pairs = pickle_.items(*attributes);
     for (std::size_t i = 0; i + 1 < pairs.size() && budget_.visit(); i += 2)
       visit_whole(values_.key(pairs[i]), pairs[i + 1]);

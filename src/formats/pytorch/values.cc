@@ -8,6 +8,8 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/utf8.h"
+#include "codecs/cast.h"
+#include "core/archive/pickle_arrays.h"
 #include "formats/pytorch/adder.h"
 #include "formats/pytorch/globals.h"
 #include "formats/pytorch/rebuild.h"
@@ -74,17 +76,8 @@ std::optional<Ref> Values::state(Ref ref) const {
 }
 
 std::optional<Ref> Values::member(Ref dict, std::string_view key) {
-  std::optional<Ref> out;
-  bool value = false, wanted = false;
-  pickle_.for_each(dict, [&](Ref each) {
-    if (!value)
-      wanted = pickle_.kind(each) == PickleKind::text && pickle_.text(each) == key;
-    else if (wanted)
-      out = each;
-    value = !value;
-    return budget_.visit();
-  });
-  return out;
+  if (!budget_.visit(pickle_.size(dict))) return std::nullopt;
+  return core::pickled_member(pickle_, dict, key);
 }
 
 std::vector<Ref> Values::pairs(Ref ref) {
@@ -159,6 +152,12 @@ std::optional<std::string> Values::read_string(Ref ref) {
   input_.read(span->offset, std::as_writable_bytes(std::span(out)));
   return out;
 }
+// What bytes_in() found.
+std::optional<std::string> Values::read_bytes(Ref ref) {
+  auto string = read_string(ref);
+  if (string && pickle_.kind(ref) == PickleKind::text && !pickle_.is_str(ref)) return wire::from_latin1(*string);
+  return string;
+}
 std::optional<Value> Values::string_value(Ref ref, bool text) {
   const auto string = read_string(ref);
   if (!string) return std::nullopt;
@@ -175,11 +174,9 @@ std::optional<Value> Values::object_value(Ref ref, unsigned depth) {
     case Holds::encoded: {
       const auto inner = bytes_in(pickle_, ref);
       if (!inner) return arguments.empty() ? std::optional(Value::bytes({})) : std::nullopt;
-      const auto string = read_string(*inner);
+      const auto string = read_bytes(*inner);
       if (!string) return std::nullopt;
-      if (pickle_.kind(*inner) == PickleKind::bytes) return Value::bytes(to_bytes(*string));
-      const auto bytes = wire::from_latin1(*string);
-      return bytes ? std::optional(Value::bytes(to_bytes(*bytes))) : std::nullopt;
+      return Value::bytes(to_bytes(*string));
     }
     case Holds::device: {
       std::string out;
@@ -214,7 +211,7 @@ std::optional<Value> Values::object_value(Ref ref, unsigned depth) {
       return inner && pickle_.kind(*inner) != PickleKind::object ? scalar(*inner, depth) : std::nullopt;
     }
     case Holds::type: {
-      const auto type = numpy_type(pickle_, ref);
+      const auto type = core::pickled_type(pickle_, ref);
       return type ? std::optional(text_value(type->name)) : std::nullopt;
     }
     case Holds::date: return date(pickle_.name(callee), arguments);
@@ -230,14 +227,9 @@ std::optional<Value> Values::object_value(Ref ref, unsigned depth) {
 std::optional<Value> Values::date(std::string_view name, std::span<const Ref> arguments) {
   if (arguments.empty()) return std::nullopt;
   const auto inner = bytes_in(pickle_, arguments[0]);
-  const auto string = inner ? read_string(*inner) : std::nullopt;
+  const auto string = inner ? read_bytes(*inner) : std::nullopt;
   if (!string) return std::nullopt;
-  std::vector<std::byte> bytes = to_bytes(*string);
-  if (pickle_.kind(*inner) == PickleKind::text) {
-    const auto decoded = wire::from_latin1(*string);
-    if (!decoded) return std::nullopt;
-    bytes = to_bytes(*decoded);
-  }
+  const std::vector<std::byte> bytes = to_bytes(*string);
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   const auto padded = [](unsigned value, std::size_t width) {
     const std::string text = std::to_string(value);
@@ -254,31 +246,35 @@ std::optional<Value> Values::date(std::string_view name, std::span<const Ref> ar
 
 std::optional<Value> Values::numpy_scalar(std::span<const Ref> arguments) {
   if (arguments.size() != 2) return std::nullopt;
-  const auto type = numpy_type(pickle_, arguments[0]);
+  const auto type = core::pickled_type(pickle_, arguments[0]);
   const auto inner = bytes_in(pickle_, arguments[1]);
-  const auto string = inner ? read_string(*inner) : std::nullopt;
-  if (!type || !string) return std::nullopt;
-  std::vector<std::byte> bytes = to_bytes(*string);
-  if (pickle_.kind(*inner) == PickleKind::text) {
-    const auto decoded = wire::from_latin1(*string);
-    if (!decoded) return std::nullopt;
-    bytes = to_bytes(*decoded);
+  auto bytes = inner ? read_bytes(*inner) : std::nullopt;
+  if (!type || !bytes) return std::nullopt;
+  if (type->word.holds == core::NumpyWord::Holds::texts) {
+    auto text = core::numpy_text(*bytes, type->word);
+    return text ? std::optional(Value::text(*std::move(text))) : Value::bytes(to_bytes(*bytes));
   }
-  const DTypeInfo& element = info(type->dtype);
-  if (element.bits == 0 || bytes.size() * 8 != element.bits) return std::nullopt;
-  if (type->big) std::ranges::reverse(bytes);
+  if (type->word.holds == core::NumpyWord::Holds::raw) return Value::bytes(to_bytes(*bytes));
+  const DType dtype = type->word.dtype;
+  const DTypeInfo& element = info(dtype);
+  if (type->word.holds != core::NumpyWord::Holds::numbers || bytes->size() * 8 != element.bits) return std::nullopt;
+  const auto stored = std::as_writable_bytes(std::span(*bytes));
+  if (type->big()) base::swap_units(stored, element.swap_bytes);
+  if (element.kind == DTypeKind::real) {
+    double value = 0;
+    codecs::cast(dtype, stored, DType::f64, std::as_writable_bytes(std::span(&value, 1)), 1);
+    return Value::real(value, dtype == DType::f64 || dtype == DType::f16 ? dtype : DType::f32);
+  }
+  // The real part and the imaginary part, as of a complex of Python.
+  if (element.kind == DTypeKind::complex)
+    return Value::numbers(dtype == DType::complex64 ? DType::f32 : DType::f64, to_bytes(*bytes));
   std::uint64_t bits = 0;
-  if (bytes.size() <= 8)
-    for (std::size_t i = bytes.size(); i-- > 0;) bits = bits << 8 | std::to_integer<unsigned>(bytes[i]);
-  const auto sign = [&] {
-    const unsigned unused = 64 - element.bits;
-    return static_cast<std::int64_t>(bits << unused) >> unused;
-  };
+  for (std::size_t i = bytes->size(); i-- > 0;) bits = bits << 8 | static_cast<unsigned char>((*bytes)[i]);
+  const unsigned unused = 64 - element.bits;
   switch (element.kind) {
     case DTypeKind::boolean: return Value::boolean(bits != 0);
-    case DTypeKind::unsigned_integer: return Value::integer(bits, type->dtype);
-    case DTypeKind::signed_integer: return Value::integer(sign(), type->dtype);
-    default: return Value::numbers(type->dtype, std::move(bytes));
+    case DTypeKind::signed_integer: return Value::integer(static_cast<std::int64_t>(bits << unused) >> unused, dtype);
+    default: return Value::integer(bits, dtype);
   }
 }
 

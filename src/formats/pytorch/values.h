@@ -70,6 +70,7 @@ class Values {
  private:
   std::optional<Value> scalar(Ref ref, unsigned depth);
   std::optional<std::string> read_string(Ref ref);
+  std::optional<std::string> read_bytes(Ref ref);
   std::optional<Value> string_value(Ref ref, bool text);
   std::optional<Value> object_value(Ref ref, unsigned depth);
   std::optional<Value> date(std::string_view name, std::span<const Ref> arguments);

@@ -75,6 +75,7 @@ void add_valid(Corpus& c) {
   c.add("claim-token-id", "claim/token-id",
         file(R"({"__metadata__":{"eos_token_id":"[1, 2]","pad_token_id":"-1"},)" + embeddings + "}", kFour));
   c.valid("metadata-last", file("{" + kOne + R"(,"__metadata__":{"format":"pt"}})", kFour));
+  c.valid("metadata-null", file(R"({"__metadata__":null,)" + kOne + "}", kFour));
   c.valid("metadata-escaped-key", file(R"({"\u005f_metadata__":{"a":"b"}})"));
   c.valid("scalar", file("{" + tensor("a", "F32", "", "0,4") + "}", kFour));
   c.valid("rank-64", file("{" +
@@ -147,7 +148,6 @@ void add_header(Corpus& c) {
 
 void add_keys(Corpus& c) {
   c.add("metadata-type", "metadata-type", file(R"({"__metadata__":["a"]})"));
-  c.add("metadata-type-null", "metadata-type", file(R"({"__metadata__":null})"));
   c.add("metadata-value", "metadata-value", file(R"({"__metadata__":{"a":1}})"));
   c.add("metadata-value-nested", "metadata-value", file(R"({"__metadata__":{"a":"b","c":{"d":"e"}}})"));
   c.add("duplicate-metadata-key", "duplicate-metadata-key", file(R"({"__metadata__":{"a":"1","b":"2","\u0061":"3"}})"));

@@ -143,6 +143,7 @@ class Walk : core::Walker {
 
   void read_metadata(wire::JsonReader& in) {
     const std::uint64_t at = file_offset(in.offset());
+    if (in.peek() == wire::JsonKind::null) return static_cast<void>(in.read_null());  // as MLX writes it: no metadata
     if (!in.enter_object()) {
       wrong_type(in, rules::kMetadataType, at, std::nullopt, "an object");
       return;
