@@ -68,7 +68,8 @@ AtomicFile::AtomicFile(const std::string& target, AtomicFileOptions options) : o
   }
   try {
     // The list's mask, which the mode sets, keeps the file private until then.
-    if (existing && keep_attributes(target_.path(), temporary_path(), asked_, "create") &&
+    if (existing &&
+        keep_attributes(os::open_to_read(folder_.get(), target_.name.c_str()), temporary_.fd, asked_, "create") &&
         os::set_mode(temporary_.fd.get(), 0600) != 0)
       base::io_error_of(asked_, "create", "the mode cannot be set", errno);
     reserve(options_.expected_size);

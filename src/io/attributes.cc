@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "base/fail.h"
-#include "io/os.h"
 
 namespace weighbridge::io {
 namespace {
@@ -32,8 +31,8 @@ bool is_kept(std::string_view name) noexcept {
 
 }  // namespace
 
-bool keep_attributes(const std::string& from, const std::string& to, const std::string& file, std::string_view rule) {
-  const auto names = os::attribute_names(from.c_str());
+bool keep_attributes(const Fd& from, const Fd& to, const std::string& file, std::string_view rule) {
+  const auto names = from ? os::attribute_names(from.get()) : std::nullopt;
   if (!names && errno != ENOTSUP && errno != ENOSYS)
     base::io_error_of(file, rule, "its extended attributes cannot be listed", errno);
   bool listed = false;
@@ -41,19 +40,19 @@ bool keep_attributes(const std::string& from, const std::string& to, const std::
     const std::string name = names->c_str() + at;
     at += name.size() + 1;
     if (!is_kept(name)) continue;
-    const auto value = os::attribute(from.c_str(), name.c_str());
+    const auto value = os::attribute(from.get(), name.c_str());
     if (!value && (errno == ENODATA || errno == ENOENT)) continue;  // it has gone meanwhile
     if (!value) refuse_to_lose(file, rule, name, errno);
     listed = listed || name == kAccessList;
-    if (os::attribute(to.c_str(), name.c_str()) == value) continue;
-    if (os::set_attribute(to.c_str(), name.c_str(), *value) == 0) continue;
+    if (os::attribute(to.get(), name.c_str()) == value) continue;
+    if (os::set_attribute(to.get(), name.c_str(), *value) == 0) continue;
     // Labels of a security module that does not run here, and those that only the system may set: it labels new files.
     if (name.starts_with(kLabels) && (errno == EPERM || errno == EACCES || errno == EINVAL || errno == ENOTSUP))
       continue;
     refuse_to_lose(file, rule, name, errno);
   }
   // One that it has from the default list of its folder: fchmod() would open it for those whom that one names.
-  if (!listed && os::remove_attribute(to.c_str(), kAccessList) != 0 && errno != ENODATA && errno != ENOTSUP &&
+  if (!listed && os::remove_attribute(to.get(), kAccessList) != 0 && errno != ENODATA && errno != ENOTSUP &&
       errno != ENOSYS)
     base::io_error_of(file, rule, "the access control list that its folder gives to new files cannot be removed",
                       errno);

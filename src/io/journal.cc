@@ -35,10 +35,14 @@ There look(int folder, const std::string& name) noexcept try {
   return {.error = ENOMEM};
 }
 
+// The file of this name; empty with errno if it cannot be opened.
+Fd open_to_read_beneath(int folder, const std::string& name) {
+  const Beneath at = look_beneath(folder, name);
+  return at.folder < 0 ? Fd() : os::open_to_read(at.folder, at.name.c_str());
+}
 // The hash of a file's first block; empty if it has none or cannot be read (then `error` is errno).
 std::string block_of(int folder, const std::string& name, int& error) noexcept try {
-  const Beneath at = look_beneath(folder, name);
-  const Fd fd = at.folder < 0 ? Fd() : os::open_to_read(at.folder, at.name.c_str());
+  const Fd fd = open_to_read_beneath(folder, name);
   const auto there = fd ? os::status(fd.get()) : std::nullopt;
   error = there ? 0 : errno;
   if (!there || there->kind != os::Kind::file) return {};
@@ -88,8 +92,8 @@ int remove_beneath(int folder, const std::string& name) noexcept try {
   return -1;
 }
 int chmod_beneath(int folder, const std::string& name, unsigned mode) noexcept try {
-  const Beneath at = look_beneath(folder, name);
-  return at.folder < 0 ? -1 : os::set_mode(at.folder, at.name.c_str(), mode);
+  const Fd fd = open_to_read_beneath(folder, name);
+  return fd ? os::set_mode(fd.get(), mode) : -1;
 } catch (...) {
   errno = ENOMEM;
   return -1;
@@ -247,8 +251,8 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
       if (old.kind == os::Kind::file) entry.old_size = old.size;
     }
     if (old.kind == os::Kind::file && change.replace && !change.fresh.empty())
-      keep_attributes(join_path(folder, change.name), join_path(folder, change.fresh), join_path(path_, change.name),
-                      "publish");
+      keep_attributes(open_to_read_beneath(folder_.get(), change.name),
+                      open_to_read_beneath(folder_.get(), change.fresh), join_path(path_, change.name), "publish");
     if (!change.fresh.empty()) {
       const There fresh = look_at(change.fresh);
       entry.inode = fresh.inode;

@@ -155,12 +155,11 @@ std::int64_t copy_range(Handle from, std::uint64_t at, std::uint64_t length, Han
 
 std::uint32_t user() noexcept;
 int set_mode(Handle, unsigned mode) noexcept;
-int set_mode(Handle folder, const char* name, unsigned mode) noexcept;
-// The extended attributes of a file; links are not followed. ENOTSUP if there are none here, ENODATA if it lacks one.
-std::optional<std::string> attribute_names(const char* path);  // each followed by a NUL
-std::optional<std::string> attribute(const char* path, const char* name);
-int set_attribute(const char* path, const char* name, std::string_view value) noexcept;
-int remove_attribute(const char* path, const char* name) noexcept;
+// The extended attributes of a file. ENOTSUP if there are none here, ENODATA if it lacks one.
+std::optional<std::string> attribute_names(Handle);  // each followed by a NUL
+std::optional<std::string> attribute(Handle, const char* name);
+int set_attribute(Handle, const char* name, std::string_view value) noexcept;
+int remove_attribute(Handle, const char* name) noexcept;
 
 // Whether other processes can use these files, so that locks mean something and files outlive the process. Not in
 // WebAssembly, whose disk is in memory.

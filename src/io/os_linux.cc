@@ -142,16 +142,16 @@ std::int64_t copy_range(Handle from, std::uint64_t at, std::uint64_t length, Han
   return ::syscall(SYS_copy_file_range, from, &in, to, &out, static_cast<std::size_t>(length), 0U);
 }
 
-std::optional<std::string> attribute_names(const char* path) {
-  return filled([&](char* out, std::size_t room) { return ::llistxattr(path, out, room); });
+std::optional<std::string> attribute_names(Handle fd) {
+  return filled([&](char* out, std::size_t room) { return ::flistxattr(fd, out, room); });
 }
-std::optional<std::string> attribute(const char* path, const char* name) {
-  return filled([&](char* out, std::size_t room) { return ::lgetxattr(path, name, out, room); });
+std::optional<std::string> attribute(Handle fd, const char* name) {
+  return filled([&](char* out, std::size_t room) { return ::fgetxattr(fd, name, out, room); });
 }
-int set_attribute(const char* path, const char* name, std::string_view value) noexcept {
-  return ::lsetxattr(path, name, value.data(), value.size(), 0);
+int set_attribute(Handle fd, const char* name, std::string_view value) noexcept {
+  return ::fsetxattr(fd, name, value.data(), value.size(), 0);
 }
-int remove_attribute(const char* path, const char* name) noexcept { return ::lremovexattr(path, name); }
+int remove_attribute(Handle fd, const char* name) noexcept { return ::fremovexattr(fd, name); }
 
 bool is_shared() noexcept { return true; }
 int lock(Handle fd) noexcept {

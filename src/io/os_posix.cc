@@ -128,9 +128,6 @@ int sync(Handle fd) noexcept { return ::fsync(fd); }
 
 std::uint32_t user() noexcept { return ::geteuid(); }
 int set_mode(Handle fd, unsigned mode) noexcept { return ::fchmod(fd, static_cast<mode_t>(mode)); }
-int set_mode(Handle folder, const char* name, unsigned mode) noexcept {
-  return ::fchmodat(folder, name, static_cast<mode_t>(mode), 0);
-}
 
 }  // namespace os
 }  // namespace weighbridge::io

@@ -65,13 +65,13 @@ void start_writing(Handle, std::uint64_t, std::uint64_t) noexcept {}
 int clone_range(Handle, std::uint64_t, std::uint64_t, Handle, std::uint64_t) noexcept { return not_here(); }
 std::int64_t copy_range(Handle, std::uint64_t, std::uint64_t, Handle, std::uint64_t) noexcept { return not_here(); }
 
-std::optional<std::string> attribute_names(const char*) {
+std::optional<std::string> attribute_names(Handle) {
   errno = ENOTSUP;
   return std::nullopt;
 }
-std::optional<std::string> attribute(const char*, const char*) { return attribute_names(nullptr); }
-int set_attribute(const char*, const char*, std::string_view) noexcept { return not_here(); }
-int remove_attribute(const char*, const char*) noexcept { return not_here(); }
+std::optional<std::string> attribute(Handle, const char*) { return attribute_names(kHere); }
+int set_attribute(Handle, const char*, std::string_view) noexcept { return not_here(); }
+int remove_attribute(Handle, const char*) noexcept { return not_here(); }
 
 bool is_shared() noexcept { return false; }
 int lock(Handle) noexcept { return 0; }
