@@ -94,55 +94,14 @@ constexpr std::uint32_t kProcessor = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kProcessor = 0;
 #endif
 
-// Calls that no verb makes: to other machines and processes, to run programs, to change the system.
-constexpr long kRefused[] = {
-#ifdef __NR_fork
-    __NR_fork,
-    __NR_vfork,
-#endif
-    __NR_execve,
-    __NR_execveat,
-    __NR_socket,
-    __NR_socketpair,
-    __NR_connect,
-    __NR_bind,
-    __NR_listen,
-    __NR_ptrace,
-    __NR_process_vm_readv,
-    __NR_process_vm_writev,
-    __NR_kcmp,
-    __NR_mount,
-    __NR_umount2,
-    __NR_pivot_root,
-    __NR_chroot,
-    __NR_unshare,
-    __NR_setns,
-    __NR_bpf,
-    __NR_perf_event_open,
-    __NR_userfaultfd,
-    __NR_keyctl,
-    __NR_add_key,
-    __NR_request_key,
-    __NR_init_module,
-    __NR_finit_module,
-    __NR_delete_module,
-    __NR_kexec_load,
-    __NR_swapon,
-    __NR_swapoff,
-    __NR_reboot,
-    __NR_settimeofday,
-    __NR_clock_settime,
-    __NR_acct,
-    __NR_quotactl,
-    __NR_personality,
-    __NR_open_by_handle_at,
-    __NR_memfd_create,
-    __NR_io_uring_setup,
-    __NR_open_tree,
-    __NR_move_mount,
-    __NR_fsopen,
-    __NR_fsmount,
-    __NR_pidfd_getfd};
+// What verbs need, the most frequent first: files by their descriptors and names, memory, threads, signals of the
+// process itself, clocks and a terminal. Calls that change the mode, owner, times or attributes of a file take a
+// descriptor, which landlock has let it open; those that take a name would reach every file of the user.
+constexpr long kNeeded[] = {
+#include "needed_calls.def"
+};
+// Newer calls do not exist, as for an older kernel, so that the C library does without them.
+constexpr std::uint32_t kNewest = __NR_faccessat2;
 constexpr std::uint32_t kForeignCalls = 0x40000000;  // x32 on x86-64
 
 // A filter of the kernel's: instructions that jump forward over those that do not apply.
@@ -150,16 +109,21 @@ class Filter {
  public:
   void load(std::size_t offset) { add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset))); }
   void refuse_unless(unsigned comparison, std::uint32_t value) {
-    add(BPF_JUMP(BPF_JMP | BPF_K | comparison, value, 1, 0));
+    skip_unless(comparison, value, 1, true);
     refuse(EPERM);
   }
   void refuse_if(unsigned comparison, std::uint32_t value, std::uint32_t error) {
-    add(BPF_JUMP(BPF_JMP | BPF_K | comparison, value, 0, 1));
+    skip_unless(comparison, value, 1);
     refuse(error);
   }
+  void allow_if(std::uint32_t number) {
+    skip_unless(BPF_JEQ, number, 1);
+    allow();
+  }
   void refuse(std::uint32_t error) { add(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error)); }
-  void skip_unless(unsigned comparison, std::uint32_t value, std::uint8_t count) {
-    add(BPF_JUMP(BPF_JMP | BPF_K | comparison, value, 0, count));
+  void skip_unless(unsigned comparison, std::uint32_t value, std::uint8_t count, bool if_it_holds = false) {
+    add(BPF_JUMP(BPF_JMP | BPF_K | comparison, value, if_it_holds ? count : std::uint8_t{0},
+                 if_it_holds ? std::uint8_t{0} : count));
   }
   void allow() { add(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)); }
   bool install() {
@@ -173,32 +137,45 @@ class Filter {
 };
 
 void confine_calls() {
-  constexpr std::size_t kNumber = offsetof(seccomp_data, nr), kFirst = offsetof(seccomp_data, args),
-                        kThird =
-                            kFirst + 2 * sizeof(std::uint64_t);  // their low halves: both processors are little-endian
+  // Arguments have two halves; both processors are little-endian.
+  constexpr auto low = [](std::size_t i) { return offsetof(seccomp_data, args) + i * sizeof(std::uint64_t); };
+  constexpr auto high = [=](std::size_t i) { return low(i) + sizeof(std::uint32_t); };
   Filter filter;
   filter.load(offsetof(seccomp_data, arch));
   filter.refuse_unless(BPF_JEQ, kProcessor);
-  filter.load(kNumber);
+  filter.load(offsetof(seccomp_data, nr));
   filter.refuse_if(BPF_JGE, kForeignCalls, EPERM);
-  for (const long number : kRefused) filter.refuse_if(BPF_JEQ, static_cast<std::uint32_t>(number), EPERM);
+  for (const long number : kNeeded) filter.allow_if(static_cast<std::uint32_t>(number));
+  filter.refuse_if(BPF_JGT, kNewest, ENOSYS);
   filter.refuse_if(BPF_JEQ, __NR_clone3, ENOSYS);  // its arguments cannot be seen; clone() is tried next
   // A thread, but no process.
   filter.skip_unless(BPF_JEQ, __NR_clone, 4);
-  filter.load(kFirst);
+  filter.load(low(0));
   filter.skip_unless(BPF_JSET, CLONE_THREAD, 1);
   filter.allow();
   filter.refuse(EPERM);
   // No memory becomes code.
-  for (const long number :
-       {static_cast<long>(__NR_mmap), static_cast<long>(__NR_mprotect), static_cast<long>(__NR_pkey_mprotect)}) {
+  for (const long number : {static_cast<long>(__NR_mmap), static_cast<long>(__NR_mprotect)}) {
     filter.skip_unless(BPF_JEQ, static_cast<std::uint32_t>(number), 4);
-    filter.load(kThird);
+    filter.load(low(2));
     filter.skip_unless(BPF_JSET, PROT_EXEC, 1);
     filter.refuse(EPERM);
     filter.allow();
   }
+  // A signal to one of its own threads: abort() and raise().
+  filter.skip_unless(BPF_JEQ, __NR_tgkill, 4);
+  filter.load(low(0));
+  filter.skip_unless(BPF_JEQ, static_cast<std::uint32_t>(::getpid()), 1);
   filter.allow();
+  filter.refuse(EPERM);
+  // What its own limits are, but not to change them.
+  filter.skip_unless(BPF_JEQ, __NR_prlimit64, 10);
+  for (const std::size_t half : {low(0), low(2), high(2)}) {
+    filter.load(half);
+    filter.refuse_unless(BPF_JEQ, 0);
+  }
+  filter.allow();
+  filter.refuse(EPERM);  // everything else
   static_cast<void>(filter.install());
 }
 
