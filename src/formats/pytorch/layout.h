@@ -3,6 +3,7 @@
 // rebuild tensors. Source: torch/serialization.py, torch/_utils.py, torch/_tensor.py and
 // torch/_weights_only_unpickler.py of PyTorch 2.15, and caffe2/serialize/inline_container.cc.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -16,6 +17,8 @@ inline constexpr std::string_view kDataPickle = "data.pkl", kConstantsPickle = "
                                   kByteOrder = "byteorder", kVersion = "version", kStorages = "data/",
                                   kConstantStorages = "constants/", kCode = "code/", kFormatVersion = ".format_version",
                                   kStorageAlignment = ".storage_alignment";
+// Longer names and keys are read as "...": wire/pickle_machine.cc has one window of text in memory at a time.
+inline constexpr std::size_t kLongestKey = std::size_t{64} << 10;
 inline constexpr std::uint64_t kAlignment = 64;  // of storages, in what PyTorch writes
 inline constexpr std::string_view kWrittenVersion = "3";
 

@@ -272,6 +272,18 @@ TEST(PyTorchWrite, SparseTensorsStaySparse) {
   EXPECT_EQ(back[1U].layout(), Layout::sparse_csr);
 }
 
+// The output did not read back: the plan has to say so.
+TEST(PyTorchWrite, ANameLongerThanTheReaderKeepsIsABlocker) {
+  for (const std::size_t longer : {0U, 1U}) {
+    Builder builder;
+    builder.tensor(std::string(kLongestKey + longer, 'w'), DType::u8, {4}, counting(4));
+    const Model model = builder.build();
+    const core::WriteLayout made = layout(model, {});
+    EXPECT_EQ(made.blockers.size(), longer);
+    if (longer == 0) expect_same(model, test::walk(kFormat, test::render(made)).model);
+  }
+}
+
 TEST(PyTorchWrite, WhatPyTorchCannotHoldIsABlocker) {
   EXPECT_EQ(layout(one(DType::f6_e2m3, {4}, 3), {}).blockers.size(), 1U);
   Options cast;

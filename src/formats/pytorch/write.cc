@@ -36,7 +36,6 @@ using Form = core::Payload::Form;
 constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
 // A member of this size, or beyond this offset, has fields of 64 bits.
 constexpr std::uint64_t kLarge = 0xFFFFFFFF;
-constexpr std::size_t kLongestName = UINT32_MAX;
 // PyTorch names the folder after the file, or gives it this name if it writes into memory. No reader looks at it.
 constexpr std::string_view kFolder = "archive/";
 
@@ -147,8 +146,9 @@ class Planner : core::Planning {
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
       ledger_.block(LossKind::name, subject(tensor), "its name", "a name in Python is UTF-8");
-    if (tensor.name().size() > kLongestName)
-      ledger_.block(LossKind::name, subject(tensor), "its name", "a text of protocol 2 has at most 2^32 - 1 bytes");
+    if (tensor.name().size() > kLongestKey)
+      ledger_.block(LossKind::name, core::excerpt(subject(tensor)), "its name",
+                    "names of more than 65,536 bytes are not read back");
     core::drop_attributes(ledger_, tensor);
     core::drop_extra(ledger_, tensor);
     if (!core::judge_known(ledger_, tensor, "PyTorch")) return;

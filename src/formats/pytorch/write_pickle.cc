@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "core/model/plan_text.h"
 #include "core/model/values.h"
+#include "formats/pytorch/layout.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::pytorch {
@@ -55,6 +56,8 @@ enum class Kept : std::uint8_t {
   none,       // it cannot be written
 };
 
+bool is_key(std::string_view text) { return base::is_utf8(text) && text.size() <= kLongestKey; }
+
 class Judge {
  public:
   Kept value(const Value& value, unsigned depth = 0) {
@@ -94,7 +97,7 @@ class Judge {
   Kept map(const Value& value, unsigned depth) {
     Kept worst = Kept::all;
     for (const auto& [key, each] : value.map()) {
-      if (!base::is_utf8(key)) return no("a key in it is not UTF-8");
+      if (!is_key(key)) return no("a key in it is not UTF-8, or has more than 65,536 bytes");
       worst = std::max(worst, this->value(each, depth + 1));
     }
     return worst;
@@ -291,9 +294,9 @@ std::vector<Value::Entry> judge_attributes(const Attributes& attributes, core::L
     const std::string where = indexed("attributes", key);
     Judge judge;
     Kept kept = judge.value(value);
-    if (kept != Kept::none && !base::is_utf8(key)) {
+    if (kept != Kept::none && !is_key(key)) {
       kept = Kept::none;
-      judge.why = "its key is not UTF-8";
+      judge.why = "its key is not UTF-8, or has more than 65,536 bytes";
     }
     if (kept == Kept::none) {
       ledger.lose(LossKind::attribute, where, value.to_text(), "dropped: " + judge.why);
