@@ -43,7 +43,9 @@ void check_written(const Format& to, const Options& options) {
       base::misuse("quantize", about(options.quantize, to.written.other_quantization));
   }
   if (!options.version.empty() && !contains(to.written.versions, options.version))
-    base::misuse("version", about(options.version, to.written.other_version));
+    base::misuse("version", about(options.version, to.written.other_version.empty()
+                                                       ? format + " has no versions, so {} cannot be asked for"
+                                                       : to.written.other_version));
 }
 
 bool Glance::lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }

@@ -41,7 +41,6 @@ constexpr core::Format kFormat = {
              .holds = {.dtypes = kHeldDTypes, .layouts = kLayouts, .encodings = kEncodings, .attributes = "text"},
              .options = kOptions,
              .rules = rules::kAll},
-    .written = {.other_version = "safetensors has no versions, so {} cannot be asked for"},
     .matches = matches,
     .read = read,
     .read_files = read_files,
