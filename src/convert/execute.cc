@@ -18,6 +18,7 @@
 #include "convert/rep.h"
 #include "convert/write.h"
 #include "core/model/progress.h"
+#include "core/payload/dense.h"
 #include "core/payload/work.h"
 #include "core/writing/layout.h"
 #include "io/publication.h"
@@ -216,13 +217,27 @@ class Companion {
   bool stale_ = false;
 };
 
+// What writing a payload would be refused for, before its file takes room on the disk.
+void require_limits(const convert::PlanRep& rep, const Limits& limits) {
+  require_proportion(rep, limits);
+  for (const core::WriteLayout* const file : core::files_of(rep.layout))
+    for (const core::Payload& p : file->payloads) {
+      if (p.form == core::Payload::Form::logical)
+        core::require_work(p.tensor.part(p.part), p.logical_size, limits);
+      else if (p.form == core::Payload::Form::dense && p.tensor.layout() == Layout::dense)
+        core::require_dense_work(p.tensor, limits);
+      else if (p.form == core::Payload::Form::dense)
+        static_cast<void>(core::dense_size(p.tensor, p.tensor.dtype(), limits));
+    }
+}
+
 }  // namespace
 
 void Plan::check_output(const std::string& path, const Limits& limits) const {
   const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
-  require_proportion(*rep, limits);
+  require_limits(*rep, limits);
   require_folder_name(*rep, path);
   require_other_file(*rep, path, rep->options.replace);
   if (rep->layout.folder) {
@@ -236,7 +251,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   const convert::PlanRep* const rep = convert::PlanMaker::rep(*this);
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
-  require_proportion(*rep, context.limits);
+  require_limits(*rep, context.limits);
   const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
   require_folder_name(*rep, path);

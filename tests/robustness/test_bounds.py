@@ -201,6 +201,93 @@ def test_the_smallest_metadata_takes_at_most_what_the_page_says(tmp_path):
         assert done.peak < 32 * len(header), f"{words[0]}: {done.peak / len(header):.1f} times the header"
 
 
+METADATA = {
+    "the smallest keys": lambda i: (f"{i:x}", ""),
+    "keys with escapes": lambda i: (f"\n{i:x}", ""),
+    "short texts": lambda i: (f"{i:x}", f"{i:x}"),
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+@pytest.mark.parametrize("where", ["metadata", "tensor", "tensors"])
+def test_metadata_of_a_refused_file_take_eight_times_the_header(tmp_path, case, where):
+    """They took 24 times the header before the tensor behind them was looked at."""
+    entries = dict(METADATA[case](i) for i in range(1 << 19))
+    usual, bad = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}, {"dtype": "F32", "shape": [1], "data_offsets": [9, 1]}
+    parts = {"metadata": {"__metadata__": entries}, "tensor": {"v": usual | entries}}.get(where) or {
+        f"v{i:x}": usual | dict([METADATA[case](i)]) for i in range(1 << 16)}
+    header = json.dumps(parts | {"w": bad}, separators=(",", ":")).encode()
+    path = tmp_path / "metadata.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    for verb in ("verify", "inspect"):
+        done = Measured(verb, path, "--json")
+        rules = [f["rule"] for f in json.loads(done.stdout)["files"][0]["findings"]]
+        # Of an unknown key of a tensor there is a warning, and a report holds a thousand.
+        assert done.status == 1 and (where != "metadata" or "safetensors/offsets-order" in rules), (done.status, rules[:3])
+        assert done.peak < 8 * len(header) + BESIDE, f"{verb}: {done.peak / MIB:.0f} MiB, the header has {len(header) / MIB:.1f}"
+
+
+def keys(count):
+    return [f"{i:05x}".encode() for i in range(count)]
+
+
+SMALL = {
+    "dictionaries of a pickle": lambda: b"\x80\2](" + b"}" * BIG + b"e",
+    "numbers of a pickle": lambda: b"\x80\2](" + b"K\0" * (BIG // 2) + b"e",
+    "values of a GGUF": lambda: b"GGUF" + struct.pack("<IQQ", 3, 1, BIG // 18) + b"".join(
+        struct.pack("<Q", 5) + key + b"\0\0\0\0\1" for key in keys(BIG // 18)) + struct.pack("<Q", 1 << 62),
+    "keys of a config": lambda: b"{" + b",".join(b'"%s":0' % key for key in keys(BIG // 10)) + b"}",
+}
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_the_smallest_values_of_a_refused_file_take_40_times_its_header(tmp_path, case):
+    data = SMALL[case]()
+    path = tmp_path / ("model.pkl" if "pickle" in case else "model.gguf")
+    if "config" in case:
+        path = tmp_path / "model"
+        path.mkdir()
+        (path / "config.json").write_bytes(data)
+        (path / "model.safetensors").write_bytes(struct.pack("<Q", 9) + b'{"w":[]} ')
+    else:
+        path.write_bytes(data)
+    for verb in ("verify", "inspect"):
+        done = Measured(verb, path, "--json")
+        assert done.status == 1, (done.status, done.stdout[:200], done.stderr)
+        assert done.peak < 40 * len(data) + BESIDE, f"{verb}: {done.peak / MIB:.0f} MiB"
+
+
+def varint(value):
+    return (bytes([value & 127 | 128]) + varint(value >> 7)) if value > 127 else bytes([value])
+
+
+def record(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def test_an_onnx_model_of_many_tensors_takes_eight_times_its_size(tmp_path):
+    """60,000 tensors of one number each, in 700 KB: each had three copies of its rare properties."""
+    tensors = b"".join(record(5, b"\x10\x06" + record(5, b"\1") + record(8, b"%03x" % i if i < 4096 else b"%04x" % i)) for i in range(60_000))
+    path = tmp_path / "many.onnx"
+    path.write_bytes(b"\x08\x08" + record(7, record(2, b"g") + tensors) + record(8, b"\x10\x0d"))
+    for words in (["verify", path], ["inspect", path], ["hash", path]):
+        done = Measured(*words)
+        assert done.status == 0, done.stderr
+        assert done.peak < 8 * path.stat().st_size + BESIDE and done.user < SECONDS, (words[0], done.peak / MIB, done.user)
+
+
+def test_limits_are_checked_before_the_disk_is_reserved(tmp_path):
+    """A dense form of 4 TiB was refused for the room on the disk, or took it first."""
+    sparse = mapping({
+        "shape": cbor_head(4, 2) + number(1 << 21) + number(1 << 21), "format": text("sparse_coo"),
+        "components": mapping({"values": component(64, 1), "coords": component(128, 16, dtype="u64")})})
+    path = tmp_path / "sparse.zt"
+    path.write_bytes(zt(manifest(mapping({"w": sparse})), bytes(64 + 16)))
+    done = Measured("convert", path, tmp_path / "w.safetensors", "--allow", "layout", "--limit", "output=8TiB", "--limit", "work=8TiB")
+    assert done.status == 1 and "room" not in done.stderr and "limit" in done.stderr, (done.status, done.stderr)
+    assert "decoded" in done.stderr, done.stderr
+
+
 def test_a_dense_form_past_the_limit_is_not_made(tmp_path):
     """A sparse tensor of one element whose dense form would be 2^60 bytes."""
     sparse = mapping({

@@ -175,7 +175,6 @@ void mark_codes(State& state) {
     }
     return std::shared_ptr<const Coded>(made);
   };
-  state.tensor_sides.reserve(state.tensor_sides.size() + found.tensors.size());
   for (const schemes::Found& each : found.tensors) {
     TensorRecord& record = state.tensors[state.by_name[each.position]];
     if (record.side == kNone) {

@@ -3,6 +3,7 @@
 // handles to it. Only core includes this. A plain dense tensor takes about 100 bytes beside the retained header.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -133,8 +134,8 @@ struct State {
   std::vector<std::uint64_t> dims;
   std::vector<PartRecord> parts;
   std::vector<TensorRecord> tensors;
-  std::vector<PartSide> part_sides;
-  std::vector<TensorSide> tensor_sides;
+  std::deque<PartSide> part_sides;  // large: a vector that grows would hold them three times
+  std::deque<TensorSide> tensor_sides;
   std::shared_ptr<const Made> made;  // null: the model of a file
   std::vector<Origin> origins;       // of the tensors of a composed model; shorter if its last tensors are computed
   Entries attributes, extra;

@@ -29,19 +29,22 @@ void require_elements(const Tensor& tensor) {
   if (const Finding* why = tensor.unsupported()) throw Error(*why);
 }
 
-// Bytes of the dense form. Throws if they exceed the caller's limit, or are out of proportion to the stored bytes.
-std::uint64_t dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
-  core::require_dense_work(tensor, limits);
+}  // namespace
+
+std::uint64_t core::dense_size(const Tensor& tensor, DType dtype, const Limits& limits) {
+  require_dense_work(tensor, limits);
   const auto count = base::element_count(tensor.shape());
   const auto size = count ? packed_size(dtype, *count) : std::nullopt;
   if (!size || *size > limits.decoded) {
-    base::over_limit(
-        "decoded",
-        fmt::format("the dense form of tensor {} is larger than the limit of {} bytes", quoted(tensor), limits.decoded),
-        size.value_or(0));
+    base::over_limit("decoded",
+                     fmt::format("the dense form of tensor {} is larger than the limit of {} bytes",
+                                 quoted(tensor.name()), limits.decoded),
+                     size.value_or(0));
   }
   return *size;
 }
+
+namespace {
 
 class SparseElements final : public core::Elements {
  public:
@@ -53,7 +56,7 @@ class SparseElements final : public core::Elements {
     read_in_order(first, n, out, context, tally);
   }
   void stream(const Context& context, const Sink& sink, codecs::CastTally*) const override {
-    const std::size_t size = base::to_size(dense_size(tensor_, dtype(), context.limits));
+    const std::size_t size = base::to_size(core::dense_size(tensor_, dtype(), context.limits));
     const auto whole = std::make_unique<std::byte[]>(size);
     constexpr auto kStep = base::to_size(core::kPiece);
     core::fill_sparse(tensor_, context, {whole.get(), size});
@@ -99,7 +102,7 @@ Array Tensor::to_dense(const Context& context) const { return to_dense(dtype(), 
 
 Array Tensor::to_dense(DType dtype, const Context& context) const {
   require_elements(*this);
-  const std::size_t size = base::to_size(dense_size(*this, dtype, context.limits));
+  const std::size_t size = base::to_size(core::dense_size(*this, dtype, context.limits));
   Array out = core::new_array(dtype, shape(), size);
   std::uint64_t filled = 0;
   stream_dense(dtype, context, [&](std::span<const std::byte> piece) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense forms of sparse tensors. For blocks, see core/elements.h.
+// Dense forms of sparse tensors. For blocks, see core/payload/elements.h.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -14,6 +14,9 @@ namespace weighbridge::core {
 
 class Elements;
 
+// Bytes of the dense form in that dtype. Throws if they exceed limits.decoded, or are out of proportion to the stored
+// bytes.
+std::uint64_t dense_size(const Tensor&, DType, const Limits&);
 // An array of `size` bytes, whose elements the caller fills in.
 Array new_array(DType, Shape, std::uint64_t size);
 // Tensor::stream_dense(), and adds the cast's effects (overflow, rounding) to the tally.

@@ -96,7 +96,7 @@ void Adder::add_part(std::string_view role, const Elements& elements, Shape shap
   const bool made = elements.numbers.has_value();
   const std::uint32_t p = draft_.add_part(role, elements.dtype, shape, made ? Encoding::computed : Encoding::raw,
                                           elements.extent, elements.size);
-  if (made)
+  if (made && !wanted_.content)  // nobody reads the tensors of a walk for its typed numbers
     draft_.part(p).make([own = held_, numbers = *elements.numbers](
                             const Context&, const std::function<bool(std::span<const std::byte>)>& sink) {
       stream_numbers(*own, numbers, sink);

@@ -32,7 +32,6 @@ struct Entry {
   std::uint64_t dtype_at = 0, shape_at = 0, offsets_at = 0;  // in the file
   std::uint64_t rank = 0;
   std::string dtype_scratch;
-  std::vector<Value::Entry> extra;
   std::optional<Finding> unsupported;
 
   void clear() {
@@ -42,7 +41,6 @@ struct Entry {
     rank = 0;
     product_ = 1;
     empty_ = overflow_ = false;
-    extra.clear();
     unsupported.reset();
   }
 
@@ -119,8 +117,8 @@ struct Entry {
     if (overflow_) return std::nullopt;
     return product_;
   }
-  // Nothing beyond dtype, shape and offsets.
-  bool plain() const noexcept { return dtype != DType::unknown && extra.empty() && !unsupported; }
+  // Nothing beyond dtype, shape and offsets, unknown keys aside.
+  bool plain() const noexcept { return dtype != DType::unknown && !unsupported; }
   // Requires that the rank is at most kMaxRank.
   Shape shape() const noexcept { return Shape(dims_.data(), static_cast<std::size_t>(rank)); }
 

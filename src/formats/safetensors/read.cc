@@ -31,13 +31,20 @@ using wire::JsonString;
 // Memory that one key of __metadata__ or one unknown key takes besides its text: entry, value, reference count. A
 // header of 100 MB can hold ten million of them, so Limits::memory applies.
 constexpr std::uint64_t kKeptEntryCost = 256;
+// Those of a refused header are made too, for its report, if there are no more than this (reading G13).
+constexpr std::size_t kKeptOfRefused = std::size_t{1} << 16;
 // No entry of a tensor is shorter than this, so the header's length bounds the memory reserved for tensors.
 constexpr std::size_t kShortestEntry = 48;
 
+// A key of __metadata__, or an unknown one of a tensor. Its value is made once the whole header is read, because values
+// take far more memory than the bytes of a header that may be refused.
 struct Kept {
-  std::string key;
-  Value value;
-  std::uint64_t offset = 0;
+  std::uint32_t at = 0, value_at = 0;      // in the header's text
+  std::uint32_t key_at = 0, key_size = 0;  // of its name in the text or, from the text's end on, in decoded_
+};
+struct KeptOf {
+  std::uint32_t tensor = core::kNone;  // kNone: the model's own
+  std::size_t begin = 0, end = 0;      // in kept_
 };
 
 // A range that could be read, of a valid or a broken tensor.
@@ -60,6 +67,7 @@ class Walk : core::Walker {
     }
     check_names();
     check_tiling();
+    make_kept();
     drop_broken();
   }
 
@@ -148,27 +156,23 @@ class Walk : core::Walker {
       wrong_type(in, rules::kMetadataType, at, std::nullopt, "an object");
       return;
     }
-    std::vector<Kept> kept;
+    const std::size_t begin = kept_.size();
     for (JsonString key; in.next_key(key);) {
-      Kept entry{std::string(wire::json_text(key, scratch_)), {}, file_offset(key.offset - 1)};
-      const std::uint64_t value_at = file_offset(in.offset());
+      const std::size_t value_at = in.offset();
       JsonString text;
-      if (in.read_string(text)) {
-        entry.value = Value::text(std::string(wire::json_text(text, scratch_)));
-      } else if (in.ok()) {
-        wrong_type(in, rules::kMetadataValue, value_at, std::nullopt, "text");
-      }
-      if (!in.ok() || !charge(entry)) return;
-      kept.push_back(std::move(entry));
+      if (!in.read_string(text) && in.ok())
+        wrong_type(in, rules::kMetadataValue, file_offset(value_at), std::nullopt, "text");
+      if (!in.ok() || !note(key, value_at)) return;
     }
-    std::vector<Value::Entry> metadata;
-    if (in.ok()) keep(std::move(kept), rules::kDuplicateMetadataKey, std::nullopt, metadata);
-    for (auto& [key, value] : metadata) draft_.set_attribute(std::move(key), std::move(value));
+    if (!in.ok()) return;
+    drop_again(begin, rules::kDuplicateMetadataKey, std::nullopt);
+    owners_.push_back({.begin = begin, .end = kept_.size()});
   }
 
   // Reads one tensor's entry, whose value is next in `in`.
   void read_tensor(wire::JsonReader& in, const JsonString& key, std::string_view name) {
     entry_.clear();
+    const std::size_t kept = kept_.size();
     const std::string_view rest = in.rest();
     if (!in.ok()) return;
     const std::uint64_t at = file_offset(static_cast<std::size_t>(rest.data() - text_.data()));
@@ -202,17 +206,20 @@ class Walk : core::Walker {
         // Compare now, while the names are at hand: most writers sort them. Names with escapes are sorted later.
         ascending_ = ascending_ && !key.escaped && (place.tensor == 0 || last_name_ < name);
         last_name_ = key.raw;
+        if (kept < kept_.size()) owners_.push_back({.tensor = place.tensor, .begin = kept, .end = kept_.size()});
       }
     }
+    if (owners_.empty() || owners_.back().end <= kept) kept_.resize(kept);  // the tensor is broken
   }
 
   void read_fields(wire::JsonReader& in, std::string_view name) {
+    const std::size_t begin = kept_.size();
     for (JsonString key; in.next_key(key);) {
       const std::string_view field = wire::json_text(key, scratch_);
       const std::uint64_t key_at = file_offset(key.offset - 1);
       bool* const seen = entry_.seen(field);
       if (seen == nullptr) {
-        read_unknown(in, std::string(field), key_at, name);
+        read_unknown(in, key, name);
       } else if (std::exchange(*seen, true)) {
         fail(rules::kDuplicateKey, key_at, name, {}, field);
         in.skip_value();
@@ -225,19 +232,15 @@ class Walk : core::Walker {
       }
       if (!in.ok() || over_memory_) return;
     }
-    if (in.ok() && !unknown_.empty()) {
-      entry_.broken |= keep(std::move(unknown_), rules::kDuplicateKey, name, entry_.extra);
-      unknown_.clear();
-    }
+    if (in.ok()) entry_.broken |= drop_again(begin, rules::kDuplicateKey, name);
   }
 
-  void read_unknown(wire::JsonReader& in, std::string key, std::uint64_t at, std::string_view name) {
-    std::string_view raw;
-    if (!in.skip_value(raw)) return;
-    findings_.report(rules::kUnknownKey, {.offset = at, .tensor = name}, {}, core::excerpted(key));
-    const auto bytes = std::as_bytes(std::span(raw));
-    Kept kept{std::move(key), Value::foreign("json", {bytes.begin(), bytes.end()}), at};
-    if (charge(kept)) unknown_.push_back(std::move(kept));
+  void read_unknown(wire::JsonReader& in, const JsonString& key, std::string_view name) {
+    const std::size_t value_at = in.offset();
+    if (!in.skip_value()) return;
+    findings_.report(rules::kUnknownKey, {.offset = file_offset(key.offset - 1), .tensor = name}, {},
+                     core::excerpted(wire::json_text(key, scratch_)));
+    note(key, value_at);
   }
 
   void read_dtype(wire::JsonReader& in, std::string_view name) {
@@ -349,7 +352,6 @@ class Walk : core::Walker {
       draft_.part(part).dtype_name(entry_.dtype_name);
       draft_.tensor(tensor).type_name(entry_.dtype_name);
     }
-    if (!entry_.extra.empty()) draft_.tensor(tensor).extra(std::move(entry_.extra));
     if (entry_.unsupported) draft_.tensor(tensor).unsupported(*std::move(entry_.unsupported));
     return tensor;
   }
@@ -425,27 +427,67 @@ class Walk : core::Walker {
     draft_.drop(drop_);
   }
 
-  // Moves entries whose keys are new into `to`; reports duplicates at their own offsets. True if there was a duplicate.
-  bool keep(std::vector<Kept> kept, const Rule& rule, std::optional<std::string_view> tensor,
-            std::vector<Value::Entry>& to) {
-    const auto again = base::repeated(kept.size(), [&](std::uint32_t i) { return std::string_view(kept[i].key); });
-    to.reserve(to.size() + kept.size());
+  std::string_view key_of(const Kept& kept) const {
+    return kept.key_at < text_.size() ? text_.substr(kept.key_at, kept.key_size)
+                                      : std::string_view(decoded_).substr(kept.key_at - text_.size(), kept.key_size);
+  }
+
+  // False, and reported, if there are too many.
+  bool note(const JsonString& key, std::size_t value_at) {
+    over_memory_ = !memory_.keep(findings_, {.offset = file_offset(key.offset - 1)}, 1, kKeptEntryCost,
+                                 "the header has too many keys to keep");
+    if (over_memory_) return false;
+    const std::string_view text = wire::json_text(key, scratch_);
+    kept_.push_back({.at = static_cast<std::uint32_t>(key.offset - 1),
+                     .value_at = static_cast<std::uint32_t>(value_at),
+                     .key_at = static_cast<std::uint32_t>(key.escaped ? text_.size() + decoded_.size() : key.offset),
+                     .key_size = static_cast<std::uint32_t>(text.size())});
+    if (key.escaped) decoded_ += text;
+    return true;
+  }
+
+  // Drops keys from `begin` on that are there again; reports them at their own offsets. True if there was one.
+  bool drop_again(std::size_t begin, const Rule& rule, std::optional<std::string_view> tensor) {
+    const auto kept = std::span(kept_).subspan(begin);
+    const auto again = base::repeated(kept.size(), [&](std::uint32_t i) { return key_of(kept[i]); });
     auto next = again.begin();
+    std::size_t end = begin;
     for (std::uint32_t i = 0; i < kept.size(); ++i) {
       if (next == again.end() || next->first != i) {
-        to.emplace_back(std::move(kept[i].key), std::move(kept[i].value));
+        kept_[end++] = kept[i];
         continue;
       }
-      findings_.report(rule, {.offset = kept[i].offset, .tensor = tensor}, {}, core::excerpted(kept[i].key));
+      findings_.report(rule, {.offset = file_offset(kept[i].at), .tensor = tensor}, {},
+                       core::excerpted(key_of(kept[i])));
       ++next;
     }
+    kept_.resize(end);
     return !again.empty();
   }
 
-  bool charge(const Kept& entry) {
-    over_memory_ =
-        !kept_.keep(findings_, {.offset = entry.offset}, 1, kKeptEntryCost, "the header has too many keys to keep");
-    return !over_memory_;
+  void make_kept() {
+    if (findings_.errors() > errors_before_ && kept_.size() > kKeptOfRefused) return;
+    for (const auto& [tensor, begin, end] : owners_) {
+      std::vector<Value::Entry> all;
+      all.reserve(end - begin);
+      for (std::size_t i = begin; i < end; ++i) {
+        wire::JsonReader in(text_.substr(kept_[i].value_at), limits_.depth);
+        Value value;
+        if (JsonString text; tensor != core::kNone) {
+          std::string_view raw;
+          in.skip_value(raw);
+          const auto bytes = std::as_bytes(std::span(raw));
+          value = Value::foreign("json", {bytes.begin(), bytes.end()});
+        } else if (in.read_string(text)) {
+          value = Value::text(std::string(wire::json_text(text, scratch_)));
+        }
+        all.emplace_back(key_of(kept_[i]), std::move(value));
+      }
+      if (tensor == core::kNone)
+        draft_.set_attributes(std::move(all));
+      else
+        draft_.tensor(tensor).extra(std::move(all));
+    }
   }
 
   void fail(const Rule& rule, std::uint64_t at, std::string_view name, const core::Said& expected = {},
@@ -485,9 +527,12 @@ class Walk : core::Walker {
   std::uint64_t seen_ = 0;           // number of tensors, including broken ones
   std::vector<std::uint32_t> drop_;  // tensors of the draft that a rule about several tensors rejects
   Entry entry_;
-  std::vector<Kept> unknown_;
+  std::vector<Kept> kept_;
+  std::vector<KeptOf> owners_;
+  std::string decoded_;  // keys that the header spells with escapes
   std::string name_scratch_, scratch_;
-  core::Budget kept_{limits_.memory};
+  core::Budget memory_{limits_.memory};
+  const std::uint64_t errors_before_ = findings_.errors();
   bool over_memory_ = false;
 };
 
