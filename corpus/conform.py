@@ -243,35 +243,13 @@ class Missing(Exception):
 
 
 class Process:
-    """A worker, which is restarted after it ended or hung."""
+    """A worker that answers lines with lines; it is started again after it ended or hung. `options` are those of Popen."""
 
-    def __init__(self, name, python, seconds):
-        self.command, self.seconds, self.process = [python, "-B", str(HERE / "conform.py"), "--worker", name], seconds, None
-        self.version = None
-
-    def used(self):
-        """Processor seconds of the worker."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def line(self, seconds):
-        """The next answer, or None if there was none in `seconds` of the processor, or in six times that on the clock, or "" if the worker ended. A
-        busy machine must not make a reader hang."""
-        until, before = time.monotonic() + 6 * seconds, self.used()
-        while time.monotonic() < until and self.used() - before < seconds:
-            ready, _, _ = select.select([self.process.stdout], [], [], min(seconds / 4, 1))
-            if ready:
-                return self.process.stdout.readline()
-        return None
+    def __init__(self, command, seconds, **options):
+        self.command, self.seconds, self.options, self.process, self.left = command, seconds, options, None, b""
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        line = self.line(300)
-        kind, said = json.loads(line) if line else ("missing", "the reader does not start")
-        if kind == "missing":
-            self.stop()
-            raise Missing(said)
-        self.version = said
+        self.process, self.left = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **self.options), b""
 
     def stop(self):
         if self.process:
@@ -279,11 +257,55 @@ class Process:
                 self.process.kill()
         self.process = None
 
-    def read(self, path):
+    def used(self):
+        """Processor seconds of the worker."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def send(self, lines):
         if self.process is None:
             self.start()
-        self.process.stdin.write(f"{path}\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # line() says that it ended
+
+    def line(self, seconds):
+        """The next answer, or None if there was none in `seconds` of the processor, or in six times that on the clock, or b"" if the worker ended. A
+        busy machine must not make a reader hang."""
+        until, before = time.monotonic() + 6 * seconds, self.used()
+        while b"\n" not in self.left:
+            if time.monotonic() >= until or self.used() - before >= seconds:
+                return None
+            ready, _, _ = select.select([self.process.stdout], [], [], min(seconds / 4, 1))
+            if ready:
+                more = os.read(self.process.stdout.fileno(), 1 << 16)
+                if not more:
+                    return b""
+                self.left += more
+        line, _, self.left = self.left.partition(b"\n")
+        return line
+
+
+class Reader(Process):
+    """One of READERS."""
+
+    def __init__(self, name, python, seconds):
+        super().__init__([python, "-B", str(HERE / "conform.py"), "--worker", name], seconds)
+        self.version = None
+
+    def start(self):
+        super().start()
+        line = self.line(300)
+        kind, said = json.loads(line) if line else ("missing", "the reader does not start")
+        if kind == "missing":
+            self.stop()
+            raise Missing(said)
+        self.version = said
+
+    def read(self, path):
+        self.send([path])
         line = self.line(self.seconds)
         if line:
             return json.loads(line)
@@ -336,7 +358,7 @@ Run = collections.namedtuple("Run", "name version entries left_out found")
 
 def run(name, corpus, python, seconds, limit_files=None, version=None):
     entries = [entry for entry in index(corpus) if entry.file.split("/")[0] in READERS[name].folders][:limit_files]
-    process, found = Process(name, python, seconds), []
+    process, found = Reader(name, python, seconds), []
     read = [entry for entry in entries if entry.verdict != "unsupported" and not OF_SEVERAL.search(entry.file)]
     try:
         process.start()

@@ -6,9 +6,8 @@ import json
 import os
 import pathlib
 import re
-import select
 import shutil
-import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,21 +16,21 @@ import families
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class Missing(Exception):
-    """The package of a reader is not there."""
+sys.path.append(str(HERE.parents[2] / "corpus"))
+from conform import Missing, Process  # noqa: E402
 
 
-class Lines:
-    """A process that answers each line with a line; it is started again after it ended or hung."""
+class Lines(Process):
+    """A process that answers each line with a line of JSON."""
+
     def __init__(self, command, seconds, folder, greets):
-        self.command, self.seconds, self.folder, self.greets = command, seconds, folder, greets
-        self.process, self.left, self.greeting = None, b"", None
+        surroundings = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH",)}
+        surroundings.update(HOME=str(folder), TMPDIR=str(folder), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HDF5_USE_FILE_LOCKING="FALSE")
+        super().__init__(command, seconds, cwd=folder, env=surroundings)
+        self.greets, self.greeting = greets, None
 
     def start(self):
-        surroundings = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH",)}
-        surroundings.update(HOME=str(self.folder), TMPDIR=str(self.folder), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HDF5_USE_FILE_LOCKING="FALSE")
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=surroundings)
-        self.left = b""
+        super().start()
         if self.greets:
             line = self.line(300)
             self.greeting = json.loads(line) if line else {"missing": "it does not start"}
@@ -39,38 +38,12 @@ class Lines:
                 self.stop()
                 raise Missing(self.greeting["missing"])
 
-    def stop(self):
-        if self.process:
-            with self.process:  # closes its pipes and waits for it
-                self.process.kill()
-        self.process = None
-
-    def line(self, seconds):
-        """A line; None if none came in time, b"" if the process ended."""
-        until = time.monotonic() + seconds
-        while b"\n" not in self.left:
-            ready, _, _ = select.select([self.process.stdout], [], [], max(until - time.monotonic(), 0))
-            if not ready:
-                return None
-            more = os.read(self.process.stdout.fileno(), 1 << 16)
-            if not more:
-                return b""
-            self.left += more
-        line, _, self.left = self.left.partition(b"\n")
-        return line
-
     def ask(self, questions):
         """An answer for each; {"ends": ...} or {"hangs": true} in place of what did not come."""
         out = []
         while len(out) < len(questions):
-            if self.process is None:
-                self.start()
             batch = questions[len(out):len(out) + 40]
-            try:
-                self.process.stdin.write("".join(f"{question}\n" for question in batch).encode())
-                self.process.stdin.flush()
-            except BrokenPipeError:
-                pass
+            self.send(batch)
             for _ in batch:
                 line = self.line(self.seconds)
                 if line:
