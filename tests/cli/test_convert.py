@@ -307,3 +307,9 @@ def test_an_output_whose_name_shows_no_format_and_one_without_a_graph(sample, tm
     assert "out.unknown: the name does not show the output format: end it in .safetensors, " in said and said.endswith("; try --to FORMAT\n")
     said = weighbridge("convert", sample, tmp_path / "out.onnx", status=2).stderr
     assert "needs a graph: give the ONNX model to copy with --into" in said and not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("format", ["safetensors", "hf"])
+def test_a_version_is_refused_in_the_name_of_the_format_that_was_asked_for(sample, tmp_path, format):
+    done = weighbridge("convert", sample, tmp_path / "out", "--to", format, "--zt-version", "1.2", status=2)
+    assert f"the format {format} has no versions, so 1.2 cannot be asked for" in done.stderr
