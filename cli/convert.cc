@@ -353,7 +353,7 @@ Status run_convert(Session& session) {
                         return std::filesystem::is_directory(each, unknown);
                       });
   const std::string format(session.args.has(FlagId::to) ? session.args.value(FlagId::to)
-                           : folder                     ? kFolder
+                           : folder                     ? std::string_view("hf")
                                                         : format_of_output(output));
   if (format == "onnx" && !session.args.has(FlagId::into))
     throw Misuse("an ONNX output needs a graph: give the ONNX model to copy with --into");
@@ -365,7 +365,6 @@ Status run_convert(Session& session) {
     refuse_input_as_output(session.args, inputs, output);
     // An input that is missing comes first: the operands may be swapped, and then --overwrite would be the wrong
     // advice.
-    std::error_code unknown;
     const bool all_there = std::ranges::all_of(
         inputs, [&](const std::string& each) { return each == "-" || std::filesystem::exists(each, unknown); });
     if (all_there) refuse_existing(output, format, session.args);

@@ -3,7 +3,7 @@
 // text (meter.h) to libFuzzer as features on a scale of fourth roots of two, so that inputs which cost more for each
 // byte are kept and changed further. A cost beyond those of kRows fails. The environment variable
 // WEIGHBRIDGE_FUZZ_FORMAT names the format to open inputs as: as of formats(), "manifest" for the lists of files of
-// signing.h, or nothing, for the format that the content is of.
+// weighbridge/manifest.h, or nothing, for the format that the content is of.
 #include <algorithm>
 #include <array>
 #include <bit>

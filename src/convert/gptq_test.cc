@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPTQ's tensors as quantized_group and back. tests/interop/test_gptq.py checks the numbers against numpy.
+// GPTQ's tensors as quantized_group and back. tests/interop/test_gptq_numbers.py checks the numbers against numpy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the style rules for every text file of the repository: license line, line length, white space, no paths of a machine; and
-for the library's sentences: no flags of the command, no escapes.
+for the library's sentences: no flags of the command, no escapes; and that sources which comments name are there.
 
 Checks itself in the same run: each rule must report the file planted for it. Usage: check.py [ROOT]
 """
@@ -103,9 +103,30 @@ def check_forwarding(source, wrapper):
             yield f"{WRAPPER}:1: ForwardingSource does not forward {member}()"
 
 
+# A source or header in a comment, and a script of this repository. Those of other projects:
+NAMED = re.compile(r"(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|inc|def)|(?:tests|tools|bench|python|web)/(?:[\w-]+/)*[\w-]+\.py)\b(?![(\w])")
+FOREIGN = re.compile(r"ggml/include/\w+\.h|(?:ggml-common|gguf|llama)\.h|linux/\w+\.h|caffe2/[\w/]+\.cc|src/format\.cc")
+
+
+def check_named(path, text, ends):
+    """A file may be named by the last parts of its path. `ends` has those of every file."""
+    if path.suffix not in {".h", ".cc", ".inc", ".def"}:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = "" if line.lstrip().startswith("#include") else line.partition("//")[2]
+        for name in NAMED.findall(comment):
+            if name not in ends and not FOREIGN.fullmatch(name):
+                yield number, f"a comment names a file that is not there: {name}"
+
+
+def ends_of(paths):
+    return {"/".join(path.parts[i:]) for path in paths for i in range(len(path.parts))}
+
+
 def check(root):
     paths = list(repository_files(root))
     found = list(check_names(paths))
+    ends = ends_of(paths)
     if (root / SOURCE).is_file():
         found += check_forwarding((root / SOURCE).read_text(), (root / WRAPPER).read_text())
     for path in paths:
@@ -114,7 +135,8 @@ def check(root):
             continue
         if b"\r\n" in data:
             found.append(f"{path}:1: carriage returns")
-        found += [f"{path}:{line}: {wrong}" for line, wrong in check_text(path, data.decode("utf-8"))]
+        text = data.decode("utf-8")
+        found += [f"{path}:{line}: {wrong}" for line, wrong in [*check_text(path, text), *check_named(path, text, ends)]]
     return found
 
 
@@ -149,9 +171,13 @@ def main():
                                "class ForwardingSource : public Source {\n  int a() const override;\n};\n")
     if [wrong.split()[-1] for wrong in planted] != ["b()"]:
         unreported.append("does not forward")
+    text = "// see core/a.h, b.cc and tests/c.py, but core/model/d.h, d.h, gguf.h and other.py\n#include \"a.h\"  // e.h\nint x;  // f.def\n"
+    planted = check_named(pathlib.Path("src/a.cc"), text, ends_of([pathlib.Path("src/core/model/d.h")]))
+    if [(line, wrong.split()[-1]) for line, wrong in planted] != [(1, "core/a.h"), (1, "b.cc"), (1, "tests/c.py"), (3, "f.def")]:
+        unreported.append("names a file that is not there")
     for words in unreported:
         print(f"check.py did not report what was planted for '{words}'")
-    print(f"repository: {len(found)} violations; {len(PLANTED) + 2 - len(unreported)} of {len(PLANTED) + 2} planted ones reported")
+    print(f"repository: {len(found)} violations; {len(PLANTED) + 3 - len(unreported)} of {len(PLANTED) + 3} planted ones reported")
     return 1 if found or unreported else 0
 
 

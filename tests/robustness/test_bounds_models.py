@@ -237,7 +237,7 @@ def test_slm_tokenizers(tmp_path, case):
     require_refused(len(section), path)
 
 
-@pytest.mark.parametrize("name,text", {
+@pytest.mark.parametrize("name", FILES := {
     "config.json": b'{"a":' + b"[" * BIG,
     "vocab.txt": b"\n" * BIG,
     "tokenizer.json": b'{"model":{"vocab":{' + b'"a":0,' * (BIG // 12) + b'"b":0}}}',
@@ -245,8 +245,9 @@ def test_slm_tokenizers(tmp_path, case):
     "modules.json": b"[" * BIG,
     "model.safetensors.index.json": b'{"weight_map":{' + b",".join(b'"t%d":"s%d.safetensors"' % (i, i) for i in range(200_000))
                                     + b"}}",
-}.items())
-def test_a_folder(tmp_path, name, text):
+})
+def test_a_folder(tmp_path, name):
+    text = FILES[name]
     folder, source = tmp_path / "model", tmp_path / "model.weights"
     embd.write(source, *bert())
     assert Measured("convert", source, folder, "--to", "hf").status == 0
@@ -256,10 +257,9 @@ def test_a_folder(tmp_path, name, text):
     require_bounded(len(text), "verify", folder, statuses=(1, 4))
 
 
-@pytest.mark.parametrize("case,words", {
-    "jumps": b"\x00\x00\x00\x00" * (BIG // 4), "noise": b"\xa5\x5a\x33\x21" * (BIG // 4),
-}.items())
-def test_a_module(tmp_path, case, words):
+@pytest.mark.parametrize("case", WORDS := {"jumps": b"\x00\x00\x00\x00" * (BIG // 4), "noise": b"\xa5\x5a\x33\x21" * (BIG // 4)})
+def test_a_module(tmp_path, case):
+    words = WORDS[case]
     path = tmp_path / "m.knu"
     path.write_bytes(words)
     done = Measured("khlnary", "verify", path, "--json")
