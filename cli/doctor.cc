@@ -160,8 +160,8 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   const bool in_other_files = !d.verdict.report.valid() && d.damaged.empty();
   if (d.tensors > 0)
     out.text("  tensors: " + grouped(d.whole) + (in_other_files ? "" : " of " + grouped(d.tensors)) +
-             (d.whole == 1 && in_other_files ? " is whole" : " are whole") +
-             (d.damaged.empty() ? "\n" : "; these are not:\n"));
+             (in_other_files ? " in other files can be read" : " can be read") +
+             (d.damaged.empty() ? "\n" : "; these cannot:\n"));
   print_names(out, d.damaged, d.tensors - d.whole);
   if (d.zeros)
     out.text("  zeros: " + grouped(d.zeros->length) + " bytes from byte " + std::to_string(d.zeros->offset) + " on\n");

@@ -405,7 +405,7 @@ std::string short_number(std::uint64_t n) {
   return fmt::format("{:.{}f}{}", value, value < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
-// "BertModel, 22.7 M parameters; of the bytes f32 99%, i64 <1%".
+// "BertModel, 22.7 M parameters; by size: f32 99%, i64 <1%".
 void print_facts(Output& out, const Model& model) {
   const Summary summary = summarize(model);
   if (summary.dtypes.empty()) return;
@@ -423,7 +423,7 @@ void print_facts(Output& out, const Model& model) {
     const double percent =
         bytes == 0 ? 0 : static_cast<double>(summary.dtypes[i].bytes) * 100 / static_cast<double>(bytes);
     line += (i > 0                       ? ", "
-             : summary.dtypes.size() > 1 ? "; of the bytes "
+             : summary.dtypes.size() > 1 ? "; by size: "
                                          : ": ") +
             fitted(summary.dtypes[i].dtype, kWidestType);
     if (summary.dtypes.size() > 1) line += percent < 1 ? " <1%" : fmt::format(" {:.0f}%", std::floor(percent));

@@ -176,7 +176,7 @@ std::string change_text(const Change& change) {
   if (change.rank == 0) return "the tensor of the adapter in its place";
   char scale[32];
   std::snprintf(scale, sizeof scale, "%.6g", change.scale);
-  return "plus a change of rank " + std::to_string(change.rank) + ", times " + scale;
+  return "merged with a LoRA change of rank " + std::to_string(change.rank) + ", scale " + scale;
 }
 
 class Merger {

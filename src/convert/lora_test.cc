@@ -68,7 +68,7 @@ TEST(Lora, AddsTheProductAndLeavesTheRest) {
   EXPECT_EQ(merged.attributes().size(), 1U);
   EXPECT_EQ(values_of(base, "q.weight"), std::vector<float>(6, 1.0F));
   const Plan made = plan(merged, "zt");
-  EXPECT_EQ(text_of(made.changes()), "tensors[\"q.weight\"]: f32 -> plus a change of rank 1, times 1\n");
+  EXPECT_EQ(text_of(made.changes()), "tensors[\"q.weight\"]: f32 -> merged with a LoRA change of rank 1, scale 1\n");
   EXPECT_TRUE(made.possible());
   EXPECT_EQ(content_digest(merge_lora(base, {})), content_digest(base));
 }

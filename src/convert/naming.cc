@@ -202,7 +202,7 @@ class Naming {
     const auto key = slm_format::find_role(model_, Role::wk, 0);
     if (!key || !key->has_shape() || key->shape().size() != 2 || head % 2 != 0 || head > kMostHead ||
         key->shape()[0] == 0 || key->shape()[0] % head != 0)
-      refuse("the rows of its keys are no whole heads");
+      refuse("the number of rows of its key matrix is not a multiple of the head size");
     name_model("llama");
     set("llama.block_count", layers_);
     set("llama.context_length", count_of({"hf.max_position_embeddings", "max_position_embeddings", "slm.max_context"}));

@@ -30,7 +30,7 @@ constexpr std::string_view kArchitecture = "general.architecture", kBlock = "blk
                            kEmbed = "embed/";
 
 [[noreturn]] void refuse(std::string_view what, const std::string& why, std::string_view user = kGenerate) {
-  base::unsupported(std::string(user) + std::string(what), "this program does not run the model: " + why);
+  base::unsupported(std::string(user) + std::string(what), "weighbridge does not run the model: " + why);
 }
 [[noreturn]] void fail(std::string_view what, std::string_view tensor, std::string message,
                        std::string_view user = kGenerate) {
@@ -258,7 +258,8 @@ class Respelled {
     if (!respelled->half_split) return adopt(tensor, respelled->name);
     if (!has_rows_to_pair(tensor, head))
       fail("shape", name,
-           "the rows of tensor '" + std::string(name) + "' are no whole heads of " + std::to_string(head));
+           "the number of rows of tensor '" + std::string(name) + "' is not a multiple of the head size, " +
+               std::to_string(head));
     add_paired_rows(draft_, respelled->name, tensor, head);
   }
 

@@ -317,7 +317,7 @@ class Making {
     if (mixed > 0) differ(fmt::format("with {} merges in another order", mixed));
     if (in_order.size() > std::size_t{1} << 24) differ("with ranks that 32-bit scores cannot tell apart");
     if (const std::size_t more = unmerged(first, pairs); more > 0)
-      differ(fmt::format("with {} more pairs of tokens that form a token", more));
+      differ(fmt::format("llama.cpp would also merge {} pairs of tokens that the model does not merge", more));
     return scores;
   }
 

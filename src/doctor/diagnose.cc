@@ -223,7 +223,7 @@ class ModelExamination {
     out_.condition = Condition::foreign;
     const Finding* const first = report().first_error();
     const std::string_view rule = first ? std::string_view(first->rule) : std::string_view();
-    out_.what = first ? first->message : "nothing that this program knows";
+    out_.what = first ? first->message : "nothing that weighbridge knows";
     if (rule == "file/git-lfs-pointer") {
       read_pointer();
       advise(What::fetch_object);

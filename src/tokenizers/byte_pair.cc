@@ -163,7 +163,7 @@ struct BytePair::Rep {
       const auto* const named = tokenizers::Splitter::find(options.words);
       if (!named)
         base::unsupported("tokenizer/words", "texts are divided into words as for \"" + options.words +
-                                                 "\", which this program does not know");
+                                                 "\", which weighbridge does not know");
       splitter.emplace(*named);
     }
     if (options.whole_words) {

@@ -52,7 +52,7 @@ class Reading {
     const std::string text = kind ? kind->to_text() : std::string();
     if (text != "llama" && text != "bert" && text != "gpt2")
       base::unsupported("tokenizer/model", "the tokenizer of the model is " + core::quoted(core::excerpt(text)) +
-                                               ", which this program does not have");
+                                               ", which weighbridge does not have");
     read_tokens();
     Described out{.options = asked};
     if (text == "bert") {
@@ -174,7 +174,7 @@ class Reading {
     if (!named || options.words.starts_with(Splitter::kHuggingFace))
       base::unsupported("tokenizer/words", "texts are divided into words as for " +
                                                core::quoted(core::excerpt(options.words)) +
-                                               ", which this program does not know");
+                                               ", which weighbridge does not know");
     options.byte_level = true;
     options.whole_words = named->whole_words;
     options.prefix_space = false;
@@ -292,7 +292,7 @@ BytePairOptions with_rules(const Model& model, BytePairOptions options) {
       base::unsupported("tokenizer/words", "texts are divided into words by the regular expression " +
                                                core::quoted(core::excerpt(rules->words[0], 200)) +
                                                (rules->words.size() == 1 ? "" : " and others") +
-                                               ", which this program does not know");
+                                               ", which weighbridge does not know");
     options.words = words->name;
   }
   options.byte_level = rules->byte_level;

@@ -177,7 +177,7 @@ def layers(path, count=24, metadata=None):
 def test_the_summary_says_what_the_model_is(tmp_path):
     path = layers(tmp_path / "layers.safetensors", metadata={"hf.architectures": '["TinyModel"]'})
     lines = weighbridge("inspect", path).stdout.splitlines()
-    assert ": safetensors, 53 tensors, " in lines[0] and lines[1] == "TinyModel, 146 parameters; of the bytes f32 97%, i32 2%"
+    assert ": safetensors, 53 tensors, " in lines[0] and lines[1] == "TinyModel, 146 parameters; by size: f32 97%, i32 2%"
     value = validated(weighbridge("inspect", "--json", path).stdout, "inspect")["files"][0]
     assert (value["architecture"], value["parameters"], value["tensor_count"]) == ("TinyModel", 146, 53)
     assert value["dtypes"] == [{"dtype": "f32", "tensors": 49, "elements": 146, "bytes": 584},

@@ -128,7 +128,7 @@ class Joiner {
   void note(LossKind kind, std::string subject, std::string what, std::size_t dropped, std::size_t kept) {
     made_->changes.push_back(
         {kind, std::move(subject), std::move(what),
-         "dropped from " + core::quoted(called(dropped)) + ": " + core::quoted(called(kept)) + " has one too"});
+         "taken from " + core::quoted(called(kept)) + ", not from " + core::quoted(called(dropped))});
   }
 
   void join_entry(Metadata& metadata, std::string_view what, const Value::Entry& entry, std::uint32_t m) {

@@ -122,7 +122,7 @@ class Planner : core::Planning {
         take_alignment(value);
       } else if (key == kPadding) {
         ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                       "left out: the key is this program's own");
+                       "left out: the key is weighbridge's own");
       } else if (key.starts_with(kSplitPrefix)) {
         ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
                        "left out: it describes the files of another output");
@@ -185,7 +185,7 @@ class Planner : core::Planning {
       if (whole_blocks(tensor, *block)) return encode(one, *block);
       ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
                      "not " + options_.quantize + ": rows of " + std::to_string(tensor.shape().back()) +
-                         " elements are no whole blocks of " + std::to_string(block->block_elements));
+                         " elements cannot be divided into blocks of " + std::to_string(block->block_elements));
     }
     const BlockTypeInfo* const own = tensor.block_type();
     if (own && element_type(*own) && options_.cast == DType::unknown && core::readable_blocks(tensor))

@@ -173,7 +173,7 @@ class SettingsReader {
     }
     if (name == "WeightedLayerPooling") return token_stage ? add_weighted(refuse) : refuse("it comes after pooling");
     if (name != "Dense" && name != "LayerNorm" && name != "Normalize")
-      return refuse("this program does not compute that module");
+      return refuse("weighbridge does not compute that module");
     if (token_stage) return refuse("it comes before pooling");
     if (name == "Dense") return add_dense(refuse);
     const auto config = config_of(name);
@@ -256,7 +256,7 @@ class SettingsReader {
       if (!in.read_string(text)) return false;
       const auto mode = std::ranges::find(kModes, wire::json_text(text, scratch), &PoolingMode::name);
       if (mode == std::end(kModes) || out_.settings.pooling_mode.size() > kMostModes)
-        out_.judged.refuse(path, member.key, member.raw, "no pooling that this program computes");
+        out_.judged.refuse(path, member.key, member.raw, "no pooling that weighbridge computes");
       else
         append_mode(out_.settings.pooling_mode, mode->mode);
       return true;
@@ -270,7 +270,7 @@ class SettingsReader {
       good = false;
     if (!good) return invalid(object, member, "the name of a pooling, or a list of them");
     if (out_.settings.pooling_mode.empty())
-      out_.judged.refuse(path, member.key, member.raw, "no pooling that this program computes");
+      out_.judged.refuse(path, member.key, member.raw, "no pooling that weighbridge computes");
   }
 
   void read_prompts() {

@@ -254,8 +254,8 @@ class Planner : core::Planning {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
     if (tokenizer->kind != Tokenizer::Kind::wordpiece) {
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "of the kind " + std::string(name(tokenizer->kind)),
-                   "dropped: a folder holds wordpieces");
+      ledger_.lose(LossKind::tokenizer, "tokenizer", "a " + std::string(name(tokenizer->kind)) + " tokenizer",
+                   "dropped: only WordPiece tokenizers are written to a folder");
       return;
     }
     std::string lines;

@@ -52,7 +52,7 @@ std::uint64_t count_layers(const Model& model, const Config& config) {
     const std::string full =
         config.prefix + "encoder.layer." + std::to_string(std::min(*said, layers)) + ".attention.self.query.weight";
     fail("layers", full,
-         "the model's metadata say 'num_layers' is " + std::to_string(*said) + ", and it has the tensors of " +
+         "the model's metadata key 'num_layers' is " + std::to_string(*said) + ", and it has the tensors of " +
              std::to_string(layers) + " ('" + full + (*said > layers ? "' is missing)" : "' is one too many)"));
   }
   if (layers == 0) find(model, config, "encoder.layer.0.attention.self.query.weight");
@@ -84,7 +84,7 @@ kernels::Activation read_activation(const Model& model) {
   const std::string text = value->to_text();
   if (text == "gelu") return kernels::Activation::gelu;
   if (text == "gelu_new" || text == "gelu_pytorch_tanh") return kernels::Activation::gelu_tanh;
-  base::unsupported("embed/activation", "the model's metadata say 'hidden_act' is " + text +
+  base::unsupported("embed/activation", "the model's metadata key 'hidden_act' is " + text +
                                             ", and this build computes gelu, gelu_new and gelu_pytorch_tanh");
 }
 
@@ -98,7 +98,7 @@ std::vector<Pooling> read_pooling(const Model& model) {
     const std::size_t end = std::min(rest.find('+'), rest.size());
     const auto pooling = pooling_from_name(rest.substr(0, end));
     if (!pooling || out.size() == kMost)
-      base::unsupported("embed/pooling", "the model's metadata say 'pooling_mode' is " + core::excerpt(text) +
+      base::unsupported("embed/pooling", "the model's metadata key 'pooling_mode' is " + core::excerpt(text) +
                                              ", and this build computes mean, cls, max, mean_sqrt_len, weightedmean, "
                                              "lasttoken, and up to 16 of them joined by +");
     out.push_back(*pooling);

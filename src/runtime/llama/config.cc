@@ -23,7 +23,7 @@ constexpr std::string_view kTiedKey = "flags";
 const Value& value_of(const Model& model, std::string_view field) {
   if (const Value* found = model.attribute("slm." + std::string(field))) return *found;
   fail("missing-key", {},
-       "the model's metadata have no '" + convert::given_key(model, field) +
+       "the model's metadata has no key '" + convert::given_key(model, field) +
            "', which a language model needs: a Llama runs, and no other kind of model");
 }
 
@@ -32,7 +32,7 @@ std::size_t count_of(const Model& model, std::string_view field) {
   const auto number = value.as_u64();
   if (!number || *number == 0 || *number > kMost)
     fail("key", {},
-         "the model's metadata say '" + convert::given_key(model, field) + "' is " + value.to_text() +
+         "the model's metadata key '" + convert::given_key(model, field) + "' is " + value.to_text() +
              ", where a whole number from 1 to 4,294,967,295 is needed");
   return static_cast<std::size_t>(*number);
 }
@@ -42,7 +42,7 @@ double real_of(const Model& model, std::string_view field) {
   const auto number = value.as_f64();
   if (!number || !std::isfinite(*number) || *number <= 0)
     fail("key", {},
-         "the model's metadata say '" + convert::given_key(model, field) + "' is " + value.to_text() +
+         "the model's metadata key '" + convert::given_key(model, field) + "' is " + value.to_text() +
              ", where a positive number is needed");
   return *number;
 }

@@ -165,7 +165,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
   for (const Value::Entry* entry : sorted(entries)) {
     const auto& [key, value] = *entry;
     if (key == kTypesKey) {  // a reader would confuse it with the one written below
-      tell(LossKind::attribute, *entry, "dropped: the key is this program's own");
+      tell(LossKind::attribute, *entry, "dropped: the key is weighbridge's own");
       continue;
     }
     const auto text = value.as_text();

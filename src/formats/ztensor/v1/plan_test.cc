@@ -219,7 +219,7 @@ TEST(ZtensorPlan, TheKeyOfTheTokenizerIsTheProgramsOwn) {
   builder.attribute("weighbridge.tokenizer", Value::text("mine")).tokenizer(tokenizer_of("t"));
   const core::WriteLayout made = layout(builder.build(), {});
   EXPECT_EQ(text_of(made.losses),
-            "attributes[\"weighbridge.tokenizer\"]: mine -> dropped: the key is this program's own\n");
+            "attributes[\"weighbridge.tokenizer\"]: mine -> dropped: the key is weighbridge's own\n");
   EXPECT_EQ(*walk(kFormat, render(made)).model.tokenizer(), tokenizer_of("t"));
 }
 

@@ -218,7 +218,7 @@ TEST(ZtensorTypes, WhatIsNotUtf8AndTheKeyOfTheTypesAreDropped) {
   const std::vector<Value::Entry> own{{"n", Value::boolean(true)}, {"weighbridge.types", Value::text("mine")}};
   EXPECT_EQ(encode_attributes(own, true, tell),
             map({{text("n"), text("true")}, {text("weighbridge.types"), text(R"({"n":"bool"})")}}));
-  const std::vector<std::string> dropped{"weighbridge.types: dropped: the key is this program's own"};
+  const std::vector<std::string> dropped{"weighbridge.types: dropped: the key is weighbridge's own"};
   EXPECT_EQ(told, dropped);
   // Regressions: alone, it left an empty one in the output; if no attribute needs a type, reading used it as the
   // writer's.

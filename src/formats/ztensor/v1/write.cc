@@ -295,7 +295,7 @@ void Planner::place_root(const Model* target) {
     std::erase_if(entries, [&](const Value::Entry& e) {
       if (e.first != kTokenizerKey) return false;
       ledger_.lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
-                   "dropped: the key is this program's own");
+                   "dropped: the key is weighbridge's own");
       return true;
     });
     entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizers::tokenizer_to_json(*tokenizer)));

@@ -123,7 +123,7 @@ std::string encode_attributes(std::span<const Value::Entry> entries, std::uint32
   for (const Value::Entry& entry : entries) {
     const auto& [key, value] = entry;
     if (key == ztensor::kTypesKey) {  // a reader would confuse it with the one written below
-      judge(LossKind::attribute, entry, "dropped: the key is this program's own");
+      judge(LossKind::attribute, entry, "dropped: the key is weighbridge's own");
       continue;
     }
     if (!base::is_utf8(key) || !is_name(key)) {

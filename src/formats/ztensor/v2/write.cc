@@ -456,7 +456,7 @@ class Planner : core::Planning {
     if (const auto tokenizer = model_.tokenizer()) {
       std::erase_if(entries, [&](const Value::Entry& e) {
         if (e.first != tokenizers::kTokenizerKey) return false;
-        lose(LossKind::attribute, e, "dropped: the key is this program's own");
+        lose(LossKind::attribute, e, "dropped: the key is weighbridge's own");
         return true;
       });
       entries.emplace_back(std::string(tokenizers::kTokenizerKey),
