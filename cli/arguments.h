@@ -67,9 +67,9 @@ class Arguments {
 // Parses what follows the verb's name: finds the action, then checks the flags, the number of operands, numbers, and
 // values from word lists. With --help, only the action is looked for and nothing else is checked. Throws Misuse.
 Arguments parse(VerbId verb, int count, const char* const* arguments);
-// The action that the first one or two words name. With `asks_help`, null if the words do not name a whole action. The
+// The action that the first one or two words name. With `wants_help`, null if the words do not name a whole action. The
 // Misuse of an unknown one names the nearest action or lists all.
-const Action* find_action(VerbId verb, std::span<const std::string> words, bool asks_help);
+const Action* find_action(VerbId verb, std::span<const std::string> words, bool wants_help);
 // Throws Misuse if a flag is given that applies only to other containers than `format`, the target of convert.
 void check_target(const Arguments& arguments, std::string_view format);
 // The verb of this name. The Misuse of an unknown one names the nearest verb.

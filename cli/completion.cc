@@ -63,11 +63,12 @@ bool is_spelled(const Flag& flag, std::string_view word) {
 
 // How many operands, from the first on, are files; kAny: all of them.
 std::size_t files_of(std::string_view operands) {
-  constexpr std::size_t kTold = 3;  // no usage line names more operands one by one
+  constexpr std::size_t kMaxListed = 3;  // no usage line names more operands one by one
   std::size_t count = 0;
-  while (count < std::min(operand_count(operands).most, kTold) && operand_is_file(operand_name(operands, count)))
+  while (count < std::min(operand_count(operands).maximum, kMaxListed) &&
+         operand_is_file(operand_name(operands, count)))
     ++count;
-  return count == kTold ? kAny : count;
+  return count == kMaxListed ? kAny : count;
 }
 
 class Completer {

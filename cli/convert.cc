@@ -25,8 +25,8 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostGroups = 12;      // a kind with more groups of items is printed as one group
-constexpr std::size_t kMostAlike = 3;        // items printed per group; --json has all
+constexpr std::size_t kMaxGroups = 12;       // a kind with more groups of items is printed as one group
+constexpr std::size_t kMaxAlike = 3;         // items printed per group; --json has all
 constexpr std::size_t kLongestItem = 100;    // columns of an item's old or new value; inspect cuts values there too
 constexpr std::size_t kLongestReason = 240;  // columns of its new value, which can be a sentence with the reason
 
@@ -115,7 +115,7 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     };
     const auto cast = std::ranges::find_if(casts, is_this);
     const std::string_view noun = counted_as(same);
-    if (noun.empty() || same[0]->from.empty() || (cast == casts.end() && same.size() <= kMostAlike)) return false;
+    if (noun.empty() || same[0]->from.empty() || (cast == casts.end() && same.size() <= kMaxAlike)) return false;
     const std::string subject = same.size() == 1 ? item_text(*same[0])
                                                  : grouped(same.size()) + " " + std::string(noun) + ": " +
                                                        fitted(same[0]->from, kLongestItem) + " -> " +
@@ -125,14 +125,14 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     return true;
   };
   const auto print_some = [&](LossKind kind, const std::vector<const Item*>& alike, const std::string& becoming) {
-    const std::size_t most = alike.size() == kMostAlike + 1 ? alike.size() : kMostAlike;  // "and 1 more" takes as long
-    for (std::size_t i = 0; i < alike.size() && i < most; ++i) print_item(out, word, tone, *alike[i]);
-    if (alike.size() <= most) return;
+    const std::size_t maximum = alike.size() == kMaxAlike + 1 ? alike.size() : kMaxAlike;  // "and 1 more" takes as long
+    for (std::size_t i = 0; i < alike.size() && i < maximum; ++i) print_item(out, word, tone, *alike[i]);
+    if (alike.size() <= maximum) return;
     print_folded(out, word, tone,
-                 std::string(name(kind)) + ": and " + grouped(alike.size() - most) + " more" + becoming);
+                 std::string(name(kind)) + ": and " + grouped(alike.size() - maximum) + " more" + becoming);
   };
   for (const auto& [kind, groups] : kinds) {
-    if (groups.size() > kMostGroups) {
+    if (groups.size() > kMaxGroups) {
       std::vector<const Item*> all;
       for (const Item& item : items)
         if (item.kind == kind) all.push_back(&item);
@@ -141,11 +141,11 @@ void print_items(Output& out, std::string_view word, Tone tone, const std::vecto
     }
     for (const auto& [becomes, alike] : groups) {
       if (kind == LossKind::file) {
-        constexpr std::size_t kMostNames = 24;
+        constexpr std::size_t kMaxNames = 24;
         std::string names;
-        for (const Item* item : std::span(alike).first(std::min(alike.size(), kMostNames)))
+        for (const Item* item : std::span(alike).first(std::min(alike.size(), kMaxNames)))
           names += (names.empty() ? "" : ", ") + file_name(*item);
-        if (alike.size() > kMostNames) names += " and " + grouped(alike.size() - kMostNames) + " more";
+        if (alike.size() > kMaxNames) names += " and " + grouped(alike.size() - kMaxNames) + " more";
         print_folded(out, word, tone, std::string(name(kind)) + ": " + names + ": " + fitted(becomes, kLongestReason));
         continue;
       }
@@ -246,14 +246,14 @@ Status refuse(std::string_view path, const Plan& plan, bool listed) {
 // twice the size.
 Context in_two_parts(Session& session) {
   Context context = session.context();
-  context.progress = [&session, tell = session.context().progress, part = 0](std::uint64_t done,
-                                                                             std::uint64_t total) mutable {
-    if (total == 0) return tell(done, total);  // checks of the source
+  context.progress = [&session, show_progress = session.context().progress, part = 0](std::uint64_t done,
+                                                                                      std::uint64_t total) mutable {
+    if (total == 0) return show_progress(done, total);  // checks of the source
     const std::uint64_t half = (total + 1) / 2;
     const bool checks = done >= half;
     if (const int now = checks ? 2 : 1; std::exchange(part, now) != now)
       session.progress().about(checks ? "checking" : "writing");
-    return tell(checks ? done - half : done, half);
+    return show_progress(checks ? done - half : done, half);
   };
   return context;
 }
@@ -274,11 +274,11 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     session.progress().clear();
   }
   const auto print = [&] {
-    session.tell([&] { return to_json(path, output, plan, written ? &*written : nullptr); },
-                 [&] { print_plan(session.out, plan, path, output, before, written); });
+    session.print_result([&] { return to_json(path, output, plan, written ? &*written : nullptr); },
+                         [&] { print_plan(session.out, plan, path, output, before, written); });
   };
   if (written) {
-    session.tell_written(output, print);
+    session.print_written(output, print);
     return Status::done;
   }
   print();

@@ -104,18 +104,18 @@ class SharedWords {
   std::vector<bool> shared_;
 };
 
-// How many of `most` bytes are equal before the first one that is not.
-std::size_t common_prefix(const char* a, const char* b, std::size_t most) noexcept {
+// How many of `maximum` bytes are equal before the first one that is not.
+std::size_t common_prefix(const char* a, const char* b, std::size_t maximum) noexcept {
   std::size_t at = 0;
   if constexpr (std::endian::native == std::endian::little) {
-    for (; most - at >= 8; at += 8) {
+    for (; maximum - at >= 8; at += 8) {
       std::uint64_t x = 0, y = 0;
       std::memcpy(&x, a + at, 8);
       std::memcpy(&y, b + at, 8);
       if (x != y) return at + static_cast<std::size_t>(std::countr_zero(x ^ y)) / 8;
     }
   }
-  while (at < most && a[at] == b[at]) ++at;
+  while (at < maximum && a[at] == b[at]) ++at;
   return at;
 }
 
@@ -162,10 +162,10 @@ bool comes_before(std::string_view a, std::string_view b) noexcept {
   // A listing of thousands of names is sorted by this: pointers have no checks to pay for.
   const char *const x = a.data(), *const y = b.data();
   // The common prefix decides nothing, unless the first difference is inside a number.
-  const std::size_t most = std::min(a.size(), b.size()), differ = common_prefix(x, y, most);
+  const std::size_t maximum = std::min(a.size(), b.size()), differ = common_prefix(x, y, maximum);
   std::size_t same = differ;
   while (same > 0 && is_digit(x[same - 1])) --same;
-  if (differ < most) {  // mostly these two bytes decide, or how many digits there are
+  if (differ < maximum) {  // mostly these two bytes decide, or how many digits there are
     std::size_t end_x = differ, end_y = differ;
     while (end_x < a.size() && is_digit(x[end_x])) ++end_x;
     while (end_y < b.size() && is_digit(y[end_y])) ++end_y;

@@ -167,8 +167,8 @@ void print_tensors(Session& session, const Diff& found, const DiffOptions& optio
   out.text("\n");
   out.toned(Tone::heading, heads + "tensor");
   out.text("\n");
-  const auto most = session.args.number<std::size_t>(FlagId::top);
-  for (const std::uint32_t i : std::span(order).first(std::min(most, order.size()))) {
+  const auto maximum = session.args.number<std::size_t>(FlagId::top);
+  for (const std::uint32_t i : std::span(order).first(std::min(maximum, order.size()))) {
     const TensorDiff& t = found.tensors[i];
     print_row(out, cells_of(t, stats));
     const std::string_view named = t.verdict == TensorVerdict::only_b ? t.name_b : t.name_a;
@@ -183,7 +183,8 @@ void print_tensors(Session& session, const Diff& found, const DiffOptions& optio
     }
     out.text("\n");
   }
-  if (order.size() > most) out.text("... and " + grouped(order.size() - most) + " more; --top N lists N of them\n");
+  if (order.size() > maximum)
+    out.text("... and " + grouped(order.size() - maximum) + " more; --top N lists N of them\n");
 }
 
 void print_metadata(Session& session, std::string_view heading, const std::vector<MetadataDiff>& list) {
@@ -192,8 +193,8 @@ void print_metadata(Session& session, std::string_view heading, const std::vecto
   out.text("\n");
   out.toned(Tone::heading, heading);
   out.text("\n");
-  const auto most = session.args.number<std::size_t>(FlagId::top);
-  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
+  const auto maximum = session.args.number<std::size_t>(FlagId::top);
+  for (std::size_t i = 0; i < std::min(list.size(), maximum); ++i) {
     const MetadataDiff& each = list[i];
     out.text(kGap);
     if (!each.tensor.empty()) out.text(fitted(each.tensor, kLongestName) + ": ");
@@ -207,7 +208,7 @@ void print_metadata(Session& session, std::string_view heading, const std::vecto
     if (each.first) out.text("; the first that differs is item " + std::to_string(*each.first));
     out.text("\n");
   }
-  if (list.size() > most) out.text("... and " + grouped(list.size() - most) + " more; --top N lists N of them\n");
+  if (list.size() > maximum) out.text("... and " + grouped(list.size() - maximum) + " more; --top N lists N of them\n");
 }
 
 // One word for each tensor: its most important change.
@@ -290,14 +291,14 @@ Status run_diff(Session& session) try {
   draw(session, comparison);
   session.remarks(path_a, a.report);
   session.remarks(path_b, b.report);
-  comparison.most = session.args.number(FlagId::top, comparison.most);
-  session.tell([&] { return to_json(comparison); },
-               [&] {
-                 print_summary(session, found);
-                 print_tensors(session, found, options);
-                 print_metadata(session, "metadata", found.metadata);
-                 print_metadata(session, "tokenizer", found.tokenizer);
-               });
+  comparison.max_tensors = session.args.number(FlagId::top, comparison.max_tensors);
+  session.print_result([&] { return to_json(comparison); },
+                       [&] {
+                         print_summary(session, found);
+                         print_tensors(session, found, options);
+                         print_metadata(session, "metadata", found.metadata);
+                         print_metadata(session, "tokenizer", found.tokenizer);
+                       });
   return found.differs() ? Status::invalid : found.incomparable > 0 ? Status::unsupported : Status::done;
 } catch (const Failed& failed) {
   return trouble(failed.status);

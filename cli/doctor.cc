@@ -16,7 +16,7 @@ namespace {
 
 using What = Advice::What;
 
-constexpr std::size_t kMostShown = 10;
+constexpr std::size_t kMaxShown = 10;
 
 // A file as a word of a shell command, which must not look like a flag.
 std::string file_word(std::string_view path) { return (path.starts_with('-') ? "./" : "") + shell_word(path); }
@@ -132,22 +132,22 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
 }
 
 void print_names(Output& out, const std::vector<std::string>& names, std::uint64_t total) {
-  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i)
+  for (std::size_t i = 0; i < names.size() && i < kMaxShown; ++i)
     out.text("    " + fitted(names[i], kMessageName) + "\n");
-  if (total > kMostShown) out.text("    and " + grouped(total - kMostShown) + " more\n");
+  if (total > kMaxShown) out.text("    and " + grouped(total - kMaxShown) + " more\n");
 }
 
 void print(Session& session, const std::string& path, const Diagnosis& d) {
   Output& out = session.out;
-  const bool doubted = d.condition == Condition::unproven && !d.verdict.not_known_safe.empty();
+  const bool distrusted = d.condition == Condition::unproven && !d.verdict.not_known_safe.empty();
   out.shown(input_name(path));
   out.text(": ");
   out.toned(d.condition == Condition::sound        ? Tone::good
             : d.condition == Condition::suspicious ? Tone::warning
             : d.condition == Condition::unproven   ? Tone::warning
                                                    : Tone::bad,
-            doubted ? "not known to be safe" : name(d.condition));
-  if (doubted) out.text(": " + list_of_doubts(d.verdict));
+            distrusted ? "not known to be safe" : name(d.condition));
+  if (distrusted) out.text(": " + not_known_safe_list(d.verdict));
   out.text(": " + shown(d.what) + "\n");
   if (!d.sha256.empty()) out.text("  expected: SHA-256 " + d.sha256 + "\n");
   if (d.full_size && *d.full_size != d.size)
@@ -157,10 +157,9 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   else
     out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
   // If a file of the model cannot be read, the number of its tensors is unknown.
-  const bool in_other_files = !d.verdict.report.valid() && d.damaged.empty();
+  const bool unknown_total = !d.verdict.report.valid() && d.damaged.empty();
   if (d.tensors > 0)
-    out.text("  tensors: " + grouped(d.whole) + (in_other_files ? "" : " of " + grouped(d.tensors)) +
-             (in_other_files ? " in other files can be read" : " can be read") +
+    out.text("  tensors: " + grouped(d.whole) + (unknown_total ? "" : " of " + grouped(d.tensors)) + " can be read" +
              (d.damaged.empty() ? "\n" : "; these cannot:\n"));
   print_names(out, d.damaged, d.tensors - d.whole);
   if (d.zeros)
@@ -175,12 +174,12 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
   if (d.condition != Condition::foreign) {
     std::size_t listed = 0;
     for (const Finding& finding : d.verdict.report.findings()) {
-      if (listed++ == kMostShown) break;
+      if (listed++ == kMaxShown) break;
       out.text("  " + std::string(name(finding.severity)) + ": " +
                (finding.file.empty() ? "" : shown(finding.file.name) + ": ") + session.sentence(finding) + "\n");
     }
-    if (d.verdict.report.total() > kMostShown)
-      out.text("  and " + grouped(d.verdict.report.total() - kMostShown) + " more findings, which verify lists\n");
+    if (d.verdict.report.total() > kMaxShown)
+      out.text("  and " + grouped(d.verdict.report.total() - kMaxShown) + " more findings, which verify lists\n");
   }
   if (!d.verdict.checked.empty()) out.text("  checked: " + d.verdict.checked + "\n");
   if (d.advice.empty()) return;
@@ -219,7 +218,7 @@ Status cache(Session& session, const std::string& path) {
   session.progress().about("hashing");
   const CacheReport report = check_cache(path, session.context());
   session.progress().clear();
-  session.tell([&] { return to_json(path, report); }, [&] { print(session, path, report); });
+  session.print_result([&] { return to_json(path, report); }, [&] { print(session, path, report); });
   return report.sound() ? Status::done : Status::invalid;
 }
 
@@ -241,7 +240,7 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
     trim(diagnosis, output, force, session.context());
   }
   session.progress().clear();
-  session.tell_written(
+  session.print_written(
       output, [&] { return to_json(path, diagnosis); },
       [&] {
         session.out.text(shown(path) + " -> " + shown(output) + ": ");
@@ -273,7 +272,7 @@ Status recover(Session& session, const std::string& folder) {
     session.out.flush();
   };
   const std::vector<LeftJournal> done = recover_folder(folder, session.args.has(FlagId::trust_journal), show);
-  session.tell_written(
+  session.print_written(
       done.empty() ? std::string() : folder, [&] { return to_json(folder, done); },
       [&] {
         session.out.text(shown(folder) + ": " +
@@ -313,7 +312,7 @@ Status examine(Session& session, const std::string& path) {
                   : "no range of bytes would make it whole: " + shown(diagnosis.what)));
     return Status::invalid;
   }
-  session.tell([&] { return to_json(path, diagnosis); }, [&] { print(session, path, diagnosis); });
+  session.print_result([&] { return to_json(path, diagnosis); }, [&] { print(session, path, diagnosis); });
   return status_of_diagnosis(diagnosis);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Way = Edited::Way;
 
-constexpr std::size_t kMostChanges = 20, kLongestChange = 100;
+constexpr std::size_t kMaxChanges = 20, kLongestChange = 100;
 
 EditOptions edit_options(Session& session) {
   const Arguments& args = session.args;
@@ -64,7 +64,7 @@ std::string plan_text(const Edited& edited, const std::string& output) {
 void print_changes(Output& out, const Edited& edited) {
   std::size_t listed = 0;
   for (const Item& item : edited.changes) {
-    if (listed++ == kMostChanges) break;
+    if (listed++ == kMaxChanges) break;
     out.text("  " +
              std::string(item.to == "removed" || item.to == "left out" ? "remove"
                          : item.from == "absent"                       ? "add"
@@ -78,8 +78,8 @@ void print_changes(Output& out, const Edited& edited) {
       out.text(": " + fitted(item.from, kLongestChange) + " -> " + fitted(item.to, kLongestChange));
     out.text("\n");
   }
-  if (edited.changes.size() > kMostChanges)
-    out.text("  and " + grouped(edited.changes.size() - kMostChanges) + " more, which --json lists\n");
+  if (edited.changes.size() > kMaxChanges)
+    out.text("  and " + grouped(edited.changes.size() - kMaxChanges) + " more, which --json lists\n");
 }
 
 // What the user should know without asking.
@@ -132,7 +132,7 @@ Status change(Session& session, const std::string& path) {
   const bool written = !dry_run && edited.way != Way::nothing;
   if (!session.quiet && !session.json) print_notes(path, options, edited);
   const std::string changed = !written ? "" : options.output.empty() ? path : options.output;
-  session.tell_written(
+  session.print_written(
       changed, [&] { return to_json(path, options.output, edited, written); },
       [&] {
         if (!dry_run) return print_done(session, path, options, edited);
@@ -152,7 +152,7 @@ Status restore(Session& session, const std::string& path, bool undo) {
   const Edited edited =
       undo ? undo_edit(path, session.context(), trusted) : settle_edit(path, session.context(), trusted, before);
   const bool written = undo || edited.left == Edited::Left::undone;
-  session.tell_written(
+  session.print_written(
       written ? path : std::string(), [&] { return to_json(path, {}, edited, written); },
       [&] {
         session.out.text(shown(path) + ": " +

@@ -69,7 +69,7 @@ class Vectors {
     file_->publish();
     if (session_.json || session_.quiet) return;
     const std::string_view path = session_.args.value(FlagId::output);
-    session_.tell_written(path, [&] {
+    session_.print_written(path, [&] {
       session_.out.text(shown(path) + ": " + grouped(count_) + (count_ == 1 ? " vector of " : " vectors of ") +
                         grouped(dimension_) + " floats, written\n");
     });

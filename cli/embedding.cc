@@ -10,7 +10,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostTexts = 1024, kMostBytes = 64 << 10;  // of a batch; Ctrl-C takes effect between batches
+constexpr std::size_t kMaxTexts = 1024, kMaxBytes = 64 << 10;  // of a batch; Ctrl-C takes effect between batches
 
 EmbedOptions embed_options(const Arguments& args) {
   EmbedOptions options;
@@ -85,9 +85,9 @@ void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
   std::vector<float> vectors;
   std::vector<Embedded> what;
   std::uint64_t index = 0;
-  const auto tell = session.progress().hook("texts");
+  const auto show_progress = session.progress().hook("texts");
   const auto flush = [&] {
-    if (!tell(index, total)) throw Cancelled{};
+    if (!show_progress(index, total)) throw Cancelled{};
     views.assign(texts.begin(), texts.end());
     vectors.resize(texts.size() * dimension);
     what.resize(texts.size());
@@ -101,12 +101,12 @@ void embed_all(Session& session, const Embedder& embedder, std::uint64_t total,
   for (std::string text; next(text);) {
     bytes += text.size();
     texts.push_back(std::move(text));
-    if (texts.size() < kMostTexts && bytes < kMostBytes) continue;
+    if (texts.size() < kMaxTexts && bytes < kMaxBytes) continue;
     flush();
     bytes = 0;
   }
   if (!texts.empty()) flush();
-  if (!tell(index, total)) throw Cancelled{};  // before a caller publishes what an interrupted run made
+  if (!show_progress(index, total)) throw Cancelled{};  // before a caller publishes what an interrupted run made
   session.progress().clear();
 }
 

@@ -19,7 +19,7 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr std::size_t kLine = 16, kWidestSpan = 48, kLongestSpanValue = 160;
-constexpr std::uint64_t kMostLines = 40;  // spans that are printed
+constexpr std::uint64_t kMaxLines = 40;  // spans that are printed
 
 struct Asked {
   std::shared_ptr<const Source> source;
@@ -63,7 +63,7 @@ void print_spans(Output& out, const Explanation& found) {
     names.emplace_back(std::string(2 * ends.size(), ' ') + fitted(span.what, kWidestSpan), ends.size());
     ends.push_back(span.end());
     widest = std::max(widest, width_shown(names.back().first));
-    if (names.size() == kMostLines) break;
+    if (names.size() == kMaxLines) break;
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Span& span = found.spans[i];
@@ -142,15 +142,15 @@ Status run_explain(Session& session) {
       nothing.format = input.model.format();
       nothing.size = asked.source->size();
       nothing.offset = asked.offset;
-      session.tell([&] { return to_json(asked.path, nothing); },
-                   [&] { session.out.text(shown(asked.path) + ": " + quote(where) + " has no bytes\n"); });
+      session.print_result([&] { return to_json(asked.path, nothing); },
+                           [&] { session.out.text(shown(asked.path) + ": " + quote(where) + " has no bytes\n"); });
       return Status::done;
     }
   }
   if (!asked.source) asked.source = session.source(path);
   const Explanation found = explain(asked.source, asked.offset, asked.length, session.context());
   session.progress().clear();
-  session.tell([&] { return to_json(asked.path, found); }, [&] { print(session, asked, found); });
+  session.print_result([&] { return to_json(asked.path, found); }, [&] { print(session, asked, found); });
   return Status::done;
 }
 

@@ -78,7 +78,7 @@ Status extract_one(Session& session, const Input& input, const std::string& path
   const bool npy = is_npy(output) && !session.args.has(FlagId::raw);
   if (!npy && !session.args.has(FlagId::raw)) require_fitting_name(output);
   const Extracted done = write_file(session, input, wanted, output, npy);
-  session.tell_written(output, [&] { report(session, input, path, {done}, npy); });
+  session.print_written(output, [&] { report(session, input, path, {done}, npy); });
   return Status::done;
 }
 
@@ -101,8 +101,8 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
   std::uint64_t total = 0, before = 0;
   for (const Elements& each : wanted) total += each.size().value_or(0);
   Context context = session.context();
-  context.progress = [&, tell = session.context().progress](std::uint64_t done, std::uint64_t) {
-    return tell(before + done, std::max(total, before + done));
+  context.progress = [&, show_progress = session.context().progress](std::uint64_t done, std::uint64_t) {
+    return show_progress(before + done, std::max(total, before + done));
   };
   std::vector<Extracted> out;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -143,7 +143,7 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   }
   const std::vector<Extracted> done = write_all(session, wanted, places, npy);
   files.publish();
-  session.tell_written(folder, [&] { report(session, input, path, done, npy); });
+  session.print_written(folder, [&] { report(session, input, path, done, npy); });
   return Status::done;
 }
 

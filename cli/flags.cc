@@ -67,7 +67,7 @@ constexpr Where kComputes = in::inspect | in::verify | in::convert | in::edit | 
                             in::diff | in::doctor | in::manifest | in::explain | in::khlnary | in::slm | kVectors |
                             in::tokenize | in::generate | in::perplexity;
 
-constexpr double kNoLimit = Range{}.most, kLargest = std::numeric_limits<double>::max();
+constexpr double kNoLimit = Range{}.maximum, kLargest = std::numeric_limits<double>::max();
 
 std::vector<std::string_view> writable_formats() {
   std::vector<std::string_view> out;
@@ -194,8 +194,8 @@ OperandCount operand_count(std::string_view operands) noexcept {
     const std::size_t end = std::min(operands.find(' '), operands.size());
     const std::string_view one = operands.substr(0, end);
     operands.remove_prefix(std::min(end + 1, operands.size()));
-    if (!one.starts_with('[')) ++out.least;
-    if (out.most != kAny) out.most = one.find("...") != std::string_view::npos ? kAny : out.most + 1;
+    if (!one.starts_with('[')) ++out.minimum;
+    if (out.maximum != kAny) out.maximum = one.find("...") != std::string_view::npos ? kAny : out.maximum + 1;
   }
   return out;
 }

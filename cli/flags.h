@@ -205,7 +205,7 @@ std::string_view operand_name(std::string_view operands, std::size_t place) noex
 bool operand_is_file(std::string_view name) noexcept;
 // How many operands the usage line allows.
 struct OperandCount {
-  std::size_t least = 0, most = 0;
+  std::size_t minimum = 0, maximum = 0;
 };
 inline constexpr std::size_t kAny = static_cast<std::size_t>(-1);
 OperandCount operand_count(std::string_view operands) noexcept;

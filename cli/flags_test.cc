@@ -29,7 +29,7 @@ std::string sample(const Flag& flag) {
     case Type::text:
     case Type::file: return "x";
     case Type::number:
-    case Type::fraction: return text(flag.range.least + (flag.range.above ? 0.5 : 0));
+    case Type::fraction: return text(flag.range.minimum + (flag.range.above ? 0.5 : 0));
     case Type::time: return "2026-01-31T12:00:00Z";
     case Type::limit: return std::string(words(flag).front()) + "=1";
     case Type::word: return std::string(words(flag).front());
@@ -57,7 +57,7 @@ Line shortest(const Command& command, FlagId missing = FlagId::none) {
   }
   const std::vector<std::string_view> first = operand_words(command.verb->id, command.action);
   const OperandCount count = operand_count(operands_of(command.verb->id, command.action));
-  for (std::size_t i = 0; i < count.least; ++i)
+  for (std::size_t i = 0; i < count.minimum; ++i)
     out.push_back(i == 0 && !first.empty() ? std::string(first[0]) : "operand");
   for (const Flag& flag : flags())
     if (needs_flag(command.verb->id, command.action, flag) && flag.id != missing) out = out + given(flag);
@@ -191,22 +191,22 @@ TEST(Flags, NumbersAreBounded) {
     const double step = flag.type == Type::number ? 1 : 0.5;
     const std::string of = dashed(flag) + " must be a ";
     if (range.above) {
-      EXPECT_TRUE(holds(refused(text(range.least)), of));
+      EXPECT_TRUE(holds(refused(text(range.minimum)), of));
     } else {
-      EXPECT_EQ(refused(text(range.least)), "");
+      EXPECT_EQ(refused(text(range.minimum)), "");
     }
-    EXPECT_TRUE(holds(refused(text(range.least - step)), of));
+    EXPECT_TRUE(holds(refused(text(range.minimum - step)), of));
     for (const char* const value : {"x", "nan", "inf", "-inf", "1x", "0x10"})
       EXPECT_TRUE(holds(refused(value), of)) << value;
     if (flag.type == Type::number) {
       EXPECT_TRUE(holds(refused("2.5"), of));
     }
-    if (range.most < 0x1p53) {
-      EXPECT_EQ(refused(text(range.most)), "");
-      EXPECT_TRUE(holds(refused(text(range.most + step)), of));
+    if (range.maximum < 0x1p53) {
+      EXPECT_EQ(refused(text(range.maximum)), "");
+      EXPECT_TRUE(holds(refused(text(range.maximum + step)), of));
     }
-    if (range.most <= 1 << 24) {
-      EXPECT_TRUE(holds(refused(text(range.most + step)), (range.above ? "at most " : " to ") + text(range.most)))
+    if (range.maximum <= 1 << 24) {
+      EXPECT_TRUE(holds(refused(text(range.maximum + step)), (range.above ? "at most " : " to ") + text(range.maximum)))
           << "the sentence has the bound";
     }
   });
@@ -405,7 +405,7 @@ TEST(Verbs, EachSaysItsExitStatuses) {
 TEST(Verbs, OperandsAreCountedFromTheUsageLine) {
   const auto count = [](std::string_view operands) {
     const OperandCount out = operand_count(operands);
-    return std::pair(out.least, out.most);
+    return std::pair(out.minimum, out.maximum);
   };
   EXPECT_EQ(count(""), std::pair(std::size_t{0}, std::size_t{0}));
   EXPECT_EQ(count("IN... [OUT]"), std::pair(std::size_t{1}, kAny));

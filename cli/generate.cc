@@ -95,8 +95,8 @@ Status run_generate(Session& session) {
   const bool terminal = os::is_terminal(os::Stream::output);
   std::uint64_t pieces = 0;
   if (session.json)
-    options.on_text = [&, tell = session.progress().hook("tokens")](std::string_view) {
-      return tell(++pieces, options.max_tokens);
+    options.on_text = [&, show_progress = session.progress().hook("tokens")](std::string_view) {
+      return show_progress(++pieces, options.max_tokens);
     };
   else
     options.on_text = [&](std::string_view piece) {
@@ -133,8 +133,8 @@ Status run_perplexity(Session& session) {
   // The bar counts bytes, as in other verbs.
   Context context = session.context();
   if (context.progress)
-    context.progress = [&, tell = context.progress](std::uint64_t done, std::uint64_t total) {
-      return tell(done * text.size() / total, text.size());
+    context.progress = [&, show_progress = context.progress](std::uint64_t done, std::uint64_t total) {
+      return show_progress(done * text.size() / total, text.size());
     };
   const Perplexity result = perplexity(*generator, text, context);
   session.progress().clear();

@@ -14,15 +14,15 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostComponents = 16;  // the rest of a name is one
-constexpr std::size_t kMostDigits = 9;       // a longer number is text
-constexpr std::size_t kMostRuns = 3;         // of numbers that are spelled out
+constexpr std::size_t kMaxComponents = 16;  // the rest of a name is one
+constexpr std::size_t kMaxDigits = 9;       // a longer number is text
+constexpr std::size_t kMaxRuns = 3;         // of numbers that are spelled out
 constexpr std::size_t kWidestLabel = 60;
 
 // The components of a name, and its separators.
 std::pair<std::vector<std::string_view>, std::string> split(std::string_view name) {
   std::pair<std::vector<std::string_view>, std::string> out;
-  while (out.first.size() + 1 < kMostComponents) {
+  while (out.first.size() + 1 < kMaxComponents) {
     const std::size_t at = name.find_first_of("./");
     if (at == name.npos) break;
     out.first.push_back(name.substr(0, at));
@@ -35,7 +35,7 @@ std::pair<std::vector<std::string_view>, std::string> split(std::string_view nam
 
 // Only numbers that are spelled in one way.
 std::optional<std::uint32_t> number_in(std::string_view text) {
-  if (text.empty() || text.size() > kMostDigits || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+  if (text.empty() || text.size() > kMaxDigits || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
@@ -53,8 +53,8 @@ std::string text_of(const std::set<std::uint32_t>& numbers) {
   if (numbers.size() == 1) return runs[0];
   std::string out = "{";
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const bool skipped = runs.size() > kMostRuns && i + 1 >= kMostRuns && i + 1 < runs.size();
-    if (skipped && i + 1 > kMostRuns) continue;
+    const bool skipped = runs.size() > kMaxRuns && i + 1 >= kMaxRuns && i + 1 < runs.size();
+    if (skipped && i + 1 > kMaxRuns) continue;
     out += (i == 0 ? "" : ",") + (skipped ? std::string("...") : runs[i]);
   }
   return out + "}";

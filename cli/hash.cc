@@ -173,14 +173,15 @@ std::string number_of(std::uint64_t count, std::string_view one, std::string_vie
 }
 
 // Says how to check lines whose digests are of another kind.
-void tell_other_kinds(const std::string& list, const Others& others) {
-  const auto tell = [&](DigestKind kind, std::string_view what) {
+void advise_other_kinds(const std::string& list, const Others& others) {
+  const auto advise = [&](DigestKind kind, std::string_view what) {
     if (const std::uint64_t count = others[static_cast<std::size_t>(kind)]; count > 0)
       complain(shown(list) + ": " + number_of(count, "digest is ", "digests are ") + std::string(what));
   };
-  tell(DigestKind::file, "the SHA-256 of the file: check the list with hash --check --file, or with sha256sum --check");
-  tell(DigestKind::content, "of the tensors with their names: check the list without --no-names");
-  tell(DigestKind::content_without_names, "of the tensors without their names: check the list with --no-names");
+  advise(DigestKind::file,
+         "the SHA-256 of the file: check the list with hash --check --file, or with sha256sum --check");
+  advise(DigestKind::content, "of the tensors with their names: check the list without --no-names");
+  advise(DigestKind::content_without_names, "of the tensors without their names: check the list with --no-names");
 }
 
 // Checks every line of a list, as sha256sum --check does. Skips blank lines and comments (#).
@@ -208,7 +209,7 @@ Status check_list(Session& session, const std::string& path) {
   if (failed > 0)
     complain(shown(lines.name()) + ": " + number_of(failed, "file", "files") + " of " + std::to_string(checked) +
              " FAILED");
-  tell_other_kinds(lines.name(), others);
+  advise_other_kinds(lines.name(), others);
   if (malformed > 0)
     complain(shown(lines.name()) + ": " + number_of(malformed, "line is", "lines are") +
              " not a digest, two spaces and a path; the first is line " + std::to_string(first_malformed));

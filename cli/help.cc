@@ -18,8 +18,8 @@ constexpr ExitStatus kStatuses[] = {
     {3, "valid, but this build does not support some tensors"},
 };
 
-constexpr std::size_t kMostFlag = 30;    // widest column of flags; the text of a longer one begins on the next line
-constexpr std::size_t kMostAction = 31;  // the same for actions with their operands
+constexpr std::size_t kMaxFlag = 30;     // widest column of flags; the text of a longer one begins on the next line
+constexpr std::size_t kMaxAction = 31;   // the same for actions with their operands
 constexpr std::size_t kVerbColumn = 26;  // column of verbs with their operands
 constexpr std::size_t kWordColumn = 22;  // column of "DTYPE of --cast:"
 
@@ -64,7 +64,7 @@ std::string verb_list() {
 std::string flag_list(VerbId id, const Action* action) {
   std::size_t width = 0;
   for (const Flag& f : flags())
-    if (takes_flag(id, action, f) && spelling(f).size() <= kMostFlag) width = std::max(width, spelling(f).size());
+    if (takes_flag(id, action, f) && spelling(f).size() <= kMaxFlag) width = std::max(width, spelling(f).size());
   std::string out;
   for (const Flag& f : flags())
     if (takes_flag(id, action, f)) out += row(spelling(f), help_of(f, id, action), width + 2);
@@ -185,7 +185,7 @@ std::string action_list(VerbId id) {
   const std::span<const Action> all = actions_of(id);
   std::size_t width = 0;
   for (const Action& a : all) width = std::max(width, words_of(a).size() + 1 + a.operands.size());
-  width = std::min(width, kMostAction);
+  width = std::min(width, kMaxAction);
   std::string out;
   const std::string_view* group = nullptr;
   for (const Action& a : all) {

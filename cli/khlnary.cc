@@ -17,8 +17,8 @@ namespace {
 namespace kn = weighbridge::khlnary;
 
 constexpr std::size_t kFirstValues = 4;
-constexpr std::size_t kMostOfStack = 8;         // cells from the top of the stack in a line of the trace
-constexpr std::size_t kMostTraced = 10'000;     // steps in the JSON of a trace
+constexpr std::size_t kMaxOfStack = 8;          // cells from the top of the stack in a line of the trace
+constexpr std::size_t kMaxTraced = 10'000;      // steps in the JSON of a trace
 constexpr std::size_t kWordsAtOnce = 64 << 10;  // in a piece of a disassembly
 
 // Writes what was made from `input` to -o.
@@ -61,7 +61,7 @@ unsigned authority_of(const Arguments& args) { return args.number<unsigned>(Flag
 // ---- run ----
 
 std::string stack_text(std::span<const kn::Cell> stack) {
-  const std::size_t shown = std::min(stack.size(), kMostOfStack);
+  const std::size_t shown = std::min(stack.size(), kMaxOfStack);
   std::string out = stack.size() > shown ? "(" + grouped(stack.size() - shown) + " more)" : "";
   for (const kn::Cell& cell : stack.last(shown)) out += (out.empty() ? "" : ", ") + kn::to_text(cell);
   return "[" + out + "]";
@@ -84,7 +84,7 @@ class Trace {
       std::string line = offset_text(step.index * 4) + "  " + kn::disassemble(step.word);
       line.resize(std::max<std::size_t>(line.size(), 44), ' ');
       session_.out.text(line + " " + stack_text(step.stack) + "\n");
-    } else if (count_++ < kMostTraced) {
+    } else if (count_++ < kMaxTraced) {
       json_.raw(kn::to_json(step));
     }
   }
@@ -156,7 +156,7 @@ Status run_module(Session& session, const std::string& path) {
   context.progress = {};  // it would count steps as bytes
   const kn::Module module = kn::Module::open(session.source(path), sidecar_of(session), context);
   const kn::Result result = kn::run(module, options, context);
-  session.tell(
+  session.print_result(
       [&] {
         return kn::to_json(path, module, result, kFirstValues, args.has(FlagId::trace) ? trace.json() : "", context);
       },
@@ -172,16 +172,16 @@ Status verify_module(Session& session, const std::string& path) {
   verdict.report = kn::verify(source, sidecar_of(session), authority_of(session.args), session.context());
   if (verdict.report.valid()) verdict.checked = "structure, program and sidecar";
   session.progress().clear();
-  session.tell([&] { return to_json(path, verdict); },
-               [&] {
-                 session.print_findings(path, verdict.report);
-                 if (!verdict.report.valid()) return;
-                 session.out.shown(path);
-                 session.out.text(": ");
-                 session.out.toned(Tone::good, "ok");
-                 session.out.text(" (KHLNARY module, " + counted(source->size() / 4, "word", "words") + ", " +
-                                  grouped(source->size()) + " bytes)\n");
-               });
+  session.print_result([&] { return to_json(path, verdict); },
+                       [&] {
+                         session.print_findings(path, verdict.report);
+                         if (!verdict.report.valid()) return;
+                         session.out.shown(path);
+                         session.out.text(": ");
+                         session.out.toned(Tone::good, "ok");
+                         session.out.text(" (KHLNARY module, " + counted(source->size() / 4, "word", "words") + ", " +
+                                          grouped(source->size()) + " bytes)\n");
+                       });
   return status_of_report(verdict.report);
 }
 
@@ -197,7 +197,7 @@ Status disassemble(Session& session, const std::string& path) {
     text.clear();
   }
   if (!output.empty()) write_output(session, source, text, false);
-  session.tell_written(
+  session.print_written(
       written_file(session), [&] { return kn::to_json(path, "disassemble", words.size(), output, text); }, [] {});
   return Status::done;
 }
@@ -207,7 +207,7 @@ Status assemble(Session& session, const std::string& path) {
   const std::vector<std::uint32_t> words = kn::assemble(text_of(session, *source));
   write_output(session, source, kn::stored(words), true);
   const std::string_view output = written_file(session);
-  session.tell_written(
+  session.print_written(
       output, [&] { return kn::to_json(path, "assemble", words.size(), output); },
       [&] {
         if (!output.empty())
@@ -233,7 +233,7 @@ Status pack(Session& session, const std::string& path) {
   const kn::Packed packed =
       kn::pack(input.model, std::string(args.value(FlagId::output)), name, options, session.context());
   session.progress().clear();
-  session.tell_written(
+  session.print_written(
       packed.module, [&] { return kn::to_json(path, packed); },
       [&] {
         session.out.text(

@@ -15,7 +15,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMaxNamed = 10;
 
 // The text of a file of PEM; errors about it name the file. An empty text would mean that none was given.
 std::string pem_of(Session& session, std::string_view file) {
@@ -83,8 +83,8 @@ void print(Session& session, const std::string& path, const std::string& output,
 
 void print_names(Output& out, std::string_view what, const std::vector<std::string>& names) {
   out.text("  " + std::string(what) + ": ");
-  for (std::size_t i = 0; i < names.size() && i < kMostNamed; ++i) out.text((i == 0 ? "" : ", ") + shown(names[i]));
-  out.text(names.size() > kMostNamed ? " and " + grouped(names.size() - kMostNamed) + " more\n" : "\n");
+  for (std::size_t i = 0; i < names.size() && i < kMaxNamed; ++i) out.text((i == 0 ? "" : ", ") + shown(names[i]));
+  out.text(names.size() > kMaxNamed ? " and " + grouped(names.size() - kMaxNamed) + " more\n" : "\n");
 }
 
 // Ignored paths that the specification does not fix: a signer can hide files with them.
@@ -152,7 +152,7 @@ Status run_manifest(Session& session) {
   const SigningMethod method = key.key.empty()           ? SigningMethod::none
                                : key.certificate.empty() ? SigningMethod::key
                                                          : SigningMethod::certificate;
-  session.tell_written(
+  session.print_written(
       output, [&] { return to_json(path, output, manifest, method); },
       [&] { print(session, path, output, manifest, key); });
   return Status::done;
@@ -170,7 +170,7 @@ Status verify_with_manifest(Session& session) {
     if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
     const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());
     session.progress().clear();
-    session.tell([&] { return to_json(path, manifest, verdict); }, [&] { print(session, path, verdict); });
+    session.print_result([&] { return to_json(path, manifest, verdict); }, [&] { print(session, path, verdict); });
     if (!verdict.valid()) return Status::invalid;
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
   } catch (const Error& error) {

@@ -12,8 +12,8 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr std::size_t kMostFiles = 10'000;  // entries of a folder that are compared
-constexpr std::size_t kLongestWord = 64;    // longer words are not compared
+constexpr std::size_t kMaxFiles = 10'000;  // entries of a folder that are compared
+constexpr std::size_t kLongestWord = 64;   // longer words are not compared
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool alike(char a, char b) { return small(a) == small(b); }
@@ -51,11 +51,11 @@ std::string_view nearest_word(std::string_view typed, std::span<const std::strin
   if (typed.empty() || typed.size() > kLongestWord) return {};
   if (const std::string_view found = continued(typed, words); typed.size() > 1 && !found.empty()) return found;
   std::string_view best;
-  std::size_t least = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  std::size_t minimum = std::max<std::size_t>(1, typed.size() / 3) + 1;
   for (const std::string_view word : words) {
     const std::size_t d = distance(typed, word);
-    if (d < least && d < word.size()) {
-      least = d;
+    if (d < minimum && d < word.size()) {
+      minimum = d;
       best = word;
     }
   }
@@ -71,7 +71,7 @@ std::string nearest_file(std::string_view path) {
   for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
        at.increment(error)) {
     names.push_back(at->path().filename().string());
-    if (names.size() > kMostFiles) return {};
+    if (names.size() > kMaxFiles) return {};
   }
   std::ranges::sort(names);  // a folder lists its files in no fixed order
   const std::vector<std::string_view> known(names.begin(), names.end());

@@ -93,16 +93,16 @@ void check_number(const Flag& flag, std::string_view value) {
   const bool whole = flag.type == Type::number;
   std::optional<double> number = number_in<double>(value);
   if (whole && !number_in<std::uint64_t>(value)) number.reset();
-  const bool least = number && (range.above ? *number > range.least : *number >= range.least);
-  if (least && std::isfinite(*number) && *number <= range.most) return;
+  const bool minimum = number && (range.above ? *number > range.minimum : *number >= range.minimum);
+  if (minimum && std::isfinite(*number) && *number <= range.maximum) return;
   // The message leaves out a bound that nobody comes near.
-  const bool bounded = range.most <= (1 << 24);
-  throw Misuse(dashed(flag) + " must be a " + (whole ? "whole number" : "number") +
-               (range.above
-                    ? " above " + number_text(range.least) + (bounded ? ", at most " + number_text(range.most) : "")
-                : bounded ? " from " + number_text(range.least) + " to " + number_text(range.most)
-                          : ", at least " + number_text(range.least)) +
-               ", not " + quote(value));
+  const bool bounded = range.maximum <= (1 << 24);
+  throw Misuse(
+      dashed(flag) + " must be a " + (whole ? "whole number" : "number") +
+      (range.above ? " above " + number_text(range.minimum) + (bounded ? ", at most " + number_text(range.maximum) : "")
+       : bounded   ? " from " + number_text(range.minimum) + " to " + number_text(range.maximum)
+                   : ", at least " + number_text(range.minimum)) +
+      ", not " + quote(value));
 }
 
 void check_time(const Flag& flag, std::string_view value) {
@@ -172,16 +172,16 @@ void check_operands(const Arguments& arguments) {
   const Action* const action = arguments.action;
   const VerbId id = arguments.verb;
   const std::string_view operands = operands_of(id, action);
-  const auto [least, most] = operand_count(operands);
+  const auto [minimum, maximum] = operand_count(operands);
   const std::size_t count = arguments.operands.size();
   const std::string who = subject(id, action);
-  if (count < least)
+  if (count < minimum)
     throw Misuse(who + " needs " +
                  (count > 0 && operand_name(operands, count) == operand_name(operands, count - 1) ? "another " : "") +
                  std::string(operand_name(operands, count)) + usage(id, action));
-  if (most != kAny && count > most)
-    throw Misuse(who + (most == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") + ", not also " +
-                 quote(arguments.operands[most]));
+  if (maximum != kAny && count > maximum)
+    throw Misuse(who + (maximum == 0 ? " takes no operand" : " takes " + std::string(operands) + " only") +
+                 ", not also " + quote(arguments.operands[maximum]));
   const std::vector<std::string_view> known = operand_words(id, action);
   if (!known.empty() && std::ranges::find(known, arguments.operands[0]) == known.end())
     throw Misuse(who + " has no " + quote(arguments.operands[0]) + instead(arguments.operands[0], known));
@@ -331,10 +331,10 @@ const Verb& find_verb(std::string_view name) {
                (near.empty() ? "; 'weighbridge --help' lists them" : "; did you mean '" + near + "'?"));
 }
 
-const Action* find_action(VerbId id, std::span<const std::string> typed, bool asks_help) {
+const Action* find_action(VerbId id, std::span<const std::string> typed, bool wants_help) {
   const std::span<const Action> all = actions_of(id);
   const std::string name(verb(id).name);
-  if (all.empty() || (typed.empty() && asks_help)) return nullptr;
+  if (all.empty() || (typed.empty() && wants_help)) return nullptr;
   if (typed.empty())
     throw Misuse(name + " needs an ACTION, one of these:\n\n" + action_list(id) + usage(id, nullptr).substr(2));
   const auto named = [&](const Action& a) { return a.name == typed[0]; };
@@ -347,7 +347,7 @@ const Action* find_action(VerbId id, std::span<const std::string> typed, bool as
                                : "; did you mean '" + std::string(near) + "'?"));
   }
   if (steps.empty()) return &*first;
-  if (typed.size() < 2 && asks_help) return nullptr;  // help for all its steps
+  if (typed.size() < 2 && wants_help) return nullptr;  // help for all its steps
   if (typed.size() < 2) throw Misuse(name + " " + typed[0] + " needs " + either(steps));
   const auto step =
       std::ranges::find_if(all, [&](const Action& a) { return named(a) && same_letters(a.step, typed[1]); });
@@ -376,10 +376,10 @@ Arguments parse(VerbId id, int count, const char* const* arguments) {
   out.verb = id;
   Split split = Splitter(id, {arguments, static_cast<std::size_t>(count)}).split();
   const auto is_help = [](const Split::Occurrence& each) { return each.flag->id == FlagId::help; };
-  const bool asks_help = std::ranges::any_of(split.flags, is_help);
-  out.action = find_action(id, split.operands, asks_help);
+  const bool wants_help = std::ranges::any_of(split.flags, is_help);
+  out.action = find_action(id, split.operands, wants_help);
   out.operands = std::move(split.operands);
-  if (asks_help) {
+  if (wants_help) {
     if (out.action || actions_of(id).empty()) out.operands.clear();  // else an action with steps, or empty
     out.set(FlagId::help, {});
     return out;

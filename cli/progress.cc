@@ -66,12 +66,12 @@ std::function<bool(std::uint64_t, std::uint64_t)> Progress::hook() { return hook
 
 std::function<bool(std::uint64_t, std::uint64_t)> Progress::hook(std::string_view unit) {
   return [this, unit](std::uint64_t done, std::uint64_t total) {
-    tell(done, total, unit);
+    update(done, total, unit);
     return interrupted() == 0;
   };
 }
 
-void Progress::tell(std::uint64_t done, std::uint64_t total, std::string_view unit) {
+void Progress::update(std::uint64_t done, std::uint64_t total, std::string_view unit) {
   if (!draws_) return;
   const std::lock_guard lock(mutex_);
   working_ = true;
@@ -122,8 +122,8 @@ std::string Progress::line(std::size_t columns, Clock::time_point now) const {
       "  " + (unit_.empty() ? size_text(static_cast<std::uint64_t>(rate)) : grouped(static_cast<std::uint64_t>(rate))) +
       "/s";
   if (total_ == 0) {
-    const std::string most = head + amount(done_) + speed;
-    return display_width(most) <= columns ? most : (label_ + " " + amount(done_)).substr(0, columns);
+    const std::string maximum = head + amount(done_) + speed;
+    return display_width(maximum) <= columns ? maximum : (label_ + " " + amount(done_)).substr(0, columns);
   }
   const double part = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
   const std::string percent = std::to_string(static_cast<unsigned>(part * 100)) + " %";
@@ -136,8 +136,8 @@ std::string Progress::line(std::size_t columns, Clock::time_point now) const {
     const std::size_t taken = display_width(head) + kFrame + tail.size();
     if (taken + kNarrowestBar <= columns) return head + bar(part, std::min(kWidestBar, columns - taken)) + tail;
   }
-  const std::string least = label_ + " " + percent + left;
-  return least.size() <= columns ? least : percent.substr(0, columns);
+  const std::string minimum = label_ + " " + percent + left;
+  return minimum.size() <= columns ? minimum : percent.substr(0, columns);
 }
 
 void Progress::clear() {

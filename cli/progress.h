@@ -35,7 +35,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void tell(std::uint64_t done, std::uint64_t total, std::string_view unit);
+  void update(std::uint64_t done, std::uint64_t total, std::string_view unit);
   void begin(std::string_view subject, bool working);
   void draw_now_and_then();
   std::string line(std::size_t columns, Clock::time_point now) const;

@@ -134,14 +134,15 @@ Corpus embedded_corpus(Session& session, const Model& model, const Embedder& emb
 }
 
 // Best first; equal scores in the order of the texts. Lines without a text are left out.
-std::vector<Scored> best(const Corpus& corpus, const WordPiece& words, std::span<const float> query, std::size_t most) {
+std::vector<Scored> best(const Corpus& corpus, const WordPiece& words, std::span<const float> query,
+                         std::size_t maximum) {
   std::vector<Scored> all;
   for (std::size_t i = 0; i < corpus.texts.size(); ++i)
     if (!corpus.lines.empty() || !blank(words, corpus.texts[i]))
       all.push_back({corpus.lines.empty() ? i : corpus.lines[i],
                      cosine(query, std::span(corpus.vectors).subspan(i * query.size(), query.size())),
                      corpus.texts[i]});
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()));
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(maximum, all.size()));
   std::partial_sort(all.begin(), middle, all.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.index < b.index;
   });
@@ -152,13 +153,13 @@ std::vector<Scored> best(const Corpus& corpus, const WordPiece& words, std::span
 
 void answer(Session& session, const Embedder& embedder, const Corpus& corpus, std::span<const std::string> queries,
             Remarks& remarks) {
-  const std::size_t most = session.args.number<std::size_t>(FlagId::top);
+  const std::size_t maximum = session.args.number<std::size_t>(FlagId::top);
   const bool alone = queries.size() == 1;  // several queries make an array
   JsonWriter json;
   if (!alone) json.begin_array();
   for (const std::string& query : queries) {
     const std::vector<Scored> found =
-        best(corpus, *embedder.tokenizer(), embed_one(embedder, query, remarks, TextRole::query), most);
+        best(corpus, *embedder.tokenizer(), embed_one(embedder, query, remarks, TextRole::query), maximum);
     if (session.json) {
       json.raw(to_json(query, found));
       session.out.text(json.take());
@@ -191,7 +192,7 @@ Status run_search(Session& session) {
     complain(quote(session.args.value(FlagId::corpus)) +
              (corpus.files.size() > 1 ? " and the other files contain" : " contains") +
              " no text, so there is nothing to search");
-  session.tell_written(corpus.written, [&] { answer(session, *embedder, corpus, queries, remarks); });
+  session.print_written(corpus.written, [&] { answer(session, *embedder, corpus, queries, remarks); });
   remarks.say(session, path, *embedder);
   return Status::done;
 }

@@ -91,9 +91,9 @@ void add_rename_file(Session& session, std::vector<Renaming>& to) {
 }
 
 std::string small_text(Session& session, const std::string& path) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMaxTextSize = std::uint64_t{1} << 20;
   const auto source = session.source(path);
-  if (source->size() > kMost)
+  if (source->size() > kMaxTextSize)
     raise(Kind::misuse, "misuse/too-large", "this file has more than 1 MiB, so it is not a key or certificate", path);
   std::string text(static_cast<std::size_t>(source->size()), '\0');
   source->read_at(0, std::as_writable_bytes(std::span(text)));
@@ -114,14 +114,14 @@ Session::Session(const Arguments& arguments, Output& output)
       (arguments.verb != VerbId::khlnary || arguments.has(FlagId::output));
   if (computes && threads != 1) context_.executor = thread_executor(threads);
   context_.progress = progress_.hook();
-  for (const std::string& limit : arguments.values(FlagId::limit)) take_limit(context_.limits, most_input_, limit);
+  for (const std::string& limit : arguments.values(FlagId::limit)) take_limit(context_.limits, max_input_, limit);
 }
 
 std::shared_ptr<const Source> Session::source(const std::string& path) {
   if (path != "-") return open_file(path);
   claim_standard_input();
   progress_.about("reading standard input");
-  const auto held = spool_standard_input(most_input_, context_.progress);
+  const auto held = spool_standard_input(max_input_, context_.progress);
   progress_.about({});
   return held;
 }
@@ -227,7 +227,7 @@ Status Session::settled(std::string_view path, const std::function<Status()>& wo
   }
 }
 
-void Session::tell(const std::function<std::string()>& json_text, const std::function<void()>& print) {
+void Session::print_result(const std::function<std::string()>& json_text, const std::function<void()>& print) {
   if (json)
     object(json_text());
   else if (!quiet)
@@ -275,14 +275,14 @@ std::string trusting_command(std::string_view path, const Finding& finding) {
 
 void Session::mention_journals(std::string_view output) const {
   if (quiet) return;
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMaxMentioned = 3;
   std::error_code unknown;
   const std::string folder = std::filesystem::is_directory(output, unknown) ? std::string(output) : folder_of(output);
   std::size_t count = 0;
   try {
     for (const LeftJournal& each : left_journals(folder, false)) {
       if (each.why.empty()) continue;
-      if (++count > kMost) return remark("  and more journals in " + quote(folder));
+      if (++count > kMaxMentioned) return remark("  and more journals in " + quote(folder));
       remark(shown(each.path) + ": the journal of a killed run, which is not undone by itself, because " +
              shown(each.why) + "; the files that it lists may be half published ('weighbridge doctor " +
              shell_word(folder) + " --recover' shows them)");
@@ -363,12 +363,12 @@ void drop_shard_alone(const Arguments& args, const std::string& path, Report& re
   report = std::move(others);
 }
 
-std::string list_of_doubts(const Verdict& verdict) {
-  constexpr std::size_t kMostListed = 10;
+std::string not_known_safe_list(const Verdict& verdict) {
+  constexpr std::size_t kMaxListed = 10;
   const auto& all = verdict.not_known_safe;
   std::string out;
-  for (std::size_t i = 0; i < std::min(all.size(), kMostListed); ++i) out += (i > 0 ? ", " : "") + shown(all[i]);
-  if (all.size() > kMostListed) out += " and " + grouped(all.size() - kMostListed) + " more";
+  for (std::size_t i = 0; i < std::min(all.size(), kMaxListed); ++i) out += (i > 0 ? ", " : "") + shown(all[i]);
+  if (all.size() > kMaxListed) out += " and " + grouped(all.size() - kMaxListed) + " more";
   return out;
 }
 

@@ -67,7 +67,7 @@ class Session {
   void print_findings(std::string_view path, const Report& report);
   // Calls `print` to report what was done. If printing fails after `output` was written, the error says that `output`
   // exists. `output` is empty if no file was written.
-  template <class Print> void tell_written(std::string_view output, Print&& print) {
+  template <class Print> void print_written(std::string_view output, Print&& print) {
     if (!output.empty()) mention_journals(output);
     try {
       print();
@@ -77,11 +77,11 @@ class Session {
       written_all_the_same(output, failed);
     }
   }
-  template <class Json, class Print> void tell_written(std::string_view output, Json&& json_text, Print&& print) {
-    tell_written(output, [&] { tell(json_text, print); });
+  template <class Json, class Print> void print_written(std::string_view output, Json&& json_text, Print&& print) {
+    print_written(output, [&] { print_result(json_text, print); });
   }
   // Prints a result: its JSON with --json, otherwise for people, unless --quiet is given.
-  void tell(const std::function<std::string()>& json_text, const std::function<void()>& print);
+  void print_result(const std::function<std::string()>& json_text, const std::function<void()>& print);
   // What `work` returns; for what it throws, the status, after a failure that is about `path` unless it names a file.
   Status settled(std::string_view path, const std::function<Status()>& work);
   // One line: sentence, rule, offset and tensor, and the flag that helps.
@@ -98,7 +98,7 @@ class Session {
   bool lists_files_, first_ = true, input_read_ = false;
   Progress progress_;
   Context context_;
-  std::uint64_t most_input_ = UINT64_MAX;  // bytes of standard input that are held
+  std::uint64_t max_input_ = UINT64_MAX;  // bytes of standard input that are held
 };
 
 // Runs `work`. An Error that names no file becomes an error of the file at `path`.
@@ -126,7 +126,7 @@ struct Input {
 // The exit status of a check with this report.
 Status status_of_report(const Report&);
 // What is not known to be safe, as a list of the first names. Escaped.
-std::string list_of_doubts(const Verdict&);
+std::string not_known_safe_list(const Verdict&);
 
 // What the tokenizer file of the command line may be used for.
 enum class TokenizerFile : std::uint8_t {

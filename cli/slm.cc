@@ -44,9 +44,9 @@ constexpr SlmAction kSlmActions[] = {
 std::string output_of(const Session& session) { return std::string(session.args.value(FlagId::output)); }
 bool replaces(const Session& session) { return session.args.has(FlagId::overwrite); }
 
-Status tell(Session& session, const std::string& subject, const chain::Outcome& outcome) {
+Status print_outcome(Session& session, const std::string& subject, const chain::Outcome& outcome) {
   session.progress().clear();
-  session.tell_written(outcome.path, [&] {
+  session.print_written(outcome.path, [&] {
     if (session.json) return session.object(outcome.json);
     for (const Finding& finding : outcome.report.findings()) session.out.text(session.sentence(finding) + "\n");
     if (!session.quiet)

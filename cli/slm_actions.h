@@ -18,10 +18,10 @@ using Operands = std::span<const std::string>;
 std::string output_of(const Session&);
 bool replaces(const Session&);  // --overwrite
 // Prints what a step of the chain found and wrote. The status says whether it passed.
-Status tell(Session&, const std::string& subject, const chain::Outcome&);
+Status print_outcome(Session&, const std::string& subject, const chain::Outcome&);
 
 // The same for a template, which has no findings yet.
-Status tell_template(Session&, const chain::Outcome&);
+Status print_template(Session&, const chain::Outcome&);
 
 // slm_package.cc: fixtures and adapter packages
 Status make_fixture(Session&, Operands);

@@ -15,7 +15,7 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
   const std::string output = output_of(session);
   const Written written = plan.execute(output, session.context());
   session.progress().clear();
-  session.tell_written(
+  session.print_written(
       output, [&] { return to_json(from, output, plan, &written); },
       [&] {
         session.out.text(shown(from) + " -> " + shown(output) + " (" + std::string(plan.to()) +

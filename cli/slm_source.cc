@@ -23,9 +23,9 @@ chain::TrainedOptions trained_options(const Session& session) {
 
 }  // namespace
 
-Status tell_template(Session& session, const chain::Outcome& outcome) {
+Status print_template(Session& session, const chain::Outcome& outcome) {
   session.progress().clear();
-  session.tell_written(
+  session.print_written(
       outcome.path, [&] { return outcome.json; },
       [&] { session.out.text(shown(outcome.path) + ": written, to be filled in, sha256 " + outcome.sha256 + "\n"); });
   return Status::done;
@@ -43,7 +43,7 @@ Status make_source_template(Session& session, Operands operands) {
     throw Misuse("slm source-template takes --tokenizer only with a MODEL");
   }
   const std::string output = output_of(session);
-  return tell_template(session, chain::write_source_template(model, output, replaces(session)));
+  return print_template(session, chain::write_source_template(model, output, replaces(session)));
 }
 
 Status review_candidate(Session& session, Operands operands) {
@@ -52,7 +52,7 @@ Status review_candidate(Session& session, Operands operands) {
   options.safety_bound = safety_bound(session);
   options.output = output_of(session);
   options.replace = replaces(session);
-  return tell(session, operands[0], chain::review_candidate(operands[0], options, session.context()));
+  return print_outcome(session, operands[0], chain::review_candidate(operands[0], options, session.context()));
 }
 
 Status extract_source(Session& session, Operands operands) {
@@ -61,7 +61,7 @@ Status extract_source(Session& session, Operands operands) {
   options.manifest = needed(session, FlagId::manifest);
   options.folder = output_of(session);
   options.replace = replaces(session);
-  return tell(session, operands[0], chain::extract_source(operands[0], options, session.context()));
+  return print_outcome(session, operands[0], chain::extract_source(operands[0], options, session.context()));
 }
 
 Status validate_source(Session& session, Operands operands) {
@@ -69,20 +69,20 @@ Status validate_source(Session& session, Operands operands) {
   options.safety_bound = safety_bound(session);
   options.output = output_of(session);
   options.replace = replaces(session);
-  return tell(session, operands[0], chain::validate_source(operands[0], options, session.context()));
+  return print_outcome(session, operands[0], chain::validate_source(operands[0], options, session.context()));
 }
 
 Status convert_trained(Session& session, Operands operands) {
-  return tell(session, operands[0],
-              chain::convert_trained(operands[0], needed(session, FlagId::validation), trained_options(session),
-                                     session.context()));
+  return print_outcome(session, operands[0],
+                       chain::convert_trained(operands[0], needed(session, FlagId::validation),
+                                              trained_options(session), session.context()));
 }
 
 Status convert_safetensors_trained(Session& session, Operands operands) {
-  return tell(session, operands[0],
-              chain::convert_safetensors_trained(operands[0], needed(session, FlagId::review),
-                                                 needed(session, FlagId::manifest), trained_options(session),
-                                                 session.context()));
+  return print_outcome(session, operands[0],
+                       chain::convert_safetensors_trained(operands[0], needed(session, FlagId::review),
+                                                          needed(session, FlagId::manifest), trained_options(session),
+                                                          session.context()));
 }
 
 }  // namespace weighbridge::cli

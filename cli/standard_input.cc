@@ -17,7 +17,7 @@
 namespace weighbridge::cli {
 namespace {
 
-constexpr int kGlance = 100;  // milliseconds; another thread may have got the signal, or it came just before poll()
+constexpr int kPollTime = 100;  // milliseconds; another thread may have got the signal, or it came just before poll()
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 std::string temporary_folder() {
@@ -70,8 +70,8 @@ class OpenFile final : public Source {
   const std::uint64_t size_;
 };
 
-[[noreturn]] void refuse_more(std::uint64_t most) {
-  raise(Kind::limit, "limit/input", "there are more bytes than the limit of " + std::to_string(most),
+[[noreturn]] void refuse_more(std::uint64_t maximum) {
+  raise(Kind::limit, "limit/input", "there are more bytes than the limit of " + std::to_string(maximum),
         std::string(kStandardInput), {Hint::What::limit, "input", {}});
 }
 
@@ -79,7 +79,7 @@ class OpenFile final : public Source {
 
 std::size_t read_standard_input(std::span<std::byte> out) {
   for (;;) {
-    const std::ptrdiff_t got = os::read_input(out, kGlance);
+    const std::ptrdiff_t got = os::read_input(out, kPollTime);
     if (interrupted() != 0) throw Cancelled{};
     if (got >= 0) return static_cast<std::size_t>(got);
     if (errno != EINTR && errno != EAGAIN)
@@ -92,7 +92,7 @@ void prepare_standard_input(const Arguments& arguments) {
   if (!os::input_is_file()) make_temporary();
 }
 
-std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
+std::shared_ptr<const Source> spool_standard_input(std::uint64_t maximum,
                                                    const std::function<bool(std::uint64_t, std::uint64_t)>& progress) {
   if (auto own = os::OpenFile::standard_input())
     if (const auto size = own.size()) return std::make_shared<const OpenFile>(std::move(own), *size);
@@ -103,7 +103,7 @@ std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
   for (;;) {
     const std::size_t got = read_standard_input(piece);
     if (got == 0) break;
-    if (got > most - held) refuse_more(most);
+    if (got > maximum - held) refuse_more(maximum);
     for (std::size_t done = 0; done < got;) {
       const std::ptrdiff_t wrote = prepared.file.append(std::span(piece).subspan(done, got - done));
       if (wrote < 0) fail_to_hold(held + done, errno);

@@ -27,10 +27,10 @@ inline std::string_view input_name(std::string_view path) { return path == "-" ?
 // confined, which could not make it later.
 void prepare_standard_input(const Arguments&);
 
-// All of standard input: if it is a file, it is read in place; otherwise it goes to that temporary file. At most `most`
-// bytes; calls `progress` with the bytes read, and their total if it is known. Throws Error{limit}, Error{io},
-// Cancelled.
-std::shared_ptr<const Source> spool_standard_input(std::uint64_t most,
+// All of standard input: if it is a file, it is read in place; otherwise it goes to that temporary file. At most
+// `maximum` bytes; calls `progress` with the bytes read, and their total if it is known. Throws Error{limit},
+// Error{io}, Cancelled.
+std::shared_ptr<const Source> spool_standard_input(std::uint64_t maximum,
                                                    const std::function<bool(std::uint64_t, std::uint64_t)>& progress);
 
 }  // namespace weighbridge::cli

@@ -26,7 +26,7 @@ constexpr std::size_t kNarrowestName = 16;   // on a narrower terminal, lines wr
 constexpr std::size_t kWidestType = 20;      // on a terminal
 constexpr std::size_t kNarrowestShape = 14;  // likewise
 constexpr std::size_t kLongestValue = 100;   // bytes of a metadata value that are shown
-constexpr std::size_t kMostAttributes = 20;
+constexpr std::size_t kMaxAttributes = 20;
 constexpr std::array<std::string_view, 8> kStatsHeads{"min", "max", "mean", "std", "nan", "inf", "zero", "values"};
 using StatsCells = std::array<std::string, kStatsHeads.size()>;
 
@@ -151,10 +151,10 @@ std::string values_cell(const Stats& s) {
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};
   if (s.elements > 0 && s.zeros == s.elements) return "all zero";
   if (s.histogram.counts.empty()) return "-";
-  const std::uint64_t most = std::ranges::max(s.histogram.counts);
+  const std::uint64_t maximum = std::ranges::max(s.histogram.counts);
   std::string out;
   for (const std::uint64_t count : s.histogram.counts) {
-    const double height = std::ceil(static_cast<double>(count) / static_cast<double>(most) * kBars.size());
+    const double height = std::ceil(static_cast<double>(count) / static_cast<double>(maximum) * kBars.size());
     out += count == 0 ? " " : kBars[static_cast<std::size_t>(std::clamp(height, 1.0, 8.0)) - 1];
   }
   return out + (s.nans > 0 ? " NaN" : "") + (s.infinities > 0 ? " Inf" : "");
@@ -202,10 +202,10 @@ void fit(Widths& w, const Listing& list, std::size_t columns) {
     w.name = std::max(w.name, display_width(names.back()));  // measured up to a limit before
   }
   if (w.name > room_for_names()) w.layouts = false;
-  const auto narrow = [](std::size_t& width, std::size_t most, std::optional<Cuts>& cuts,
+  const auto narrow = [](std::size_t& width, std::size_t maximum, std::optional<Cuts>& cuts,
                          const std::vector<std::string>& texts) {
-    if (width <= most) return;
-    cuts.emplace(texts, width = most);
+    if (width <= maximum) return;
+    cuts.emplace(texts, width = maximum);
   };
   narrow(w.dtype, kWidestType, w.dtypes, dtypes);
   narrow(w.shape, std::max(columns / 4, kNarrowestShape), w.shapes, shapes);
@@ -357,13 +357,13 @@ std::string_view group_of(std::string_view key) {
 
 void print_attributes(Output& out, Attributes attributes, bool all) {
   std::size_t width = 0, shown_count = 0;
-  const std::size_t most = all ? attributes.size() : kMostAttributes;
+  const std::size_t maximum = all ? attributes.size() : kMaxAttributes;
   for (const auto& [key, value] : attributes)
-    if (shown_count++ < most) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
+    if (shown_count++ < maximum) width = std::max(width, std::min<std::size_t>(width_shown(key), 40));
   shown_count = 0;
   std::map<std::string_view, std::uint64_t> rest;
   for (const auto& [key, value] : attributes) {
-    if (shown_count++ >= most) {
+    if (shown_count++ >= maximum) {
       ++rest[group_of(key)];
       continue;
     }
@@ -378,14 +378,14 @@ void print_attributes(Output& out, Attributes attributes, bool all) {
     to += '\n';
     out.drain();
   }
-  if (attributes.size() > most) {
-    constexpr std::size_t kMostGroups = 4;
+  if (attributes.size() > maximum) {
+    constexpr std::size_t kMaxGroups = 4;
     std::vector<std::pair<std::uint64_t, std::string_view>> groups;
     for (const auto& [group, count] : rest)
       if (!group.empty()) groups.emplace_back(count, group);
     std::ranges::stable_sort(groups, std::greater{}, [](const auto& each) { return each.first; });
-    std::string line = "  ... and " + grouped(attributes.size() - most) + " more";
-    for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i)
+    std::string line = "  ... and " + grouped(attributes.size() - maximum) + " more";
+    for (std::size_t i = 0; i < std::min(groups.size(), kMaxGroups); ++i)
       line += (i == 0 ? ": " : ", ") + grouped(groups[i].first) + " of " + shown(fitted(groups[i].second, 40)) + ".*";
     out.text(line + "; --metadata shows them all, --attribute KEY one\n");
   }
@@ -418,8 +418,8 @@ void print_facts(Output& out, const Model& model) {
   for (const Summary::Share& share : summary.dtypes) bytes += share.bytes;
   std::string line = summary.architecture.empty() ? "" : shown(fitted(summary.architecture, 60)) + ", ";
   line += short_number(summary.parameters) + (summary.parameters == 1 ? " parameter" : " parameters");
-  constexpr std::size_t kMostShares = 6;
-  for (std::size_t i = 0; i < summary.dtypes.size() && i < kMostShares; ++i) {
+  constexpr std::size_t kMaxShares = 6;
+  for (std::size_t i = 0; i < summary.dtypes.size() && i < kMaxShares; ++i) {
     const double percent =
         bytes == 0 ? 0 : static_cast<double>(summary.dtypes[i].bytes) * 100 / static_cast<double>(bytes);
     line += (i > 0                       ? ", "
@@ -428,7 +428,7 @@ void print_facts(Output& out, const Model& model) {
             fitted(summary.dtypes[i].dtype, kWidestType);
     if (summary.dtypes.size() > 1) line += percent < 1 ? " <1%" : fmt::format(" {:.0f}%", std::floor(percent));
   }
-  if (summary.dtypes.size() > kMostShares) line += ", and " + grouped(summary.dtypes.size() - kMostShares) + " more";
+  if (summary.dtypes.size() > kMaxShares) line += ", and " + grouped(summary.dtypes.size() - kMaxShares) + " more";
   out.text(line + "\n" + stated + (stated.empty() ? "" : "\n"));
   for (const ModelScheme& scheme : schemes_of(model))
     out.text("quantized: " + shown(scheme.name) + ", " + counted(scheme.codes, "tensor", "tensors") + " of codes and " +

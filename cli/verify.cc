@@ -51,7 +51,7 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
     out.toned(Tone::good, "ok");
   } else {
     out.toned(Tone::warning, "not known to be safe");
-    out.text(": " + list_of_doubts(verdict));
+    out.text(": " + not_known_safe_list(verdict));
   }
   const std::string unsupported =
       report.unsupported() > 0 ? " (" + grouped(report.unsupported()) + " unsupported), " : ", ";
@@ -79,8 +79,8 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
                                                 : verdict.checked + ", and SHA-256";
     }
     session.progress().clear();
-    session.tell([&] { return to_json(path, verdict); },
-                 [&] { print(session, path, verdict, verdict.model.file_size()); });
+    session.print_result([&] { return to_json(path, verdict); },
+                         [&] { print(session, path, verdict, verdict.model.file_size()); });
     const Status status = session.args.has(FlagId::strict) && verdict.report.about_code() > 0
                               ? Status::invalid
                               : status_of_report(verdict.report);

@@ -37,7 +37,7 @@ constexpr std::array<Unit, kMeasures> kUnits = {
 // What a job may take for each byte. The files of the corpus take less than a sixth; a plan is made for each format.
 struct JobRow {
   const char* name;
-  std::array<double, kMeasures> most;
+  std::array<double, kMeasures> maximum;
 };
 constexpr std::array<JobRow, kJobs> kRows = {{{"verify", {128, 16, 16}},
                                               {"open", {128, 16, 16}},
@@ -71,35 +71,35 @@ std::string_view format_asked_for() {
 
 // What a job told its caller. A report keeps at most a thousand findings, which two bytes each can cause; ONNX has a
 // tensor, with a long name, in 24 bytes.
-struct Told {
+struct Reported {
   std::uint64_t text = 0, entries = 0;
 };
 constexpr std::uint64_t kEntryCounts = 64;  // bytes of input that each is worth
 
-Told told(const Report& report, std::size_t tensors) {
-  Told out{.entries = report.findings().size() + tensors};
+Reported reported(const Report& report, std::size_t tensors) {
+  Reported out{.entries = report.findings().size() + tensors};
   for (const Finding& finding : report.findings())
     out.text += finding.message.size() + finding.expected.size() + finding.found.size() + finding.tensor.size() +
                 finding.file.name.size();
   return out;
 }
 
-Told told(const Verdict& verdict) { return told(verdict.report, verdict.model.size()); }
+Reported reported(const Verdict& verdict) { return reported(verdict.report, verdict.model.size()); }
 
-Told told(const Explanation& explanation) {
-  Told out{.entries = explanation.spans.size()};
+Reported reported(const Explanation& explanation) {
+  Reported out{.entries = explanation.spans.size()};
   for (const Span& span : explanation.spans) out.text += span.what.size() + span.value.size();
   return out;
 }
 
 // What has cost most so far, printed when the program ends.
-class Most {
+class Maxima {
  public:
   void note(Job which, Measure measure, double each, std::uint64_t amount, std::size_t size) {
     Entry& entry = entries_[which][measure];
     if (each > entry.each) entry = {each, amount, size};
   }
-  ~Most() {
+  ~Maxima() {
     for (std::size_t i = 0; i < kJobs; ++i)
       for (std::size_t k = 0; k < kMeasures; ++k)
         if (const Entry& entry = entries_[i][k]; entry.each > 0)
@@ -115,29 +115,29 @@ class Most {
   };
   Entry entries_[kJobs][kMeasures];
 };
-Most most;
+Maxima maxima;
 
 class Account {
  public:
   explicit Account(std::size_t size) : size_(size) {}
 
   template <class Call> void job(Job which, Call call) {
-    Told told;
-    const Cost cost = cost_of([&] { reading([&] { told = call(); }); });
-    note(which, steps, cost.steps, told);
-    note(which, memory, cost.memory, told);
-    note(which, text, told.text, told);
+    Reported reported;
+    const Cost cost = cost_of([&] { reading([&] { reported = call(); }); });
+    note(which, steps, cost.steps, reported);
+    note(which, memory, cost.memory, reported);
+    note(which, text, reported.text, reported);
   }
 
  private:
-  void note(Job which, Measure measure, std::uint64_t amount, const Told& told) {
-    const double each =
-        static_cast<double>(amount) / static_cast<double>(size_ + kUnits[measure].base + kEntryCounts * told.entries);
+  void note(Job which, Measure measure, std::uint64_t amount, const Reported& reported) {
+    const double each = static_cast<double>(amount) /
+                        static_cast<double>(size_ + kUnits[measure].base + kEntryCounts * reported.entries);
     // From 2^-8 on.
     const auto rank = static_cast<std::size_t>(std::clamp(4 * (std::log2(each + 1e-9) + 8), 0.0, double{kRanks - 1}));
     features[which][measure][rank] = 1;
-    most.note(which, measure, each, amount, size_);
-    if (each > kRows[which].most[measure])
+    maxima.note(which, measure, each, amount, size_);
+    if (each > kRows[which].maximum[measure])
       fail(kPlanted + std::string(kRows[which].name) + " takes " + std::to_string(amount) + " " + kUnits[measure].name +
            " for " + std::to_string(size_) + " bytes");
   }
@@ -148,7 +148,7 @@ class Account {
 void plan_all(const std::optional<Model>& model, Account& account) {
   if (!model) return;
   account.job(planning, [&] {
-    Told out;
+    Reported out;
     for (const FormatInfo& format : formats())
       if (format.writes)
         reading([&] {
@@ -174,7 +174,7 @@ void planted_bug(const Model& model) {
 
 void look_at_file(const std::shared_ptr<const Source>& file, const std::string& format, Account& account) {
   const Context limited = context();
-  account.job(verifying, [&] { return told(verify(file, limited, {.format = format})); });
+  account.job(verifying, [&] { return reported(verify(file, limited, {.format = format})); });
   std::optional<Model> model;
   account.job(opening, [&] {
     Report report;
@@ -182,11 +182,11 @@ void look_at_file(const std::shared_ptr<const Source>& file, const std::string& 
 #ifdef WEIGHBRIDGE_PLANTED_BUG
     if (model) planted_bug(*model);
 #endif
-    return told(report, model ? model->size() : 0);
+    return reported(report, model ? model->size() : 0);
   });
   if (file->size() != 0)
-    account.job(explaining, [&] { return told(explain(file, 0, file->size(), limited, {.format = format})); });
-  account.job(diagnosing, [&] { return told(diagnose(place_of(file), limited).verdict); });
+    account.job(explaining, [&] { return reported(explain(file, 0, file->size(), limited, {.format = format})); });
+  account.job(diagnosing, [&] { return reported(diagnose(place_of(file), limited).verdict); });
   plan_all(model, account);
 }
 
@@ -194,14 +194,14 @@ void look_at_folder(const std::shared_ptr<const Place>& folder, Account& account
   const Context limited = context();
   const std::vector<std::string> listing = folder->list();
   if (!huggingface::matches({.listing = listing, .folder = true})) return;
-  account.job(verifying, [&] { return told(verify(folder, limited, {.format = "hf"})); });
+  account.job(verifying, [&] { return reported(verify(folder, limited, {.format = "hf"})); });
   std::optional<Model> model;
   account.job(opening, [&] {
     Report report;
     model = open(folder, report, limited, {.format = "hf"});
-    return told(report, model ? model->size() : 0);
+    return reported(report, model ? model->size() : 0);
   });
-  account.job(diagnosing, [&] { return told(diagnose(folder, limited).verdict); });
+  account.job(diagnosing, [&] { return reported(diagnose(folder, limited).verdict); });
   plan_all(model, account);
 }
 
@@ -211,7 +211,7 @@ void look_at_manifest(std::string_view bytes, Account& account) {
     Report report;
     reading([&] { signing::parse_bundle(bytes, limits, report); });
     reading([&] { signing::parse_statement(bytes, limits, report); });
-    return told(report, 0);
+    return reported(report, 0);
   });
 }
 
@@ -242,23 +242,23 @@ static std::string_view format_of(const std::string& bytes) {
   return found == nullptr ? "" : found->info.name;
 }
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t maximum);
 
 // Every other change is one that keeps the structure of the format, or repeats a part of it.
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t maximum,
                                                unsigned int seed) {
   using namespace weighbridge;
   static std::string donor;
   test::Mutator mutator(seed);
   std::string bytes(data, data + size);
   const std::string before = bytes;
-  if (bytes.empty() || mutator.one_in(2)) return LLVMFuzzerMutate(data, size, most);
+  if (bytes.empty() || mutator.one_in(2)) return LLVMFuzzerMutate(data, size, maximum);
   const bool repeat = mutator.one_in(2);
   test::change_beneath_seal(
       format_of(bytes), bytes, [&](std::string& part) { repeat ? mutator.repeat(part) : mutator.change(part, donor); },
       mutator);
   donor = before;
-  if (bytes.size() > most) return LLVMFuzzerMutate(data, size, most);
+  if (bytes.size() > maximum) return LLVMFuzzerMutate(data, size, maximum);
   std::copy(bytes.begin(), bytes.end(), data);
   return bytes.size();
 }

@@ -19,7 +19,7 @@ namespace {
 
 struct State {
   std::uint64_t steps;
-  std::int64_t now, most;  // bytes
+  std::int64_t now, maximum;  // bytes
   bool on;
 };
 State state;
@@ -32,7 +32,7 @@ UNSEEN void on_allocation(const volatile void*, std::size_t size) {
   if (!state.on) return;
   state.steps += kAllocation;
   state.now += static_cast<std::int64_t>(size);
-  state.most = std::max(state.most, state.now);
+  state.maximum = std::max(state.maximum, state.now);
 }
 UNSEEN void on_release(const volatile void* at) {
   if (state.on && at != nullptr)
@@ -53,10 +53,10 @@ class Metered final : public io::InterposedSource {
 Cost cost_of(const std::function<void()>& call) {
   static const bool hooked = __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release) != 0;
   if (!hooked) __builtin_trap();
-  state = {.steps = 0, .now = 0, .most = 0, .on = true};
+  state = {.steps = 0, .now = 0, .maximum = 0, .on = true};
   call();
   state.on = false;
-  return {.steps = state.steps, .memory = static_cast<std::uint64_t>(state.most)};
+  return {.steps = state.steps, .memory = static_cast<std::uint64_t>(state.maximum)};
 }
 
 std::shared_ptr<const Source> metered(std::shared_ptr<const Source> base) {

@@ -452,8 +452,8 @@ std::string options_page() {
       "`input` bounds what it keeps of standard input.\n\n| limit | from | to | what it bounds |\n| --- | --- | --- | "
       "--- |\n";
   for (const wb::OptionInfo& limit : wb::options_of(wb::OptionOf::limit))
-    page += "| `" + std::string(limit.name) + "` | " + power_text(limit.range.least) + " | " +
-            power_text(limit.range.most) + " | " + in_cell(limit.help) + standard(limit.standard) + " |\n";
+    page += "| `" + std::string(limit.name) + "` | " + power_text(limit.range.minimum) + " | " +
+            power_text(limit.range.maximum) + " | " + in_cell(limit.help) + standard(limit.standard) + " |\n";
   return page;
 }
 

@@ -161,10 +161,10 @@ struct DifferenceMap {
     std::uint64_t not_finite = 0;  ///< of these, those of which one is NaN or infinite
     bool operator==(const Block&) const = default;
   };
-  std::uint64_t rows = 0;     ///< of the matrix
-  std::uint64_t columns = 0;  ///< likewise
-  std::uint32_t high = 0;     ///< rows of the grid, at most `rows`
-  std::uint32_t wide = 0;     ///< columns of the grid, at most `columns`
+  std::uint64_t rows = 0;          ///< of the matrix
+  std::uint64_t columns = 0;       ///< likewise
+  std::uint32_t grid_rows = 0;     ///< rows of the grid, at most `rows`
+  std::uint32_t grid_columns = 0;  ///< columns of the grid, at most `columns`
   std::vector<Block> blocks;  ///< row by row; block (i, j) covers the rows [begin(i, rows, high), begin(i + 1, ...))
   /// The first of `of` rows or columns that block `i` of `blocks` covers.
   static std::uint64_t begin(std::uint32_t i, std::uint64_t of, std::uint32_t blocks) noexcept;
@@ -172,18 +172,18 @@ struct DifferenceMap {
 };
 
 /// A pair of tensors that diff() compared, by the names in TensorDiff.
-struct Couple {
+struct TensorPair {
   std::string_view a;  ///< TensorDiff::name_a
   std::string_view b;  ///< TensorDiff::name_b
 };
 
-/// [reads] The difference of two tensors over a grid of at most `high` x `wide` blocks, from their elements in order
-/// and with the names of these options, in one pass over both. The numbers are those of diff(): the largest max_abs of
-/// a block is ValueDiff::max_abs, unless diff() found the tensor transposed or permuted.
+/// [reads] The difference of two tensors over a grid of at most `grid_rows` x `grid_columns` blocks, from their
+/// elements in order and with the names of these options, in one pass over both. The numbers are those of diff(): the
+/// largest max_abs of a block is ValueDiff::max_abs, unless diff() found the tensor transposed or permuted.
 /// @throws Error misuse: no such tensor, different numbers of elements, numbers that cannot be compared, or a grid
 ///   without blocks or with more than 1024 on a side; unsupported: elements that this build cannot read; and what
 ///   diff() throws.
-DifferenceMap difference_map(const Model& a, const Model& b, const Couple&, std::uint32_t high, std::uint32_t wide,
-                             const DiffOptions& = {}, const Context& = {});
+DifferenceMap difference_map(const Model& a, const Model& b, const TensorPair&, std::uint32_t grid_rows,
+                             std::uint32_t grid_columns, const DiffOptions& = {}, const Context& = {});
 
 }  // namespace weighbridge

@@ -64,7 +64,7 @@ struct ByteRange {
 
 /// What diagnose() found.
 struct Diagnosis {
-  static constexpr std::size_t kMostNames = 1000;  ///< that `damaged` and `missing` hold
+  static constexpr std::size_t kMaxNames = 1000;  ///< that `damaged` and `missing` hold
 
   Condition condition = Condition::sound;    ///< in one word
   std::string what{};                        ///< what it is, as a phrase: "a safetensors file that ends early"

@@ -49,7 +49,7 @@ struct Explanation {
   /// Every span with bytes of the range: outer ones before inner ones, otherwise in the order of the file. The first is
   /// the file. They nest, except that tensors may share bytes.
   std::vector<Span> spans;
-  std::uint64_t left_out = 0;     ///< spans beyond ExplainOptions::most
+  std::uint64_t left_out = 0;     ///< spans beyond ExplainOptions::max_spans
   std::vector<Finding> findings;  ///< what is wrong in the innermost spans, or in the range
   std::vector<std::byte> bytes;   ///< of the range and around it: at most ExplainOptions::bytes
   std::uint64_t bytes_at = 0;     ///< offset of the first of `bytes`
@@ -57,9 +57,9 @@ struct Explanation {
 
 /// Bounds of an explanation.
 struct ExplainOptions {
-  std::string format{};       ///< as OpenOptions::format
-  std::uint64_t most = 1000;  ///< spans
-  std::uint64_t bytes = 64;   ///< of the file to return
+  std::string format{};            ///< as OpenOptions::format
+  std::uint64_t max_spans = 1000;  ///< spans
+  std::uint64_t bytes = 64;        ///< of the file to return
 };
 
 /// [reads] Explains bytes [offset, offset + length) of one file. If its reader stops early, explains the file as far as

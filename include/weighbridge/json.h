@@ -96,12 +96,12 @@ std::string to_json(std::string_view path, std::string_view format, DigestKind, 
 
 /// What diff() found between two files. Everything referred to must outlive the call.
 struct Comparison {
-  std::string_view path_a;     ///< as the caller named the files
-  std::string_view path_b;     ///< likewise
-  const Model& a;              ///< the open files
-  const Model& b;              ///< likewise
-  const Diff& found;           ///< what differs
-  std::uint64_t most = ~0ULL;  ///< tensors to list; the counts cover all
+  std::string_view path_a;            ///< as the caller named the files
+  std::string_view path_b;            ///< likewise
+  const Model& a;                     ///< the open files
+  const Model& b;                     ///< likewise
+  const Diff& found;                  ///< what differs
+  std::uint64_t max_tensors = ~0ULL;  ///< tensors to list; the counts cover all
 };
 std::string to_json(const Comparison&);  ///< The result of diff.
 /// {"rows", "columns", "high", "wide", "max_abs", "changed", "not_finite"}: the last three are lists with a number for

@@ -64,8 +64,8 @@ struct Glyph {
 
   Id id;                        ///< 8 bits of the word
   std::string_view name;        ///< "LOAD_BIN_TENSOR"
-  std::uint8_t least_arity;     ///< lower bound of the word's arity
-  std::uint8_t most_arity;      ///< upper bound
+  std::uint8_t min_arity;       ///< lower bound of the word's arity
+  std::uint8_t max_arity;       ///< upper bound
   std::uint8_t flags;           ///< required in a word
   std::uint8_t optional_flags;  ///< allowed in addition
   Payload payload;              ///< meaning of the payload
@@ -201,8 +201,8 @@ struct Result {
 /// from time to time.
 Result run(const Module&, const RunOptions& = {}, const Context& = {});
 
-/// [reads] The first elements in row-major order, at most `most`; none if the elements cannot be read.
-std::vector<Value> first_values(const Tensor&, std::size_t most, const Context& = {});
+/// [reads] The first elements in row-major order, at most `maximum`; none if the elements cannot be read.
+std::vector<Value> first_values(const Tensor&, std::size_t maximum, const Context& = {});
 
 // ---- packing ----
 

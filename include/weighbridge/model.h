@@ -323,8 +323,8 @@ class Model {
   std::string_view checksum_form() const noexcept;
   std::string_view dtype_label() const& noexcept;  ///< the container's label for its dtypes ("mixed"), or empty
   bool checked() const noexcept;                   ///< false if opened with Checks::structure and checks remain
-  /// At most `most` names similar to one that is absent, best first, for error messages.
-  std::vector<std::string> nearest(std::string_view name, std::size_t most = 3) const;
+  /// At most `maximum` names similar to one that is absent, best first, for error messages.
+  std::vector<std::string> nearest(std::string_view name, std::size_t maximum = 3) const;
 
   // Deleted: the handle is a temporary, and what they return would dangle.
   std::string_view format() const&& = delete;

@@ -47,11 +47,11 @@ enum class OptionType : std::uint8_t {
 };
 std::string_view name(OptionType) noexcept;  ///< "toggle", "text", ...
 
-/// The numbers that an option takes: from `least` to `most`; `above` excludes `least` itself.
+/// The numbers that an option takes: from `minimum` to `maximum`; `above` excludes `minimum` itself.
 struct OptionRange {
-  double least = 0;          ///< the lowest
-  double most = 4294967295;  ///< the highest
-  bool above = false;        ///< whether they are above `least`
+  double minimum = 0;           ///< the lowest
+  double maximum = 4294967295;  ///< the highest
+  bool above = false;           ///< whether they are above `minimum`
 };
 
 /// One option.

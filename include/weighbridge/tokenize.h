@@ -85,7 +85,7 @@ class WordPiece {
   /// WordPieceOptions::rules.
   static constexpr std::uint64_t bound(std::uint64_t text_bytes) noexcept { return text_bytes + 2; }
   /// The same for this tokenizer, with its rules.
-  std::uint64_t most_ids(std::uint64_t text_bytes) const noexcept;
+  std::uint64_t max_ids(std::uint64_t text_bytes) const noexcept;
 
   /// Writes the ids of the first tokens that fit both `ids` and max_length. Error{misuse}: no room for [CLS] and [SEP]
   /// if requested; `spans` is not empty but shorter than `ids`. Error{limit}: the rules make a text many times as long.

@@ -32,9 +32,9 @@ struct Verdict {
   std::string checked{};
   /// What loading the file, or a file of the folder, with Python is not known to do safely: functions and classes that
   /// pickles name ("module.name") and that are neither known to be harmless nor to do harm, and what was not looked
-  /// into. Each once, at most kMostNotKnownSafe. They are warnings, so the report is valid, but the file is not "ok".
+  /// into. Each once, at most kMaxNotKnownSafe. They are warnings, so the report is valid, but the file is not "ok".
   std::vector<std::string> not_known_safe{};
-  static constexpr std::size_t kMostNotKnownSafe = 100;  ///< that `not_known_safe` holds
+  static constexpr std::size_t kMaxNotKnownSafe = 100;  ///< that `not_known_safe` holds
   /// Into how many shares the payload was divided: Share::of, or 1 if the format leaves everything to index 0.
   std::uint32_t shares = 1;
   /// Which of report.findings() come from rules that read payload: those from `payload_begin` to before `payload_end`,

@@ -326,7 +326,7 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
     throw nb::type_error("an array or a stream of Arrow is expected (__arrow_c_array__ or __arrow_c_stream__)");
   const nb::object capsule = texts.attr("__arrow_c_stream__")();
   auto* const stream = pointer_of<ArrowArrayStream>(capsule, "arrow_array_stream");
-  const auto ask = [&](auto call, auto* into) {
+  const auto request = [&](auto call, auto* into) {
     int failed = 0;
     {
       const WithoutGil released;
@@ -337,11 +337,11 @@ Vectors embed_arrow(const Embedder& embedder, nb::handle texts,
     wrong_value(why ? why : "the stream of texts failed");
   };
   Released<ArrowSchema> schema;
-  ask(stream->get_schema, static_cast<ArrowSchema*>(&schema));
+  request(stream->get_schema, static_cast<ArrowSchema*>(&schema));
   const TextReader reader = reader_of(schema);
   for (;;) {
     Released<ArrowArray> array;
-    ask(stream->get_next, static_cast<ArrowArray*>(&array));
+    request(stream->get_next, static_cast<ArrowArray*>(&array));
     if (!array.release) return out;
     out.chunks.push_back(embed_chunk(embedder, array, reader, settings, prompt));
   }

@@ -90,7 +90,7 @@ void run_job(const Settings& settings, const std::function<void(const Context&)>
       watch.done = true;
       watch.changed.notify_all();
     });
-    std::uint64_t told = UINT64_MAX;
+    std::uint64_t reported = UINT64_MAX;
     for (;;) {
       std::uint64_t at, total;
       {
@@ -103,8 +103,8 @@ void run_job(const Settings& settings, const std::function<void(const Context&)>
       const WithGil acquired;
       try {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        if (!settings.progress.is_none() && at != told) {
-          told = at;
+        if (!settings.progress.is_none() && at != reported) {
+          reported = at;
           settings.progress(at, total);
         }
       } catch (...) {

@@ -432,9 +432,9 @@ void define_models(nb::module_& m) {
     out["errors"] = verdict.report.errors();
     out["warnings"] = verdict.report.warnings();
     out["checked"] = text(verdict.checked);
-    nb::list doubts;
-    for (const std::string& each : verdict.not_known_safe) doubts.append(text(each));
-    out["not_known_safe"] = doubts;
+    nb::list names;
+    for (const std::string& each : verdict.not_known_safe) names.append(text(each));
+    out["not_known_safe"] = names;
     out["tensors"] = verdict.model.size();
     return out;
   });

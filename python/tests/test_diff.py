@@ -22,8 +22,8 @@ def test_equal_models_have_nothing_to_tell(tmp_path):
 def test_what_changed_and_by_how_much():
     found = wb.diff({"w": floats(1, 2, 0, -4), "gone": floats(1)}, {"w": floats(1, 2.5, 0.25, -4), "new": floats(1, 2)})
     assert not found.equal and found.different == 3
-    assert [(tensor.name, tensor.verdict) for tensor in found.tensors] == [("gone", "only-a"), ("new", "only-b"), ("w", "different")]
-    tensor = found.tensors[2]
+    assert [(tensor.name, tensor.verdict) for tensor in found.tensors] == [("w", "different"), ("gone", "only-a"), ("new", "only-b")]
+    tensor = found.tensors[0]
     assert tensor.changes == ["changed"] and tensor.by == "name" and tensor.a == {"name": "w", "dtype": "f32", "shape": [4]}
     values = tensor.values
     assert (values.changed, values.max_abs, values.max_relative, values.first, values.largest) == (2, 0.5, 0.25, 1, 1)

@@ -66,7 +66,7 @@ class ConvertOptions(TypedDict, total=False):
     set : Mapping[str, str]
         set the metadata KEY to VALUE, as text
     unset : str | Iterable[str]
-        remove the metadata KEY
+        remove the metadata KEY, or all that a glob matches
     on_duplicate : str | None
         if several IN have the same tensor or key: error, or take that of the first or last IN (default: error)
     merge_lora : str | PathLike[str] | Iterable[str | PathLike[str]] | Mapping[str, float]

@@ -40,11 +40,11 @@ constexpr std::size_t to_size(std::uint64_t value) noexcept(sizeof(std::size_t) 
 // The nearest float; infinity beyond the finite range, where a plain conversion is undefined.
 constexpr float to_float(double value) noexcept {
   constexpr double kBeyond = 0x1.ffffffp127;  // half a step above the largest float
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kLargest = std::numeric_limits<float>::max();
   if (value >= kBeyond) return kInfinity;
   if (value <= -kBeyond) return -kInfinity;
-  if (value > kMost) return kMost;
-  if (value < -kMost) return -kMost;
+  if (value > kLargest) return kLargest;
+  if (value < -kLargest) return -kLargest;
   return static_cast<float>(value);
 }
 

@@ -21,8 +21,8 @@ bool within(std::span<const CodePointRange> ranges, char32_t code_point) noexcep
 
 bool is_control(char32_t code_point) noexcept { return code_point < 0x20 || (code_point >= 0x7F && code_point < 0xA0); }
 
-void append_hex(std::string& to, char32_t value, int least_digits) {
-  int digits = least_digits;
+void append_hex(std::string& to, char32_t value, int min_digits) {
+  int digits = min_digits;
   while ((value >> (4 * digits)) != 0) ++digits;  // six at most: 10FFFF
   while (digits-- > 0) to += "0123456789abcdef"[(value >> (4 * digits)) & 15U];
 }

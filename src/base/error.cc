@@ -57,9 +57,10 @@ namespace {
 // A doubt decides about a file without being an error, so a full report has one finding of each such rule, in place of
 // the last that it kept.
 void keep_in_full(std::vector<Finding>& kept, const Finding& finding) {
-  if (!base::is_doubt(finding.rule) || std::ranges::find(kept, finding.rule, &Finding::rule) != kept.end()) return;
-  const auto other =
-      std::find_if_not(kept.rbegin(), kept.rend(), [](const Finding& each) { return base::is_doubt(each.rule); });
+  if (!base::is_not_known_safe(finding.rule) || std::ranges::find(kept, finding.rule, &Finding::rule) != kept.end())
+    return;
+  const auto other = std::find_if_not(kept.rbegin(), kept.rend(),
+                                      [](const Finding& each) { return base::is_not_known_safe(each.rule); });
   if (other != kept.rend()) *other = finding;
 }
 

@@ -35,17 +35,17 @@ TEST_P(Executors, CallsEachIndexOnce) {
 TEST_P(Executors, RunsOnNoMoreThreadsThanPromised) {
   std::mutex mutex;
   std::set<std::thread::id> threads;
-  std::atomic<unsigned> now{0}, most{0};
+  std::atomic<unsigned> now{0}, maximum{0};
   executor->for_each(200, [&](std::uint64_t) {
     const unsigned inside = ++now;
-    for (unsigned seen = most; seen < inside && !most.compare_exchange_weak(seen, inside);) {}
+    for (unsigned seen = maximum; seen < inside && !maximum.compare_exchange_weak(seen, inside);) {}
     {
       const std::lock_guard lock(mutex);
       threads.insert(std::this_thread::get_id());
     }
     --now;
   });
-  EXPECT_LE(most, GetParam());
+  EXPECT_LE(maximum, GetParam());
   EXPECT_LE(threads.size(), GetParam());
 }
 

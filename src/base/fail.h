@@ -45,7 +45,7 @@ inline Hint limit_hint(std::string_view member, std::string value = {}) {
 // Which findings say that a file is not known to be safe. They are warnings, so the file is valid, but it is not "ok".
 
 // A pickle names what is on neither list (".../unknown-global"), or was not looked into (".../unread-pickle").
-constexpr bool is_doubt(std::string_view rule) noexcept {
+constexpr bool is_not_known_safe(std::string_view rule) noexcept {
   return rule.ends_with("/unknown-global") || rule.ends_with("/unread-pickle");
 }
 

@@ -24,8 +24,8 @@ class Cursor {
     text_.remove_prefix(1);
     return true;
   }
-  // Exactly `digits` digits whose value is at most `most`.
-  bool number(std::size_t digits, unsigned most, unsigned& out) noexcept {
+  // Exactly `digits` digits whose value is at most `maximum`.
+  bool number(std::size_t digits, unsigned maximum, unsigned& out) noexcept {
     if (text_.size() < digits) return false;
     out = 0;
     for (std::size_t i = 0; i < digits; ++i) {
@@ -33,7 +33,7 @@ class Cursor {
       out = out * 10 + static_cast<unsigned>(text_[i] - '0');
     }
     text_.remove_prefix(digits);
-    return out <= most;
+    return out <= maximum;
   }
   // At least one digit.
   bool fraction() noexcept {

@@ -296,10 +296,11 @@ wb_error* wb_job_set_limit(wb_job* job, const char* name, std::uint64_t value) {
 }
 wb_error* wb_job_set_threads(wb_job* job, unsigned threads) {
   return guarded([&] {
-    constexpr unsigned kMost = 1024;  // as for --threads
+    constexpr unsigned kMaxThreads = 1024;  // as for --threads
     given(job, "the job");
-    if (threads > kMost)
-      base::misuse("threads", "threads must be at most " + std::to_string(kMost) + ", not " + std::to_string(threads));
+    if (threads > kMaxThreads)
+      base::misuse("threads",
+                   "threads must be at most " + std::to_string(kMaxThreads) + ", not " + std::to_string(threads));
     job->executor = threads == 1 ? nullptr : thread_executor(threads);
   });
 }

@@ -14,7 +14,7 @@ namespace weighbridge::chain {
 using namespace internal;
 namespace {
 
-constexpr std::uint64_t kMostTokens = 4096, kMostText = 16000, kMostHeldOut = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxTokens = 4096, kMaxText = 16000, kMaxHeldOut = std::uint64_t{16} << 20;
 
 constexpr Key kCaseKeys[] = {
     choice_key("cases_version", "1", "of this grammar"),
@@ -81,7 +81,7 @@ void check_cases(const Record& cases) {
   for (std::uint64_t i = 0; i < cases.rows("case"); ++i) {
     const std::string id(cases.get(row(i) + "id"));
     if (!ids.insert(id).second) refuse("case", row(i) + "id", "appears twice: " + core::quoted(id));
-    if (const std::uint64_t tokens = cases.number(row(i) + "max_tokens"); tokens < 1 || tokens > kMostTokens)
+    if (const std::uint64_t tokens = cases.number(row(i) + "max_tokens"); tokens < 1 || tokens > kMaxTokens)
       refuse("case", row(i) + "max_tokens", "is 1 to 4096, not " + std::to_string(tokens));
     const std::string_view prompt = cases.get(row(i) + "prompt"), expected = cases.get(row(i) + "expected");
     if (is_placeholder(id) || (!prompt.empty() && is_placeholder(prompt)) || is_placeholder(expected))
@@ -97,7 +97,7 @@ void score_held_out(const Generator& generator, const Record& cases, const std::
                     const Context& context) {
   if (!cases.has("held_out.path")) return;
   const std::string path = held_out_path(cases, folder);
-  const std::string text = read_bytes(path, kMostHeldOut);
+  const std::string text = read_bytes(path, kMaxHeldOut);
   if (const std::string digest = sha256_hex(text); digest != cases.get("held_out.sha256"))
     refuse("stale", "held_out.sha256", "is not the digest of '" + path + "'", {},
            std::string(cases.get("held_out.sha256")), digest);
@@ -127,7 +127,7 @@ Generated run_case(const Generator& generator, const Record& cases, const std::s
   options.max_tokens = cases.number(at + "max_tokens");
   try {
     Generated out = session.generate(cases.get(at + "prompt"), options);
-    if (out.text.size() > kMostText)
+    if (out.text.size() > kMaxText)
       refuse("case", at + "max_tokens", "lets the model add more than the 16,000 bytes that a record holds of a text");
     return out;
   } catch (const Error& error) {  // a prompt that does not fit the context is a fault of the cases

@@ -66,8 +66,8 @@ io::Journal::Change write_tensor(const Tensor& tensor, std::uint64_t i, const Ex
   if (const std::string problem = path_problem(path); !problem.empty())
     refuse("path", tensor.name(), "cannot be the name of a file: it " + problem);
   require_other_file({options.folder + "/" + path, options.replace, inputs});
-  const std::string fresh = std::to_string(i) + ".f32";
-  OutputFile file(staging.path() + "/" + fresh, false);
+  const std::string new_name = std::to_string(i) + ".f32";
+  OutputFile file(staging.path() + "/" + new_name, false);
   codecs::Sha256 sha;
   codecs::IndexedChecksum checksum;
   std::uint64_t bytes = 0;
@@ -83,7 +83,7 @@ io::Journal::Change write_tensor(const Tensor& tensor, std::uint64_t i, const Ex
   manifest.set(row + ".name", tensor.name()).set(row + ".dims", dims_text(tensor.shape())).set(row + ".path", path);
   manifest.set(row + ".bytes", bytes).set(row + ".checksum", codecs::checksum_text(checksum.value()));
   manifest.set(row + ".sha256", codecs::to_hex(sha.finish()));
-  return {path, staging.name() + "/" + fresh, options.replace};
+  return {path, staging.name() + "/" + new_name, options.replace};
 }
 
 }  // namespace

@@ -268,13 +268,13 @@ bool begins_as(const Schema& schema, std::string_view bytes) {
   return seen != 0 || bytes.empty();
 }
 
-std::string read_bytes(const std::string& path, std::uint64_t most) {
+std::string read_bytes(const std::string& path, std::uint64_t maximum) {
   const auto source = open_file(path);
-  if (source->size() > most)
+  if (source->size() > maximum)
     refuse("size", {},
-           "'" + path + "' has " + core::bytes_text(source->size()) + ", more than the " + core::bytes_text(most) +
+           "'" + path + "' has " + core::bytes_text(source->size()) + ", more than the " + core::bytes_text(maximum) +
                " that such a file can have",
-           most);
+           maximum);
   return io::text_of(*source);
 }
 

@@ -129,8 +129,8 @@ struct ReadRecord {
   std::string bytes;   // as read
   std::string sha256;  // of `bytes`, 64 lower-case digits
 };
-// Reads a regular file of at most `most` bytes. Throws the errors of kind io and misuse that open_file() throws.
-std::string read_bytes(const std::string& path, std::uint64_t most = kMaxRecord);
+// Reads a regular file of at most `maximum` bytes. Throws the errors of kind io and misuse that open_file() throws.
+std::string read_bytes(const std::string& path, std::uint64_t maximum = kMaxRecord);
 ReadRecord read_record(const Schema&, const std::string& path);
 
 // Errors in `work` that refuse the input are reported for the record at `path`.

@@ -30,8 +30,8 @@ class Reviewer {
     const auto tokenizer = candidate_.model.tokenizer();
     const bool bpe = tokenizer != nullptr && tokenizer->kind == Tokenizer::Kind::bpe;
     record_.set("tokenizer_route", tokenizer == nullptr ? "none" : bpe ? "bpe" : "byte");
-    judge_dtype();
-    judge_plan();
+    check_dtype();
+    check_plan();
     for (std::uint32_t i = 0; i < candidate_.model.size(); ++i) count(candidate_.model[i]);
     set_found();
     set_verdict(record_, totals_, bound_, report_);
@@ -49,7 +49,7 @@ class Reviewer {
     }
   }
 
-  void judge_dtype() {
+  void check_dtype() {
     const std::string dtype = source_dtype(candidate_.model);
     record_.set("source_dtype", dtype);
     if (dtype == "other")
@@ -63,7 +63,7 @@ class Reviewer {
                 std::string(stated), dtype);
   }
 
-  void judge_plan() {
+  void check_plan() {
     const Plan judged = plan(candidate_.model, "slm", chain_options("f32", false));
     std::uint64_t missing = 0, extra = 0;
     for (const Item& item : judged.blockers()) {

@@ -107,10 +107,10 @@ class Validator {
   bool claim(const std::string& key, const std::string& path) {
     std::string lower = path;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const auto [at, fresh] = paths_.emplace(lower, path);
-    if (!fresh)
+    const auto [at, is_new] = paths_.emplace(lower, path);
+    if (!is_new)
       object("path", key, core::quoted(path) + " is the file of another row too: " + core::quoted(at->second));
-    return fresh;
+    return is_new;
   }
 
   void take_row(std::uint64_t i) {

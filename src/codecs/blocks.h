@@ -14,7 +14,7 @@
 
 namespace weighbridge::codecs {
 
-inline constexpr std::size_t kMostRoles = 3;
+inline constexpr std::size_t kMaxRoles = 3;
 
 // One tensor of a block type.
 struct BlockForm {
@@ -24,10 +24,10 @@ struct BlockForm {
   std::uint64_t group = 0;              // block_size or group_size: elements that share a scale
   std::uint32_t bits = 0;
   Packing packing;
-  std::array<DType, kMostRoles> dtypes{};  // of the parts, in the order of the type's roles
-  std::uint64_t row = 0;                   // the fastest dimension
-  bool msb_first = false;                  // the first code of a word has its highest bits
-  std::int64_t zero = 0;                   // what every code is offset by, if no part says so
+  std::array<DType, kMaxRoles> dtypes{};  // of the parts, in the order of the type's roles
+  std::uint64_t row = 0;                  // the fastest dimension
+  bool msb_first = false;                 // the first code of a word has its highest bits
+  std::int64_t zero = 0;                  // what every code is offset by, if no part says so
 
   std::uint64_t elements() const noexcept { return rows * columns; }  // only where block_problem() is empty
 };

@@ -84,9 +84,9 @@ float element(Ggml type, const Block& b, std::size_t i) {
     case Ggml::q8_0: return f(b.i8(2 + i)) * b.f16(0);
     case Ggml::q8_1: return f(b.i8(4 + i)) * b.f16(0);
     case Ggml::q2_k: {
-      const float scale = b.f16(80) * f(b.byte(k) & 15), least = b.f16(82) * f(b.byte(k) >> 4);
+      const float scale = b.f16(80) * f(b.byte(k) & 15), minimum = b.f16(82) * f(b.byte(k) >> 4);
       const float product = scale * f(b.pair(16, i));
-      return product - least;
+      return product - minimum;
     }
     case Ggml::q3_k: {
       const unsigned low = b.byte(96 + k % 8) >> (k / 8 * 4) & 15, high = b.byte(104 + k % 4) >> (k / 4 * 2) & 3;
@@ -96,14 +96,14 @@ float element(Ggml type, const Block& b, std::size_t i) {
     }
     case Ggml::q4_k: {
       const auto [s, m] = six_bits(b, 4, g);
-      const float scale = b.f16(0) * f(s), least = b.f16(2) * f(m), product = scale * f(b.nibble(16, i, 32));
-      return product - least;
+      const float scale = b.f16(0) * f(s), minimum = b.f16(2) * f(m), product = scale * f(b.nibble(16, i, 32));
+      return product - minimum;
     }
     case Ggml::q5_k: {
       const auto [s, m] = six_bits(b, 4, g);
       const unsigned code = b.nibble(48, i, 32) + ((b.byte(16 + i % 32) >> g & 1) != 0 ? 16 : 0);
-      const float scale = b.f16(0) * f(s), least = b.f16(2) * f(m), product = scale * f(code);
-      return product - least;
+      const float scale = b.f16(0) * f(s), minimum = b.f16(2) * f(m), product = scale * f(code);
+      return product - minimum;
     }
     case Ggml::q6_k: {
       const float scale = b.f16(208) * f(b.i8(192 + k));

@@ -62,15 +62,15 @@ std::vector<BlockForm> forms() {
 
 TEST(BlockTypes, HaveIdsOfTheirOwnWithANamespace) {
   std::set<std::string_view> ids;
-  std::set<std::pair<Layout, std::string_view>> told_by;
+  std::set<std::pair<Layout, std::string_view>> identified_by;
   for (const BlockTypeInfo& row : all_block_types()) {
     SCOPED_TRACE(row.id);
     EXPECT_TRUE(ids.insert(row.id).second);
-    EXPECT_TRUE(told_by.insert({row.layout, row.type_attribute}).second);
+    EXPECT_TRUE(identified_by.insert({row.layout, row.type_attribute}).second);
     EXPECT_NE(row.id.find('.'), std::string_view::npos);
     EXPECT_TRUE(is_quantized(row.layout));
     EXPECT_FALSE(row.name.empty() || row.reference.empty() || row.roles.empty());
-    EXPECT_LE(row.roles.size(), kMostRoles);
+    EXPECT_LE(row.roles.size(), kMaxRoles);
     EXPECT_NE(row.codec, nullptr);
     EXPECT_EQ(find_block_type(row.id), &row);
     EXPECT_EQ(find_block_type(row.layout, row.type_attribute), &row);

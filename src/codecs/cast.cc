@@ -87,7 +87,8 @@ bool keeps_every_value(DType from, DType to) noexcept {
 }
 
 // Compares a stored block with the values that it was made from, in block.f64 or block.f32.
-void take_stock(DType from, DType to, const std::byte* stored, std::size_t n, Block& block, CastTally& tally) noexcept {
+void tally_block(DType from, DType to, const std::byte* stored, std::size_t n, Block& block,
+                 CastTally& tally) noexcept {
   load_f32(to, stored, block.result, n);
   Differences found{};
   if (from == DType::f64)
@@ -128,14 +129,15 @@ std::size_t find_outside(DType from, DType to, std::size_t n, const Block& block
   const DTypeInfo& target = info(to);
   const bool is_signed = target.kind == DTypeKind::signed_integer;
   const std::uint32_t bits = target.kind == DTypeKind::boolean ? 1 : target.bits;
-  const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits + (is_signed ? 1 : 0));
+  const std::uint64_t maximum = ~std::uint64_t{0} >> (64 - bits + (is_signed ? 1 : 0));
   if (from == DType::u64) {
     for (std::size_t i = 0; i < n; ++i)
-      if (static_cast<std::uint64_t>(block.i64[i]) > most) return i;
+      if (static_cast<std::uint64_t>(block.i64[i]) > maximum) return i;
     return n;
   }
-  const std::int64_t low = is_signed ? -static_cast<std::int64_t>(most) - 1 : 0;
-  const auto high = static_cast<std::int64_t>(std::min<std::uint64_t>(most, std::numeric_limits<std::int64_t>::max()));
+  const std::int64_t low = is_signed ? -static_cast<std::int64_t>(maximum) - 1 : 0;
+  const auto high =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(maximum, std::numeric_limits<std::int64_t>::max()));
   bool outside = false;
   for (std::size_t i = 0; i < n; ++i) outside |= (block.i64[i] < low) | (block.i64[i] > high);
   if (!outside) return n;
@@ -198,7 +200,7 @@ CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<s
         good = store_narrow(to, target, n, block);
       }
     }
-    if (tally && !from_whole && !keeps_every_value(from, to)) take_stock(from, to, target, n, block, *tally);
+    if (tally && !from_whole && !keeps_every_value(from, to)) tally_block(from, to, target, n, block, *tally);
     if (good < n) return {to_whole ? CastStatus::range : CastStatus::nan, at + good};
   }
   return {};

@@ -46,7 +46,7 @@ class RawEncoder final : public Encoder {
   void finish(const Sink&) override { left_.finish(); }
 
  private:
-  Exactly left_;
+  SizeGuard left_;
 };
 
 std::uint64_t same_size(std::uint64_t size) noexcept { return size; }
@@ -111,7 +111,7 @@ LentDecoder::LentDecoder(const Codec& codec) : codec_(codec), decoder_(std::move
   if (!decoder_) decoder_ = codec.decoder();
 }
 LentDecoder::~LentDecoder() {
-  if (decoder_->kept() <= kMostKept) kept_decoder(codec_) = std::move(decoder_);
+  if (decoder_->kept() <= kMaxKept) kept_decoder(codec_) = std::move(decoder_);
 }
 std::size_t LentDecoder::kept_here() noexcept {
   std::size_t sum = 0;
@@ -153,12 +153,12 @@ DecodeResult decode(const Codec& codec, std::span<const std::byte> stored, std::
       });
 }
 
-void Exactly::take(std::size_t size) {
+void SizeGuard::take(std::size_t size) {
   if (size > left_) base::misuse("encode", "more bytes were pushed than the encoder was begun for");
   left_ -= size;
 }
 
-void Exactly::finish() const {
+void SizeGuard::finish() const {
   if (left_ > 0) base::misuse("encode", "fewer bytes were pushed than the encoder was begun for");
 }
 

@@ -107,7 +107,7 @@ class LentDecoder {
  public:
   // What a thread may keep of a codec: of zstd up to level 16, a window of 4 MiB and a frame that is decoded without
   // one; of the others, all.
-  static constexpr std::size_t kMostKept = std::size_t{9} << 20;
+  static constexpr std::size_t kMaxKept = std::size_t{9} << 20;
   // What this thread keeps of all codecs now.
   static std::size_t kept_here() noexcept;
 

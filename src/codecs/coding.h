@@ -22,7 +22,7 @@ std::unique_ptr<Decoder> make_lzf_decoder();
 std::uint64_t deflate_bound(std::uint64_t size) noexcept;
 
 // Checks the number of pushed bytes against the size given to begin().
-class Exactly {
+class SizeGuard {
  public:
   void begin(std::uint64_t size) noexcept { left_ = size; }
   void take(std::size_t size);  // Error{misuse}: too many

@@ -133,7 +133,7 @@ class DeflateEncoder final : public Encoder {
   }
 
   z_stream stream_{};
-  Exactly left_;
+  SizeGuard left_;
   std::vector<std::byte> gathered_, output_;
 };
 

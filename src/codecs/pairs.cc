@@ -159,8 +159,8 @@ void PairAccumulator::find(const Real* x, const Real* y, double max_abs) noexcep
   }
   if (max_abs > out_.max_abs) {
     std::size_t i = 0;
-    const auto most = static_cast<Difference>(max_abs);
-    while (std::abs(static_cast<Difference>(y[i]) - static_cast<Difference>(x[i])) != most) ++i;
+    const auto maximum = static_cast<Difference>(max_abs);
+    while (std::abs(static_cast<Difference>(y[i]) - static_cast<Difference>(x[i])) != maximum) ++i;
     out_.max_abs = max_abs;
     out_.largest = at_ + i;
   }
@@ -169,10 +169,10 @@ void PairAccumulator::find(const Real* x, const Real* y, double max_abs) noexcep
 // Whether f32 was enough: nothing overflowed, any underflow does not matter, and the cosine can be computed from the
 // other sums.
 bool PairAccumulator::is_enough(const PairSums& sums) noexcept {
-  constexpr double kLeast = 0x1p-80;
+  constexpr double kSmallestSum = 0x1p-80;
   const bool finite = std::isfinite(sums.xx) && std::isfinite(sums.yy) && std::isfinite(sums.dd);
-  return finite && sums.xx >= kLeast && sums.yy >= kLeast && (sums.dd >= kLeast || sums.changed == 0) &&
-         sums.xx <= 4 * sums.yy && sums.yy <= 4 * sums.xx;
+  return finite && sums.xx >= kSmallestSum && sums.yy >= kSmallestSum &&
+         (sums.dd >= kSmallestSum || sums.changed == 0) && sums.xx <= 4 * sums.yy && sums.yy <= 4 * sums.xx;
 }
 
 // Returns false if the block has to be added another way. The blocks after it are then added that way too: their

@@ -10,12 +10,12 @@
 namespace weighbridge::codecs {
 namespace {
 
-constexpr float kQ8Most = 127, kQ4Most = 7;
+constexpr float kMaxQ8 = 127, kMaxQ4 = 7;
 constexpr std::uint32_t kQ4PreferredBlock = 32;
 constexpr std::uint32_t kInfinity = 0x7f800000U;
 
-float scale_of(float largest, float most) noexcept {
-  const float scale = largest / most;
+float scale_of(float largest, float maximum) noexcept {
+  const float scale = largest / maximum;
   return scale > 0 ? scale : 1;
 }
 
@@ -26,8 +26,8 @@ float largest_magnitude(std::span<const float> values, float so_far) noexcept {
   return std::bit_cast<float>(std::min(std::max(largest, std::bit_cast<std::uint32_t>(so_far)), kInfinity));
 }
 
-float q8_scale(float largest) noexcept { return scale_of(largest, kQ8Most); }
-float q4_scale(float largest) noexcept { return scale_of(largest, kQ4Most); }
+float q8_scale(float largest) noexcept { return scale_of(largest, kMaxQ8); }
+float q4_scale(float largest) noexcept { return scale_of(largest, kMaxQ4); }
 
 void q8_encode(std::span<const float> values, float scale, std::byte* codes) noexcept {
   kernels().q8_encode(values.data(), scale, codes, values.size());

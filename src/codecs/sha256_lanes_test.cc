@@ -88,8 +88,8 @@ TEST(Sha256Each, TakesMessagesOfUnequalLengthsInAnyOrder) {
   for (int round = 0; round < 40; ++round) {
     std::vector<Message> messages(random() % 41);
     for (Message& message : messages) {
-      const std::size_t most = std::size_t{1} << random() % 18;
-      message = Message(data).subspan(random() % 1000, random() % (most + 1));
+      const std::size_t maximum = std::size_t{1} << random() % 18;
+      message = Message(data).subspan(random() % 1000, random() % (maximum + 1));
     }
     const Message prefix = Message(data).last(random() % 130);
     const auto expected = one_by_one(prefix, messages);
@@ -112,8 +112,9 @@ TEST(Sha256Each, TakesPiecesOfAnySize) {
     std::vector<Bytes> rooms(messages.size());  // overwritten by the next call for the same message
     const auto next = [&](std::size_t i) -> Message {
       EXPECT_LT(taken[i], messages[i].size());
-      const std::size_t most = random() % 3 == 0 ? 100 : 20'000;
-      const Message piece = messages[i].subspan(taken[i], std::min(1 + random() % most, messages[i].size() - taken[i]));
+      const std::size_t maximum = random() % 3 == 0 ? 100 : 20'000;
+      const Message piece =
+          messages[i].subspan(taken[i], std::min(1 + random() % maximum, messages[i].size() - taken[i]));
       taken[i] += piece.size();
       rooms[i].assign(piece.begin(), piece.end());
       return rooms[i];

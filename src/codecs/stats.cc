@@ -13,9 +13,9 @@ namespace {
 // Numbers from kHuge on are summed as multiples of kUnit, because the sum of few of them overflows.
 constexpr double kHuge = 0x1p960, kUnit = 0x1p64;
 
-template <class T> void widen(StatNumber& low, StatNumber& high, bool first, T least, T most) noexcept {
-  low = first ? least : std::min(std::get<T>(low), least);
-  high = first ? most : std::max(std::get<T>(high), most);
+template <class T> void widen(StatNumber& low, StatNumber& high, bool first, T minimum, T maximum) noexcept {
+  low = first ? minimum : std::min(std::get<T>(low), minimum);
+  high = first ? maximum : std::max(std::get<T>(high), maximum);
 }
 
 }  // namespace
@@ -50,9 +50,9 @@ void StatsAccumulator::update(std::span<const std::byte> piece) noexcept {
     held_size_ = 0;
     block({held_, unit_bytes_}, unit_elements_);
   }
-  const std::size_t most = kBlock / unit_elements_ * unit_bytes_;
+  const std::size_t maximum = kBlock / unit_elements_ * unit_bytes_;
   while (piece.size() >= unit_bytes_) {
-    const std::size_t size = std::min(most, piece.size() / unit_bytes_ * unit_bytes_);
+    const std::size_t size = std::min(maximum, piece.size() / unit_bytes_ * unit_bytes_);
     block(piece.first(size), size / unit_bytes_ * unit_elements_);
     piece = piece.subspan(size);
   }
@@ -109,19 +109,19 @@ void StatsAccumulator::whole_numbers(const std::byte* bytes, std::size_t count) 
   out_.zero += zero;
   out_.finite += count;
   if (dtype_ == DType::u64) {
-    std::uint64_t least = ~std::uint64_t{0}, most = 0;
+    std::uint64_t minimum = ~std::uint64_t{0}, maximum = 0;
     for (const std::int64_t v : all) {
       const auto value = static_cast<std::uint64_t>(v);
-      least = std::min(least, value);
-      most = std::max(most, value);
+      minimum = std::min(minimum, value);
+      maximum = std::max(maximum, value);
       whole_sum_ += value;
     }
-    return widen(out_.min, out_.max, first, least, most);
+    return widen(out_.min, out_.max, first, minimum, maximum);
   }
-  std::int64_t least = values[0], most = values[0], sum = 0;
+  std::int64_t minimum = values[0], maximum = values[0], sum = 0;
   for (const std::int64_t v : all) {
-    least = std::min(least, v);
-    most = std::max(most, v);
+    minimum = std::min(minimum, v);
+    maximum = std::max(maximum, v);
   }
   if (dtype_ == DType::i64)
     for (const std::int64_t v : all) whole_sum_ += v;
@@ -129,9 +129,9 @@ void StatsAccumulator::whole_numbers(const std::byte* bytes, std::size_t count) 
     for (const std::int64_t v : all) sum += v;  // at most 2^11 times 2^32
   whole_sum_ += sum;
   if (info(dtype_).kind == DTypeKind::signed_integer)
-    widen(out_.min, out_.max, first, least, most);
+    widen(out_.min, out_.max, first, minimum, maximum);
   else
-    widen(out_.min, out_.max, first, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(most));
+    widen(out_.min, out_.max, first, static_cast<std::uint64_t>(minimum), static_cast<std::uint64_t>(maximum));
 }
 
 void StatsAccumulator::reals(const std::byte* bytes, std::size_t count) noexcept {

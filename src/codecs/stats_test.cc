@@ -77,11 +77,11 @@ TEST(Stats, SumsOfDoublesAreCompensated) {
 }
 
 TEST(Stats, NumbersWhoseSumOverflowsHaveAMean) {
-  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kLargest = std::numeric_limits<double>::max();
   EXPECT_EQ(stats(DType::f64, std::vector<double>(4, 1.7e308)).mean, 1.7e308);
-  EXPECT_EQ(stats(DType::f64, std::vector<double>(7, kMost)).mean, kMost);
-  EXPECT_EQ(stats(DType::f64, std::vector<double>{kMost, kMost, -kMost, -kMost}).mean, 0);
-  EXPECT_EQ(stats(DType::complex128, std::vector<double>{-kMost, -kMost, 0, 0}).mean, -kMost / 2);
+  EXPECT_EQ(stats(DType::f64, std::vector<double>(7, kLargest)).mean, kLargest);
+  EXPECT_EQ(stats(DType::f64, std::vector<double>{kLargest, kLargest, -kLargest, -kLargest}).mean, 0);
+  EXPECT_EQ(stats(DType::complex128, std::vector<double>{-kLargest, -kLargest, 0, 0}).mean, -kLargest / 2);
   // Blocks that have no such numbers count too, and so do those with others that are not finite.
   std::vector<double> mixed(10'000, 1e280);
   mixed[5000] = mixed[5001] = 1.5e308;

@@ -30,7 +30,7 @@ std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull&);
 
 inline constexpr std::uint32_t kSeekTable = 0x184D2A5Eu, kSeekTableEnd = 0x8F92EAB1u;
 inline constexpr std::size_t kSeekTableHead = 8, kSeekTableTail = 9;
-inline constexpr std::uint64_t kMostInFrame = std::uint64_t{16} << 20;  // decoded; "Rules"
+inline constexpr std::uint64_t kMaxInFrame = std::uint64_t{16} << 20;  // decoded; "Rules"
 // Of a written frame. A smaller one compresses less, a larger one makes a short range expensive to read.
 inline constexpr std::uint64_t kFrameContent = std::uint64_t{1} << 20;
 

@@ -225,10 +225,10 @@ class ZstdDecoder final : public Decoder {
                               std::uint64_t memory_limit, std::uint64_t& made, const Sink& sink) {
     constexpr std::string_view kLarge = "a frame of seekable zstd holds more than 16 MiB";
     if (!header.checksum) return irregular(begin, "a frame of seekable zstd has no checksum");
-    if (header.content_size.value_or(0) > kMostInFrame) return irregular(begin, std::string(kLarge));
-    const std::uint64_t before = made, most = std::min(demanded, made + kMostInFrame);
-    DecodeResult result = frame(header, most, made, sink);
-    if (result.fault == DecodeFault::too_long && most < demanded) return irregular(begin, std::string(kLarge));
+    if (header.content_size.value_or(0) > kMaxInFrame) return irregular(begin, std::string(kLarge));
+    const std::uint64_t before = made, maximum = std::min(demanded, made + kMaxInFrame);
+    DecodeResult result = frame(header, maximum, made, sink);
+    if (result.fault == DecodeFault::too_long && maximum < demanded) return irregular(begin, std::string(kLarge));
     if (!result.ok()) return result;
     if (frames_.memory() > memory_limit)
       return fault(DecodeFault::memory, begin, "the table of zstd frames exceeds the memory limit", memory_limit,
@@ -281,10 +281,10 @@ class ZstdDecoder final : public Decoder {
   // Decodes the frame at the input's position and adds its size to `made`.
   DecodeResult frame(const FrameHeader& header, std::uint64_t demanded, std::uint64_t& made, const Sink& sink) {
     // Content no larger than its window is decoded directly into one buffer of that size.
-    const std::uint64_t left = demanded - made, most = header.content_size.value_or(left);
-    const bool direct = most <= header.window;
+    const std::uint64_t left = demanded - made, maximum = header.content_size.value_or(left);
+    const bool direct = maximum <= header.window;
     set_up(direct);
-    const std::size_t room = direct ? base::to_size(most) : ZSTD_DStreamOutSize();
+    const std::size_t room = direct ? base::to_size(maximum) : ZSTD_DStreamOutSize();
     if (output_.size() < std::max<std::size_t>(room, 1)) {
       std::vector<std::byte>().swap(output_);
       output_.resize(std::max<std::size_t>(room, 1));

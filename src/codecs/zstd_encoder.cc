@@ -76,13 +76,13 @@ class ZstdEncoder final : public Encoder {
 
   void push(std::span<const std::byte> piece, const Sink& sink) override {
     left_.take(piece.size());
-    const auto most = base::to_size(at_once() ? size_ : kPiece);
-    gathered_.reserve(most);
+    const auto maximum = base::to_size(at_once() ? size_ : kPiece);
+    gathered_.reserve(maximum);
     while (!piece.empty()) {
-      const auto part = piece.first(std::min(piece.size(), most - gathered_.size()));
+      const auto part = piece.first(std::min(piece.size(), maximum - gathered_.size()));
       gathered_.insert(gathered_.end(), part.begin(), part.end());
       piece = piece.subspan(part.size());
-      if (gathered_.size() == most && !at_once()) drive(ZSTD_e_continue, sink);
+      if (gathered_.size() == maximum && !at_once()) drive(ZSTD_e_continue, sink);
     }
   }
 
@@ -103,7 +103,7 @@ class ZstdEncoder final : public Encoder {
 
   Compressor compressor_;
   std::uint64_t size_ = 0;
-  Exactly left_;
+  SizeGuard left_;
   std::vector<std::byte> gathered_;  // the whole part, or the next piece
 };
 
@@ -144,7 +144,7 @@ class SeekableEncoder final : public Encoder {
   }
 
   Compressor compressor_;
-  Exactly left_;
+  SizeGuard left_;
   SeekFrames frames_;
   std::vector<std::byte> gathered_;
 };

@@ -65,7 +65,7 @@ std::optional<SeekRun> find_frames(std::uint64_t stored, std::uint64_t decoded, 
     }
     const auto row = std::span(rows).subspan(static_cast<std::size_t>(i % kRows) * entry, entry);
     const std::uint64_t length = word(row, 0), content = word(row, 4);
-    if (content > kMostInFrame || length > table - stored_at || content > decoded - decoded_at) return std::nullopt;
+    if (content > kMaxInFrame || length > table - stored_at || content > decoded - decoded_at) return std::nullopt;
     if (i > 0 && before != first) return std::nullopt;  // only the last may have another size of content
     if (i == 0) first = content;
     before = content;

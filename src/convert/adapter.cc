@@ -30,7 +30,7 @@ using core::quoted;
 
 constexpr std::string_view kPrefix = "base_model.model.", kTokens = "token_embd.weight";
 // Tensors that a message names: enough to recognize another model by.
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxNamed = 3;
 
 [[noreturn]] void refuse(const Lora& lora, std::string_view what, std::string message) {
   base::misuse_of(core::called(lora.adapter, 0), "lora-" + std::string(what), std::move(message));
@@ -323,7 +323,7 @@ class Reader {
   }
 
   void missing(std::string_view wanted) {
-    if (missing_.size() < kMostNamed) {
+    if (missing_.size() < kMaxNamed) {
       std::string text = quoted(wanted);
       if (!targets_.ambiguous().empty())
         text += " (which could be " + targets_.ambiguous() + ")";
@@ -450,13 +450,13 @@ class Reader {
 
   // A rank above the matrix's smaller dimension adds nothing, and could cost unlimited work.
   void check_rank(const Change& change, std::string_view stem) const {
-    const auto most = base::checked_add(change.rows, change.columns);
-    const auto numbers = most ? base::checked_mul(*most, change.rank) : std::nullopt;
+    const auto maximum = base::checked_add(change.rows, change.columns);
+    const auto numbers = maximum ? base::checked_mul(*maximum, change.rank) : std::nullopt;
     const auto bytes = numbers ? base::checked_mul(*numbers, std::uint64_t{sizeof(double)}) : std::nullopt;
-    if (!bytes || change.rank > *most)
+    if (!bytes || change.rank > *maximum)
       refuse(lora_, "rank",
              "the inner rank " + std::to_string(change.rank) + " of " + quoted(stem) + " is more than the " +
-                 std::to_string(most.value_or(UINT64_MAX)) + " rows and columns of its tensor");
+                 std::to_string(maximum.value_or(UINT64_MAX)) + " rows and columns of its tensor");
     if (*bytes > context_.limits.decoded)
       base::over_limit("decoded",
                        "the factors of the change of " + quoted(stem) + " take " + std::to_string(*bytes) +

@@ -50,7 +50,7 @@ Options without_values(Options options) {
   return options;
 }
 
-void judge_codes(core::WriteLayout& layout, const Model& model, std::string_view from, std::string_view to) {
+void check_codes(core::WriteLayout& layout, const Model& model, std::string_view from, std::string_view to) {
   std::map<std::string, const core::Coded*, std::less<>> marked;
   for (const Tensor& tensor : model)
     if (const core::Coded* const mark = core::coded(tensor)) marked.emplace(core::subject(tensor), mark);

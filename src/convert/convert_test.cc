@@ -703,13 +703,16 @@ TEST(Convert, WrittenHasTheSizeOfTheOutputAlsoOfAFolderAndWithAnEncoding) {
   Options packed, divided;
   packed.encoding = "zstd";
   divided.shards.max_size = 1 << 20;
-  EXPECT_EQ(save(model, folder / "a.safetensors").size, size(folder / "a.safetensors"));
+  const std::uint64_t saved = save(model, folder / "a.safetensors").size;
+  EXPECT_EQ(saved, size(folder / "a.safetensors"));
   const Plan plans[] = {plan(model, "zt", packed), plan(model, "safetensors", divided)};
   EXPECT_FALSE(plans[0].output_size_exact());
   EXPECT_GT(plans[1].files(), 1U);
   const std::string paths[] = {folder / "a.zt", folder / "shards/"};
-  for (std::size_t i = 0; i < std::size(plans); ++i)
-    EXPECT_EQ(plans[i].execute(paths[i]).size, size(paths[i])) << paths[i];
+  for (std::size_t i = 0; i < std::size(plans); ++i) {
+    const std::uint64_t written = plans[i].execute(paths[i]).size;
+    EXPECT_EQ(written, size(paths[i])) << paths[i];
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Options without_values(Options);
 // Of a layout of `model`: codes that the writer would change or leave out become blockers, which name the scheme. Codes
 // that the output does not show as such are losses. In a container of another format than `from`, copied codes are a
 // change that is listed.
-void judge_codes(core::WriteLayout&, const Model& model, std::string_view from, std::string_view to);
+void check_codes(core::WriteLayout&, const Model& model, std::string_view from, std::string_view to);
 
 // GPTQ's four tensors of a linear layer as one quantized_group, and back. Both are views: codes and scales stay where
 // they are, zeros and g_idx are computed while they are read.

@@ -106,7 +106,7 @@ core::Derived with_norm_names(const Model& model) {
 std::vector<Item> refused_settings(const Model& model) {
   std::vector<Item> out;
   if (!is_bert(model)) return out;
-  const huggingface::SettingJudge judged = huggingface::judge_settings(model);
+  const huggingface::SettingJudge judged = huggingface::check_settings(model);
   for (const core::OddSetting& each : judged.all_refused())
     out.push_back({LossKind::unsupported, each.file + ": " + core::quoted(each.key), each.value,
                    each.why.empty() ? "not supported" : "not supported: " + each.why});

@@ -28,16 +28,16 @@ namespace weighbridge {
 namespace {
 
 // Items that a message names; the plan has all of them.
-constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMaxNamed = 10;
 
 std::string list(const std::vector<Item>& items) {
   std::string out;
-  for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i) {
+  for (std::size_t i = 0; i < items.size() && i < kMaxNamed; ++i) {
     out += (i == 0 ? ": " : "; ") + items[i].subject + " (" + std::string(name(items[i].kind)) + ")";
     if (!items[i].from.empty()) out += ", " + items[i].from;
     if (!items[i].to.empty()) out += (items[i].from.empty() ? " becomes " : " -> ") + items[i].to;
   }
-  if (items.size() > kMostNamed) out += "; and " + std::to_string(items.size() - kMostNamed) + " more";
+  if (items.size() > kMaxNamed) out += "; and " + std::to_string(items.size() - kMaxNamed) + " more";
   return out;
 }
 

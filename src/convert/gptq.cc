@@ -42,7 +42,7 @@ constexpr std::string_view kQweight = ".qweight", kQzeros = ".qzeros", kScales =
 constexpr std::string_view kFormatKey = "gptq.checkpoint_format", kGroupsKey = "gptq.g_idx";
 constexpr std::string_view kV1 = "gptq", kV2 = "gptq_v2";
 constexpr std::string_view kConfig = "hf.quantization_config", kConfigFile = "quantize_config.json";
-constexpr std::uint64_t kMostConfig = 1 << 20;  // bytes of quantize_config.json; far more than real ones have
+constexpr std::uint64_t kMaxConfig = 1 << 20;  // bytes of quantize_config.json; far more than real ones have
 constexpr std::uint32_t kWordBits = 32;
 
 // The settings in quantization_config or quantize_config.json.
@@ -75,7 +75,7 @@ Config config_of(const Model& model) {
   for (const core::FolderFile& file : core::folder_files(model)) {
     if (file.name != kConfigFile) continue;
     const auto source = core::open_folder_file(model, file.name);
-    if (!source || source->size() > kMostConfig) break;
+    if (!source || source->size() > kMaxConfig) break;
     return parse_config(io::text_of(*source));
   }
   return {};
@@ -125,14 +125,14 @@ core::ElementsPtr qzeros_of(const Tensor& tensor, std::uint32_t bits, bool v1) {
                                                               std::span<std::byte> out, const Context&,
                                                               codecs::CastTally*) {
     const std::size_t per_word = kWordBits / bits;
-    const double added = v1 ? 1 : 0, most = static_cast<double>((1U << bits) - 1) + added;
+    const double added = v1 ? 1 : 0, maximum = static_cast<double>((1U << bits) - 1) + added;
     std::vector<double> values(out.size() / 4 * per_word);
     codecs::cast(dtype, in, DType::f64, std::as_writable_bytes(std::span(values)), values.size());
     for (std::size_t i = 0; i < out.size() / 4; ++i) {
       std::uint32_t word = 0;
       for (std::size_t k = 0; k < per_word; ++k) {
         const double zero = values[i * per_word + k];
-        if (!(zero >= added && zero <= most) || zero != std::floor(zero)) refuse_zero(tensor, zero, bits, v1);
+        if (!(zero >= added && zero <= maximum) || zero != std::floor(zero)) refuse_zero(tensor, zero, bits, v1);
         word |= static_cast<std::uint32_t>(zero - added) << k * bits;
       }
       base::store_le(out.data() + 4 * i, word);

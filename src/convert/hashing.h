@@ -21,7 +21,7 @@ struct Record {
   std::vector<std::size_t> first_hash;         // the first index in `hashes` of each payload; one extra at the end
   std::vector<codecs::Hash128> hashes;         // one per segment: see hashed_bytes()
   std::vector<codecs::Hash128> prefix_hashes;  // one per segment of the prefix
-  std::optional<std::string> sealed_head;      // the head after WriteLayout::seal
+  std::optional<std::string> sealed_head;      // the head after WriteLayout::finalize
   std::string tail;
   std::uint64_t tail_offset = 0;
   std::uint64_t size = 0;  // of the whole file

@@ -91,8 +91,8 @@ TEST(Join, OfOneTensorInTwoFilesNamesBoth) {
     const Plan made = plan(whole, "zt");
     EXPECT_TRUE(made.possible());
     ASSERT_EQ(made.changes().size(), 2U) << text_of(made.changes());
-    EXPECT_NE(made.changes()[0].to.find(which == OnDuplicate::first ? "dropped from \"" + (folder / "b.zt")
-                                                                    : "dropped from \"" + (folder / "a.zt")),
+    EXPECT_NE(made.changes()[0].to.find(which == OnDuplicate::first ? ", not from \"" + (folder / "b.zt")
+                                                                    : ", not from \"" + (folder / "a.zt")),
               std::string::npos)
         << made.changes()[0].to;
     EXPECT_EQ(plan(view(whole, {.only = {"w"}}), "zt").changes().size(), 2U);  // a view says it too

@@ -68,10 +68,11 @@ std::optional<RopeScaling> stated_rotation(const Model& model, double otherwise)
     if (!value || value->to_text() == "null" || value->to_text() == "{}") continue;
     RopeScaling scaling = parse_rope_scaling(value->to_text());
     if (!scaling.theta) scaling.theta = otherwise;
-    scaling.told = core::quoted(core::excerpt(value->to_text(), 80));
+    scaling.value_text = core::quoted(core::excerpt(value->to_text(), 80));
     if (out && !same(*out, scaling)) {
       out->kind = RopeScaling::Kind::other;
-      out->told += " in rope_scaling and by " + scaling.told + " in rope_parameters, which must say the same";
+      out->value_text +=
+          " in rope_scaling and by " + scaling.value_text + " in rope_parameters, which must say the same";
     } else {
       out = std::move(scaling);
     }

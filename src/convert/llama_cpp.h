@@ -48,7 +48,7 @@ struct RopeScaling {
   Kind kind = Kind::other;
   double factor = 1, low = 1, high = 4, original = 8192;
   std::optional<double> theta{};
-  std::string told{};  // the value, for a message
+  std::string value_text{};  // the value, for a message
 };
 RopeScaling parse_rope_scaling(const std::string& json);
 // transformers reads either key, and prefers the first; releases before 5 read only the first.

@@ -107,14 +107,14 @@ class Recent {
     std::shared_ptr<const Factors> factors{};
   };
   std::shared_ptr<Slot> slot_of(const std::shared_ptr<const Target>& target) {
-    constexpr std::size_t kMost = 4;
+    constexpr std::size_t kMaxSlots = 4;
     const std::lock_guard lock(mutex_);
     const auto at = std::ranges::find(slots_, target, &Slot::target);
     auto slot = at == slots_.end() ? std::make_shared<Slot>() : *at;
     slot->target = target;
     if (at != slots_.end())
       slots_.erase(at);
-    else if (slots_.size() == kMost)
+    else if (slots_.size() == kMaxSlots)
       slots_.pop_back();
     slots_.insert(slots_.begin(), slot);
     return slot;

@@ -200,7 +200,7 @@ class Naming {
     const std::uint64_t head = count_of({"hf.head_dim", "head_dim", "slm.head_dim"}, hidden / heads);
     const std::uint64_t ffn = count_of({"hf.intermediate_size", "intermediate_size", "slm.ffn_size"});
     const auto key = slm_format::find_role(model_, Role::wk, 0);
-    if (!key || !key->has_shape() || key->shape().size() != 2 || head % 2 != 0 || head > kMostHead ||
+    if (!key || !key->has_shape() || key->shape().size() != 2 || head % 2 != 0 || head > kMaxHead ||
         key->shape()[0] == 0 || key->shape()[0] % head != 0)
       refuse("the number of rows of its key matrix is not a multiple of the head size");
     name_model("llama");
@@ -244,7 +244,7 @@ class Naming {
           set("llama.rope.scaling.factor", scaling->factor);
           break;
         case RopeScaling::Kind::llama3: factors_ = rope_factors(*scaling, theta, head); break;
-        case RopeScaling::Kind::other: refuse("the rotation is scaled by " + scaling->told);
+        case RopeScaling::Kind::other: refuse("the rotation is scaled by " + scaling->value_text);
       }
     }
     set("llama.rope.freq_base", theta);
@@ -344,7 +344,7 @@ class Naming {
   }
 
   // Elements of a head, far more than real ones have: bounds the table of factors.
-  static constexpr std::uint64_t kMostHead = 65536;
+  static constexpr std::uint64_t kMaxHead = 65536;
   const Model& model_;
   core::Draft draft_;
   core::Derived out_;

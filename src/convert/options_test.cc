@@ -173,7 +173,7 @@ TEST(OptionTable, HasEachNameOnceAndWhatItsTypeNeeds) {
     const bool is_word = option.type == OptionType::word || option.type == OptionType::dtype;
     EXPECT_EQ(words(option).empty(), !is_word && option.type != OptionType::toggle);
     EXPECT_FALSE(option.help.empty() || option.help.ends_with('.'));
-    EXPECT_LT(option.range.least, option.range.most);
+    EXPECT_LT(option.range.minimum, option.range.maximum);
   }
   for (std::size_t kind = 0; kind < kOptionOfCount; ++kind)
     EXPECT_FALSE(options_of(static_cast<OptionOf>(kind)).empty());

@@ -88,7 +88,7 @@ class Respelled {
   }
 
   Model from_neutral() {
-    judge_folder();
+    check_folder();
     const auto words = slm_format::find_role(model_, Role::tok_embeddings, 0);
     if (!words || !words->has_shape() || words->shape().size() != 2)
       fail("missing-tensor", "tok_embeddings.weight", "the model has no matrix of embeddings");
@@ -214,7 +214,7 @@ class Respelled {
     return positive(found ? found->key : std::string(field), found ? found->value : nullptr, otherwise);
   }
 
-  void judge_folder() const {
+  void check_folder() const {
     struct Demand {
       std::string_view key, first, second;
     };
@@ -240,9 +240,9 @@ class Respelled {
       case RopeScaling::Kind::none: break;
       case RopeScaling::Kind::linear: set("rope_factor", scaling->factor); break;
       case RopeScaling::Kind::llama3:
-        if (head <= kMostHead) add_rope_factors(draft_, rope_factors(*scaling, theta, head));
+        if (head <= kMaxHead) add_rope_factors(draft_, rope_factors(*scaling, theta, head));
         break;
-      case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + scaling->told);
+      case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + scaling->value_text);
     }
     return theta;
   }
@@ -264,7 +264,7 @@ class Respelled {
   }
 
   // Elements of a head, far more than real ones have: bounds the table of factors.
-  static constexpr std::uint64_t kMostHead = 65536;
+  static constexpr std::uint64_t kMaxHead = 65536;
   const Model& model_;
   std::uint64_t layers_ = 0;  // of a GGUF
   core::Draft draft_;
@@ -416,7 +416,7 @@ std::vector<std::string> differences(const tokenizers::Described& described) {
   return out;
 }
 
-void judge_rotation(const Model& model, core::Derived& out) {
+void check_rotation(const Model& model, core::Derived& out) {
   constexpr std::string_view kWhy = "an .slm has rope_theta only, no scaling of the rotation";
   if (const Value* const factor = model.attribute(std::string(slm_format::kPrefix) + "rope_factor"))
     out.blockers.push_back({LossKind::attribute, core::indexed("attributes", "llama.rope.scaling.factor"),
@@ -450,7 +450,7 @@ core::Derived with_own_names(const Model& model, std::string_view format) {
     out.unseen = true;
     return out;
   }
-  if (slm) judge_rotation(named, out);
+  if (slm) check_rotation(named, out);
   core::Draft draft;
   draft.begin_view(named);
   for (const Tensor& tensor : named) draft.adopt(tensor.name(), tensor);

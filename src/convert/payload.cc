@@ -28,7 +28,7 @@ bool has_ranges(const core::Payload& p) noexcept {
       return core::is_direct(part) || core::divides(*core::elements_of(part), kSegment);
     }
     case Form::dense: return core::divides(p.tensor, p.dtype, kSegment);
-    case Form::made: return p.make_range != nullptr;
+    case Form::generated: return p.make_range != nullptr;
   }
   return false;
 }
@@ -36,7 +36,7 @@ bool has_ranges(const core::Payload& p) noexcept {
 void read_range(const core::Payload& p, const Context& context, std::uint64_t offset, std::span<std::byte> out,
                 codecs::CastTally* tally) {
   if (out.empty()) return;
-  if (p.form == Form::made) return p.make_range(context, offset, out);
+  if (p.form == Form::generated) return p.make_range(context, offset, out);
   if (p.form == Form::logical && core::is_direct(p.tensor.part(p.part)))
     return core::read_direct(p.tensor.part(p.part), offset, out);
   if (p.form != Form::stored) {
@@ -68,7 +68,7 @@ void stream(const core::Payload& p, const Context& context, const Sink& sink, co
       offset += piece.size();
       checked(piece);
     }
-  } else if (p.form == Form::made) {
+  } else if (p.form == Form::generated) {
     p.make(context, checked);
   } else if (p.form == Form::dense) {
     core::stream_dense(p.tensor, p.dtype, context, checked, tally);

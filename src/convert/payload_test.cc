@@ -20,7 +20,7 @@ core::Payload made(std::initializer_list<std::size_t> pieces) {
   builder.tensor("w", DType::u8, {100}, testing::pattern(100));
   const Model model = builder.build();
   core::Payload p;
-  p.form = core::Payload::Form::made;
+  p.form = core::Payload::Form::generated;
   p.tensor = model[0U];
   p.logical_size = p.stored_size = 100;
   p.make = [model, sizes = std::vector(pieces)](const Context&, const Sink& sink) {

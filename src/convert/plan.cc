@@ -169,7 +169,7 @@ template <class LayOut> core::WriteLayout lay_out(Model& model, LayOut layout, s
 
 // Lists the other files of the source's folder as losses, unless the writer lists them itself.
 void name_folder_files(core::WriteLayout& layout, const Model& from, const std::vector<std::string>& taken) {
-  if (layout.judges_folder_files) return;
+  if (layout.lists_folder_files) return;
   for (const core::FolderFile& file : core::folder_files(from))
     if (!file.held && std::ranges::find(taken, file.name) == taken.end())
       layout.losses.push_back({file.weights ? LossKind::unsupported : LossKind::file, core::indexed("files", file.name),
@@ -360,7 +360,7 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
   rep->layout = lay_out_true(model, input, to.info, asked, [&](const Model& from) { return layout(to, from, asked); });
   add_items(rep->layout, input);
   if (!input.refused) {
-    convert::judge_codes(rep->layout, input.model, model.format(), to.info.name);
+    convert::check_codes(rep->layout, input.model, model.format(), to.info.name);
     name_folder_files(rep->layout, model, input.files);
     release_texts(rep->layout, model);
     name_left_behind(rep->layout, model);

@@ -37,8 +37,8 @@ class ReadBack {
     check_text(layout_.prefix_length, record.sealed_head ? *record.sealed_head : layout_.head, "the head");
     check_text(record.tail_offset, record.tail, "the tail");
     for (std::size_t i = 0; i < layout_.payloads.size(); ++i)
-      if (const std::uint64_t size = layout_.payloads[i].lead; size > 0)
-        check_text(record.stored[i].offset - size, layout_.lead(i, record.stored[i]), "what precedes a part");
+      if (const std::uint64_t size = layout_.payloads[i].preamble_size; size > 0)
+        check_text(record.stored[i].offset - size, layout_.make_preamble(i, record.stored[i]), "what precedes a part");
     check_tensors();
     divide();
   }

@@ -189,8 +189,8 @@ class Making {
   // matched first: the later one is longer or, with `within`, lies inside the first one.
   bool overlap(const std::vector<std::uint32_t>& found, const std::vector<std::uint32_t>& others, bool within) const {
     // With more pairs, assume that some overlap: comparing them all would take too long.
-    constexpr std::size_t kMostPairs = std::size_t{1} << 20;
-    if (!found.empty() && others.size() > kMostPairs / found.size()) return true;
+    constexpr std::size_t kMaxPairs = std::size_t{1} << 20;
+    if (!found.empty() && others.size() > kMaxPairs / found.size()) return true;
     const auto meet = [](std::string_view first, std::string_view second) {
       for (std::size_t n = 1; n < std::min(first.size(), second.size()); ++n)
         if (first.ends_with(second.substr(0, n))) return true;
@@ -255,7 +255,7 @@ class Making {
   }
 
   void sentence_pieces(std::uint64_t first) {
-    const std::vector<float> scores = judge_merges(first);
+    const std::vector<float> scores = check_merges(first);
     add("model", "llama");
     add("pre", "default");
     std::size_t holding = 0;
@@ -291,28 +291,28 @@ class Making {
   }
 
   // The score of each token, from the ranks of its merges. Records where scores give other tokens than merges.
-  std::vector<float> judge_merges(std::uint64_t first) {
+  std::vector<float> check_merges(std::uint64_t first) {
     struct Ranks {
-      std::uint32_t least = UINT32_MAX, most = 0;
+      std::uint32_t minimum = UINT32_MAX, maximum = 0;
     };
     std::vector<Ranks> ranks(bytes_.size());
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
     for (const Tokenizer::Merge& merge : from_.merges) {
       if (merge.output >= ranks.size()) continue;
       Ranks& of = ranks[merge.output];
-      of.least = std::min(of.least, merge.rank);
-      of.most = std::max(of.most, merge.rank);
+      of.minimum = std::min(of.minimum, merge.rank);
+      of.maximum = std::max(of.maximum, merge.rank);
       pairs.emplace(merge.left, merge.right);
     }
     std::vector<float> scores(bytes_.size());
     std::vector<std::pair<Ranks, std::uint32_t>> in_order;
     for (std::uint32_t id = 0; id < ranks.size(); ++id)
-      if (ranks[id].least != UINT32_MAX) in_order.emplace_back(ranks[id], id);
-    std::ranges::sort(in_order, {}, [](const auto& each) { return each.first.least; });
+      if (ranks[id].minimum != UINT32_MAX) in_order.emplace_back(ranks[id], id);
+    std::ranges::sort(in_order, {}, [](const auto& each) { return each.first.minimum; });
     std::size_t mixed = 0;
     for (std::size_t i = 0; i < in_order.size(); ++i) {
       scores[in_order[i].second] = -static_cast<float>(i);
-      if (i > 0 && in_order[i - 1].first.most > in_order[i].first.least) ++mixed;
+      if (i > 0 && in_order[i - 1].first.maximum > in_order[i].first.minimum) ++mixed;
     }
     if (mixed > 0) differ(fmt::format("with {} merges in another order", mixed));
     if (in_order.size() > std::size_t{1} << 24) differ("with ranks that 32-bit scores cannot tell apart");

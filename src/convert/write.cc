@@ -60,7 +60,7 @@ class Writer {
     if (layout_.size_exact && record_.size != layout_.size)
       throw std::logic_error("a layout promised " + std::to_string(layout_.size) + " bytes and made " +
                              std::to_string(record_.size));
-    if (layout_.seal) seal();
+    if (layout_.finalize) finalize();
     return std::move(record_);
   }
 
@@ -100,17 +100,17 @@ class Writer {
   }
 
   void write_lead(std::size_t i) {
-    const std::uint64_t size = payloads_[i].lead;
+    const std::uint64_t size = payloads_[i].preamble_size;
     if (size == 0) return;
-    const std::string lead = layout_.lead(i, record_.stored[i]);
-    if (lead.size() != size)
+    const std::string preamble = layout_.make_preamble(i, record_.stored[i]);
+    if (preamble.size() != size)
       throw std::logic_error("a layout promised " + std::to_string(size) + " bytes before a payload and made " +
-                             std::to_string(lead.size()));
-    file_.write_at(record_.stored[i].offset - size, std::as_bytes(std::span(lead)));
+                             std::to_string(preamble.size()));
+    file_.write_at(record_.stored[i].offset - size, std::as_bytes(std::span(preamble)));
   }
 
-  // Runs WriteLayout::seal, and remembers its changes to head and tail for read-back.
-  void seal() {
+  // Runs WriteLayout::finalize, and remembers its changes to head and tail for read-back.
+  void finalize() {
     const std::shared_ptr<const Source> written = file_.reopen();
     std::string head = layout_.head;
     core::WrittenFile whole;
@@ -127,7 +127,7 @@ class Writer {
       std::memcpy(text.data() + (offset - start), bytes.data(), bytes.size());
       file_.write_at(offset, bytes);
     };
-    layout_.seal(whole);
+    layout_.finalize(whole);
     record_.sealed_head = std::move(head);
   }
 
@@ -152,7 +152,7 @@ class Writer {
 
   std::uint64_t align(const Payload& p) const {
     const auto aligned = base::align_up(cursor_, p.alignment);
-    const auto begin = aligned ? base::checked_add(*aligned, p.lead) : std::nullopt;
+    const auto begin = aligned ? base::checked_add(*aligned, p.preamble_size) : std::nullopt;
     if (!begin) base::io_error("write", "the output would be larger than a file can be");
     return *begin;
   }
@@ -209,7 +209,7 @@ class Writer {
       }
     }
     if (!encoder) encoder = codec->encoder();
-    encoder->begin(p.logical_size + p.front.size(), level_ == 0 ? codec->level : level_);
+    encoder->begin(p.logical_size + p.stream_prefix.size(), level_ == 0 ? codec->level : level_);
     return {encoder.release(), [this, codec](codecs::Encoder* done) {
               const std::lock_guard giving(encoders_mutex_);
               encoders_.push_back({codec, std::unique_ptr<codecs::Encoder>(done)});
@@ -242,7 +242,7 @@ class Writer {
       if (!digest.of_decoded()) digest.update(piece);
       take(piece);
     };
-    encoder->push(std::as_bytes(std::span(p.front)), keep);
+    encoder->push(std::as_bytes(std::span(p.stream_prefix)), keep);
     stream(
         p, quiet_,
         [&](std::span<const std::byte> piece) {

@@ -174,7 +174,7 @@ TEST(Write, AnOutputPastWhatOffsetsHoldIsAnIoErrorBeforeItsBytesAreWritten) {
 
 TEST(Write, ASealChangesHeadAndTailAndWhatReadingBackExpects) {
   PlanRep rep = rep_of(plan(sample(), "zt"));
-  rep.layout.seal = [](const core::WrittenFile& file) {
+  rep.layout.finalize = [](const core::WrittenFile& file) {
     std::byte magic[8], last{};
     file.read(0, magic);
     file.write(0, magic);
@@ -194,15 +194,17 @@ TEST(Write, ASealChangesHeadAndTailAndWhatReadingBackExpects) {
 TEST(Write, ASealThatReachesIntoPayloadIsAFaultOfTheProgram) {
   const test::TemporaryFolder folder;
   save(sample(), folder / "old.zt");
-  PlanRep fresh = rep_of(plan(sample(), "zt"));
+  PlanRep new_plan = rep_of(plan(sample(), "zt"));
   Builder more;
   more.tensor("more", DType::u8, {4}, pattern(4, 1));
   PlanRep grown = rep_of(plan_append(open(folder / "old.zt"), more.build()));
-  for (PlanRep* const rep : {&fresh, &grown}) {
+  for (PlanRep* const rep : {&new_plan, &grown}) {
     const Record good = Written(*rep).record;
     // Across the end of the head or in the prefix, in a payload, across the end of the file.
     for (const std::uint64_t at : {std::uint64_t{7}, good.stored[0].offset, good.size - 1}) {
-      rep->layout.seal = [at](const core::WrittenFile& file) { file.write(at, std::as_bytes(std::span("two", 2))); };
+      rep->layout.finalize = [at](const core::WrittenFile& file) {
+        file.write(at, std::as_bytes(std::span("two", 2)));
+      };
       EXPECT_THROW(Written{*rep}, std::logic_error) << at;
     }
   }

@@ -415,16 +415,16 @@ TEST(Diff, TheHookOfASparseComparisonIsCalledByOneThreadAtATime) {
     draft.index_names();
     return draft.finish();
   };
-  std::atomic<int> inside{0}, most{0};
+  std::atomic<int> inside{0}, maximum{0};
   Context context;
   context.progress = [&](std::uint64_t, std::uint64_t) {
-    most = std::max(most.load(), ++inside);
+    maximum = std::max(maximum.load(), ++inside);
     std::this_thread::yield();
     --inside;
     return true;
   };
   EXPECT_TRUE(diff(sparse(), sparse(), {}, context).equal());
-  EXPECT_EQ(most, 1);
+  EXPECT_EQ(maximum, 1);
 }
 
 TEST(Diff, ManyTensorsOfOneContentArePairedInReasonableTime) {
@@ -457,13 +457,14 @@ TEST(DifferenceMap, BlocksCoverEveryElementOnceAndHoldTheNumbersOfDiff) {
   for (const bool stream : {false, true}) {
     const Model x = stream ? streamed(a) : model_of(a), y = stream ? streamed(b) : model_of(b);
     const ValueDiff values = *diff(x, y).tensors.at(0).values;
-    for (const auto& [high, wide] : {std::pair(1U, 1U), std::pair(5U, 4U), std::pair(37U, 23U), std::pair(1024U, 7U)}) {
-      const DifferenceMap map = difference_map(x, y, {"w", "w"}, high, wide);
+    for (const auto& [grid_rows, grid_columns] :
+         {std::pair(1U, 1U), std::pair(5U, 4U), std::pair(37U, 23U), std::pair(1024U, 7U)}) {
+      const DifferenceMap map = difference_map(x, y, {"w", "w"}, grid_rows, grid_columns);
       EXPECT_EQ(map.rows, kRows);
       EXPECT_EQ(map.columns, kColumns);
-      EXPECT_EQ(map.high, std::min<std::uint64_t>(high, kRows));
-      EXPECT_EQ(map.wide, std::min<std::uint64_t>(wide, kColumns));
-      ASSERT_EQ(map.blocks.size(), map.high * map.wide);
+      EXPECT_EQ(map.grid_rows, std::min<std::uint64_t>(grid_rows, kRows));
+      EXPECT_EQ(map.grid_columns, std::min<std::uint64_t>(grid_columns, kColumns));
+      ASSERT_EQ(map.blocks.size(), map.grid_rows * map.grid_columns);
       double largest = 0;
       std::uint64_t changed = 0, not_finite = 0;
       for (const DifferenceMap::Block& block : map.blocks) {
@@ -474,12 +475,13 @@ TEST(DifferenceMap, BlocksCoverEveryElementOnceAndHoldTheNumbersOfDiff) {
       EXPECT_EQ(largest, values.max_abs);
       EXPECT_EQ(changed, 3U);
       EXPECT_EQ(not_finite, 1U);
-      for (std::uint32_t i = 0; i < map.high; ++i)
-        for (std::uint32_t j = 0; j < map.wide; ++j) {
-          const bool here =
-              DifferenceMap::begin(i, kRows, map.high) <= 3 && 3 < DifferenceMap::begin(i + 1, kRows, map.high) &&
-              DifferenceMap::begin(j, kColumns, map.wide) <= 20 && 20 < DifferenceMap::begin(j + 1, kColumns, map.wide);
-          EXPECT_EQ(map.blocks[i * map.wide + j].max_abs == largest, here) << i << ", " << j;
+      for (std::uint32_t i = 0; i < map.grid_rows; ++i)
+        for (std::uint32_t j = 0; j < map.grid_columns; ++j) {
+          const bool here = DifferenceMap::begin(i, kRows, map.grid_rows) <= 3 &&
+                            3 < DifferenceMap::begin(i + 1, kRows, map.grid_rows) &&
+                            DifferenceMap::begin(j, kColumns, map.grid_columns) <= 20 &&
+                            20 < DifferenceMap::begin(j + 1, kColumns, map.grid_columns);
+          EXPECT_EQ(map.blocks[i * map.grid_columns + j].max_abs == largest, here) << i << ", " << j;
         }
     }
   }
@@ -490,7 +492,7 @@ TEST(DifferenceMap, EveryShapeIsAMatrix) {
     const Model model = model_of({{"w", std::move(shape), Numbers(count, 1)}});
     const DifferenceMap map = difference_map(model, model, {"w", "w"}, 8, 8);
     for (const DifferenceMap::Block& block : map.blocks) EXPECT_EQ(block, DifferenceMap::Block{});
-    return std::vector<std::uint64_t>{map.rows, map.columns, map.high, map.wide};
+    return std::vector<std::uint64_t>{map.rows, map.columns, map.grid_rows, map.grid_columns};
   };
   using Sizes = std::vector<std::uint64_t>;
   EXPECT_EQ(size({}, 1), (Sizes{1, 1, 1, 1}));

@@ -21,7 +21,7 @@ namespace {
 
 using comparison::Elements;
 
-constexpr std::uint32_t kMostBlocks = 1024;  // on a side
+constexpr std::uint32_t kMaxBlocks = 1024;  // on a side
 
 Elements readable(const Model& model, std::string_view name, const Limits& limits) {
   const Tensor tensor = model[name];
@@ -58,12 +58,12 @@ std::uint64_t DifferenceMap::begin(std::uint32_t i, std::uint64_t of, std::uint3
   return of / blocks * i + of % blocks * i / blocks;  // i * of / blocks, which could overflow
 }
 
-DifferenceMap difference_map(const Model& a, const Model& b, const Couple& couple, std::uint32_t high,
-                             std::uint32_t wide, const DiffOptions& options, const Context& context) {
-  if (high == 0 || wide == 0 || high > kMostBlocks || wide > kMostBlocks)
-    base::misuse("map", "a map has 1 to " + std::to_string(kMostBlocks) + " blocks on each side");
+DifferenceMap difference_map(const Model& a, const Model& b, const TensorPair& pair, std::uint32_t grid_rows,
+                             std::uint32_t grid_columns, const DiffOptions& options, const Context& context) {
+  if (grid_rows == 0 || grid_columns == 0 || grid_rows > kMaxBlocks || grid_columns > kMaxBlocks)
+    base::misuse("map", "a map has 1 to " + std::to_string(kMaxBlocks) + " blocks on each side");
   const comparison::Selection in = comparison::select(a, b, options);
-  const Elements x = readable(in.a, couple.a, context.limits), y = readable(in.b, couple.b, context.limits);
+  const Elements x = readable(in.a, pair.a, context.limits), y = readable(in.b, pair.b, context.limits);
   if (x.count != y.count)
     base::misuse("map", "the tensors have " + std::to_string(x.count) + " and " + std::to_string(y.count) +
                             " elements: only tensors with as many have a map");
@@ -76,9 +76,9 @@ DifferenceMap difference_map(const Model& a, const Model& b, const Couple& coupl
   DifferenceMap out;
   out.columns = x.shape.empty() ? x.count : x.shape.back();
   out.rows = out.columns == 0 ? 0 : x.count / out.columns;
-  out.high = static_cast<std::uint32_t>(std::min<std::uint64_t>(high, out.rows));
-  out.wide = static_cast<std::uint32_t>(std::min<std::uint64_t>(wide, out.rows == 0 ? 0 : out.columns));
-  out.blocks.resize(std::size_t{out.high} * out.wide);
+  out.grid_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(grid_rows, out.rows));
+  out.grid_columns = static_cast<std::uint32_t>(std::min<std::uint64_t>(grid_columns, out.rows == 0 ? 0 : out.columns));
+  out.blocks.resize(std::size_t{out.grid_rows} * out.grid_columns);
   core::Progress progress(context, x.stream.size + y.stream.size);
   const Context inner = progress.inner();
 
@@ -90,23 +90,23 @@ DifferenceMap difference_map(const Model& a, const Model& b, const Couple& coupl
         const auto elements = base::to_size(count);
         const auto xs = of_x.of(packed_x, elements), ys = of_y.of(packed_y, elements);
         for (std::size_t at = 0; at < elements;) {
-          const std::uint64_t end = DifferenceMap::begin(j + 1, out.columns, out.wide);
+          const std::uint64_t end = DifferenceMap::begin(j + 1, out.columns, out.grid_columns);
           const auto n = base::to_size(std::min<std::uint64_t>(elements - at, end - column));
           codecs::PairAccumulator pairs(of_x.dtype(), of_y.dtype(), {});
           pairs.update(xs.subspan(at * of_x.width(), n * of_x.width()), ys.subspan(at * of_y.width(), n * of_y.width()),
                        n);
           const codecs::PairDifferences& found = pairs.result();
-          DifferenceMap::Block& block = out.blocks[std::size_t{i} * out.wide + j];
+          DifferenceMap::Block& block = out.blocks[std::size_t{i} * out.grid_columns + j];
           block.max_abs = std::max(block.max_abs, found.max_abs);
           block.changed += found.changed;
           block.not_finite += found.nans + found.infinite;
           at += n;
           column += n;
           if (column < end) continue;
-          if (++j < out.wide) continue;
+          if (++j < out.grid_columns) continue;
           j = 0;
           column = 0;
-          if (++row == DifferenceMap::begin(i + 1, out.rows, out.high)) ++i;
+          if (++row == DifferenceMap::begin(i + 1, out.rows, out.grid_rows)) ++i;
         }
         progress.add(packed_x.size() + packed_y.size());
         return true;

@@ -26,8 +26,8 @@ using Indices = std::vector<std::uint32_t>;
 
 constexpr std::string_view kNamings[] = {"llama"};
 constexpr std::size_t kLongestName = 1024;  // how much of a name guesses look at
-constexpr std::size_t kMostGuesses = 1 << 15;
-constexpr std::size_t kMostPairs = 1 << 16;  // of tensors with one content, whose names are compared
+constexpr std::size_t kMaxGuesses = 1 << 15;
+constexpr std::size_t kMaxPairs = 1 << 16;  // of tensors with one content, whose names are compared
 
 // The model under llama.cpp's names, if it has others.
 Model named(const Model& model, const std::string& naming) {
@@ -158,7 +158,7 @@ class Matcher {
       const auto theirs = to.find(key);
       if (theirs == to.end()) continue;
       // Of several with the same content, those of the same shape and the most similar names; of very many, in order.
-      const bool in_order = theirs->second.size() > kMostPairs / ours.size();
+      const bool in_order = theirs->second.size() > kMaxPairs / ours.size();
       for (std::size_t k = 0; k < ours.size(); ++k) {
         const std::uint32_t i = ours[k];
         std::optional<std::uint32_t> best;
@@ -198,7 +198,7 @@ class Matcher {
 
   void guess_prefix() {
     const Indices a = left_a(), b = left_b();
-    if (a.empty() || b.empty() || a.size() > kMostGuesses || b.size() > kMostGuesses) return;
+    if (a.empty() || b.empty() || a.size() > kMaxGuesses || b.size() > kMaxGuesses) return;
     std::unordered_map<std::string_view, std::uint32_t> names;
     for (const std::uint32_t j : b) names.emplace(in_.b.name(j), j);
     std::vector<std::pair<std::uint32_t, std::uint32_t>> best;
@@ -228,7 +228,7 @@ class Matcher {
       return out;
     };
     const Indices a = left_a(), b = left_b();
-    if (a.empty() || b.empty() || a.size() > kMostGuesses || b.size() > kMostGuesses) return;
+    if (a.empty() || b.empty() || a.size() > kMaxGuesses || b.size() > kMaxGuesses) return;
     const auto theirs = alone(in_.b, b);
     for (const auto& [shape, i] : alone(in_.a, a)) {
       const auto there = theirs.find(shape);

@@ -36,8 +36,8 @@ std::string text_of(const Value& value) {
 
 // The first item in which two lists of the same kind differ.
 std::optional<std::uint64_t> first_difference(const Value& a, const Value& b) {
-  const std::size_t most = std::max(items_of(a), items_of(b)), both = std::min(items_of(a), items_of(b));
-  if (a.kind() != b.kind() || most == 0 || a.type() != b.type()) return std::nullopt;
+  const std::size_t maximum = std::max(items_of(a), items_of(b)), both = std::min(items_of(a), items_of(b));
+  if (a.kind() != b.kind() || maximum == 0 || a.type() != b.type()) return std::nullopt;
   const auto same = [&](std::size_t i) {
     if (a.kind() == Value::Kind::list) return a.list()[i] == b.list()[i];
     if (a.kind() == Value::Kind::texts) return (*a.texts())[i] == (*b.texts())[i];
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> first_difference(const Value& a, const Value& b) {
   };
   for (std::size_t i = 0; i < both; ++i)
     if (!same(i)) return i;
-  return most > both ? std::optional<std::uint64_t>(both) : std::nullopt;
+  return maximum > both ? std::optional<std::uint64_t>(both) : std::nullopt;
 }
 
 bool equal_values(const Value& a, const Value& b, bool exact) {

@@ -110,7 +110,7 @@ class Job {
       of.stream.direct->read(at, n, bytes, inner);
       return bytes;
     };
-    std::uint64_t told = first;  // a chunk that begins again is counted once
+    std::uint64_t counted_to = first;  // a chunk that begins again is counted once
     for (std::uint64_t at = first; at < end;) {
       const std::uint64_t n = std::min(work.read, end - at);
       const auto one = load(pair.a, x.span(), at, n);
@@ -136,8 +136,8 @@ class Job {
         if (sums.result().changed > 0) work.changed = true;
       }
       at += n;
-      progress_.add(at > told ? one.size() + other.size() : 0);
-      told = std::max(told, at);
+      progress_.add(at > counted_to ? one.size() + other.size() : 0);
+      counted_to = std::max(counted_to, at);
     }
     if (!counts) return;
     out.values = sums.result();

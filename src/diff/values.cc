@@ -99,7 +99,7 @@ class AheadReader : public Reader {
                          fmt::format("comparing these tensors without threads takes more than the limit of {} bytes",
                                      context.limits.decoded),
                          stream.size);
-      most_ = SIZE_MAX;
+      maximum_ = SIZE_MAX;
       produce();
     }
   }
@@ -115,7 +115,7 @@ class AheadReader : public Reader {
  private:
   bool put(std::span<const std::byte> piece) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return pieces_.size() < most_ || stopped_; });
+    changed_.wait(lock, [this] { return pieces_.size() < maximum_ || stopped_; });
     if (stopped_) return false;
     pieces_.emplace_back(piece.begin(), piece.end());
     changed_.notify_all();
@@ -137,7 +137,7 @@ class AheadReader : public Reader {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::vector<std::byte>> pieces_;
-  std::size_t most_ = 2;
+  std::size_t maximum_ = 2;
   std::vector<std::byte> now_;
   std::exception_ptr error_;
   bool ended_ = false, stopped_ = false;
@@ -311,7 +311,7 @@ bool same_stored(const Tensor& a, const Tensor& b, const Context& context) {
       return false;
     std::vector<std::byte> x, y;
     for (std::uint64_t at = 0; at < from->length; at += kWindow) {
-      core::ask(context);
+      core::check_cancelled(context);
       x.resize(base::to_size(std::min(kWindow, from->length - at)));
       y.resize(x.size());
       core::source_of(one).read_at(from->offset + at, x);

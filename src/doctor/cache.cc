@@ -29,7 +29,7 @@ constexpr std::string_view kKinds[] = {"models--", "datasets--", "spaces--", "ke
 // Of hub 2.4, in the cache's folder: the bytes that repositories share.
 constexpr std::string_view kStore = "blobs";
 // Entries of all folders together. A cache has a few for each file.
-constexpr std::size_t kMostEntries = 1'000'000;
+constexpr std::size_t kMaxEntries = 1'000'000;
 
 bool is_repository(std::string_view name) {
   return std::ranges::any_of(kKinds, [&](std::string_view kind) { return name.starts_with(kind); });
@@ -46,7 +46,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> out;
   if (!is_real_folder(folder)) return out;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end && out.size() < kMostEntries;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end && out.size() < kMaxEntries;
        at.increment(error))
     out.push_back(at->path());
   if (error) base::io_error_of(folder.string(), "list", "the folder cannot be listed", error.value());
@@ -81,8 +81,8 @@ class CacheExamination {
   std::string relative(const fs::path& path) const { return path.lexically_relative(root_).generic_string(); }
 
   void add(State state, std::string path, std::string used_by = {}) {
-    if (out_.entries.size() >= kMostEntries)
-      base::over_limit("tensors", "the cache has more than " + std::to_string(kMostEntries) + " files");
+    if (out_.entries.size() >= kMaxEntries)
+      base::over_limit("tensors", "the cache has more than " + std::to_string(kMaxEntries) + " files");
     out_.entries.push_back({.state = state, .path = std::move(path), .used_by = std::move(used_by)});
   }
 

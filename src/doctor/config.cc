@@ -66,7 +66,7 @@ constexpr Architecture kArchitectures[] = {
 // What contains layers in models of any kind. A gap is one if the layers around it have the same tensors, at least so
 // many: modules in a row may have functions without weights between them.
 constexpr std::string_view kContainers[] = {"layers", "layer", "blocks", "block", "h"};
-constexpr std::size_t kLeastInLayer = 4;
+constexpr std::size_t kMinInLayer = 4;
 
 constexpr Rule kShape{"doctor/config-shape", Rule::Reach::tensor, Severity::error, "transformers",
                       "the shape of a tensor is not the one that config.json states"};
@@ -121,7 +121,7 @@ class Comparison {
     const std::string before(*prefix);
     for (const Slot& slot : kind.once) look(before + std::string(slot.stem), slot.shape);
     // A stated number can be any: names are made as long as some can be listed.
-    for (std::uint64_t i = 0; i < layers->second && out_.missing.size() < Diagnosis::kMostNames; ++i)
+    for (std::uint64_t i = 0; i < layers->second && out_.missing.size() < Diagnosis::kMaxNames; ++i)
       for (const Slot& slot : kind.of_layer)
         look(before + std::string(kind.layers) + std::to_string(i) + "." + std::string(slot.stem), slot.shape);
     const std::string next = before + std::string(kind.layers) + std::to_string(layers->second) + ".";
@@ -159,10 +159,10 @@ class Comparison {
       const std::pair<const std::uint64_t, std::set<std::string>>* last = nullptr;
       for (const auto& layer : layers) {
         if (last != nullptr && layer.first > last->first + 1 && layer.second == last->second &&
-            layer.second.size() >= kLeastInLayer)
+            layer.second.size() >= kMinInLayer)
           for (std::uint64_t i = last->first + 1; i < layer.first; ++i)
             for (const std::string& rest : layer.second) {
-              if (out_.missing.size() >= Diagnosis::kMostNames) return;
+              if (out_.missing.size() >= Diagnosis::kMaxNames) return;
               out_.missing.push_back(group + "." + std::to_string(i) + "." + rest);
             }
         last = &layer;

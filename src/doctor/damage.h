@@ -79,7 +79,7 @@ class Continued final : public io::InterposedSource {
 inline constexpr std::size_t kZeroBlock = 4096;
 
 struct Zeros {
-  // The largest range of whole zero blocks, of at least `least` bytes, that begins or ends inside one of the extents,
+  // The largest range of whole zero blocks, of at least `minimum` bytes, that begins or ends inside one of the extents,
   // more than a block away from its ends. A tensor that is zeros from end to end is not such a range.
   std::optional<ByteRange> hole{};
   std::uint64_t head = 0;  // zeros that the file begins with
@@ -87,7 +87,7 @@ struct Zeros {
 };
 
 // [reads] The whole file. `extents` are those of its tensors.
-Zeros find_zeros(const Source&, std::vector<ByteRange> extents, std::uint64_t least, const Context&);
+Zeros find_zeros(const Source&, std::vector<ByteRange> extents, std::uint64_t minimum, const Context&);
 
 // Archives that have lost their directory, which is at the end of a zip file: a new one is made from the headers before
 // the members.

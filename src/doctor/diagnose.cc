@@ -34,7 +34,7 @@ constexpr Rule kHeaderRule{"doctor/header-text", Rule::Reach::note, Severity::wa
                            "the data have the size that the text of the header states"};
 
 // Zeros that reach the end of a file are what a reserved download leaves; a range in its middle may be a pruned matrix.
-constexpr std::uint64_t kLeastAtEnd = 16 * doctor::kZeroBlock, kLeastInside = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMinAtEnd = 16 * doctor::kZeroBlock, kMinInside = std::uint64_t{1} << 20;
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
@@ -119,7 +119,7 @@ class ModelExamination {
           ends_with_any(finding.rule, {"/trailing-data", "/trailing-bytes"}))
         out_.full_size = finding.offset;
       if (finding.hint.what == Hint::What::file) {
-        if (out_.missing.size() < Diagnosis::kMostNames) out_.missing.push_back(finding.hint.name);
+        if (out_.missing.size() < Diagnosis::kMaxNames) out_.missing.push_back(finding.hint.name);
       } else if (finding.severity == Severity::error && !finding.file.empty() && !is_dangerous(finding)) {
         if (std::ranges::find(hurt_, finding.file.name) == hurt_.end()) hurt_.push_back(finding.file.name);
         if (finding.rule.ends_with("/truncated")) signs_.insert(Sign::cut);
@@ -142,10 +142,10 @@ class ModelExamination {
 
   // Whether a model begins or ends elsewhere than the file.
   bool look_inside() {
-    constexpr unsigned kMostDepth = 4;
+    constexpr unsigned kMaxDepth = 4;
     const Finding* const first = report().first_error();
     const bool longer = out_.full_size && *out_.full_size < out_.size;
-    if (!file_ || depth_ == kMostDepth || as_published_ == true) return false;
+    if (!file_ || depth_ == kMaxDepth || as_published_ == true) return false;
     if (first != nullptr && (first->kind == Kind::limit || is_dangerous(*first))) return false;
     if (out_.verdict.format.empty() && first != nullptr && first->rule != "file/unknown" && first->rule != "file/zeros")
       return false;
@@ -192,7 +192,7 @@ class ModelExamination {
       absent_ = config.missing.size();
       out_.tensors += absent_;
       for (std::string& name : config.missing)
-        if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.push_back(std::move(name));
+        if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.push_back(std::move(name));
       for (Finding& each : config.findings) {
         signs_.insert(each.severity == Severity::error ? Sign::disagrees : Sign::untrue);
         to.add(std::move(each));
@@ -230,7 +230,7 @@ class ModelExamination {
     } else if (rule == "file/compressed" && first) {
       advise(What::decompress, detail_of(*first));  // the program's name ends the sentence
     } else if (rule == "file/zeros") {
-      const doctor::Zeros zeros = doctor::find_zeros(*file_, {}, kLeastAtEnd, context_);
+      const doctor::Zeros zeros = doctor::find_zeros(*file_, {}, kMinAtEnd, context_);
       out_.zeros = ByteRange{0, zeros.tail == 0 ? out_.size : zeros.head};
       out_.what = zeros.tail == 0 ? "the whole file is zeros, as a download that reserved its space and never began"
                                   : "the file begins with zeros, and what follows them is no model";
@@ -292,7 +292,7 @@ class ModelExamination {
       out_.tensors = all.size();
       out_.whole = all.size() - late.size();
       for (const auto& [begin, name] : late)
-        if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.emplace_back(name);
+        if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.emplace_back(name);
       return;
     }
     if (const Finding* const first = report().first_error(); file_ && first && out_.verdict.format == "npy") {
@@ -329,7 +329,7 @@ class ModelExamination {
     out_.tensors = model.size() + absent;
     out_.whole = out_.tensors - faulty.size();
     for (const std::string& name : faulty)
-      if (out_.damaged.size() < Diagnosis::kMostNames) out_.damaged.push_back(name);
+      if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.push_back(name);
     leave_out(model, [&](const Tensor& tensor) { return faulty.contains(tensor.name()); });
   }
 
@@ -386,9 +386,9 @@ class ModelExamination {
         if (const auto extent = part.extent(); extent && extent->source == 0 && part.digest().empty())
           extents.push_back({extent->offset, extent->length});
     if (extents.empty()) return;  // zeros outside of tensors, or under digests, say nothing
-    const doctor::Zeros zeros = doctor::find_zeros(*file_, std::move(extents), kLeastAtEnd, context_);
+    const doctor::Zeros zeros = doctor::find_zeros(*file_, std::move(extents), kMinAtEnd, context_);
     const bool at_end = zeros.hole && zeros.hole->offset + zeros.hole->length == out_.size;
-    if (zeros.hole && !at_end && zeros.hole->length >= kLeastInside) out_.zeros = zeros.hole;
+    if (zeros.hole && !at_end && zeros.hole->length >= kMinInside) out_.zeros = zeros.hole;
     // Zeros that reach the end begin before the first block of them: what a download wrote can end anywhere. They may
     // include whole tensors, of which verify() warns; one tensor may well be zeros.
     if (at_end || (!out_.zeros && in_tail(zeros.tail) > 1)) out_.zeros = ByteRange{zeros.tail, out_.size - zeros.tail};
@@ -441,7 +441,7 @@ class ModelExamination {
     const auto inner = [&](doctor::Inner::How how) { return inner_ && inner_->how == how; };
     const std::string at = inner_ ? std::to_string(inner_->range.offset) : "", until = std::to_string(end);
     const bool only_trailing = out_.trailing && report().errors() == 1, mended = has(Sign::mended),
-               doubted = !out_.verdict.not_known_safe.empty(),
+               distrusted = !out_.verdict.not_known_safe.empty(),
                truncated = file_ && rule.ends_with("/truncated") && report().first_error()->file.empty();
     std::vector<Advice> fetch = each(What::fetch_file, out_.missing), hurt = each(What::fetch_again, hurt_);
     fetch.insert(fetch.end(), hurt.begin(), hurt.end());
@@ -483,7 +483,7 @@ class ModelExamination {
         {has(Sign::not_finite), suspicious, " that is valid, with numbers that are NaN or infinite", {compare}},
         {has(Sign::untrue), suspicious, " that is valid, with metadata that do not fit its tensors"},
         {has(Sign::unused), suspicious, " that is valid, with bytes that belong to no tensor", {rewrite}},
-        {doubted, unproven, ", valid, but with a pickle that is not known to be harmless", {distrust}},
+        {distrusted, unproven, ", valid, but with a pickle that is not known to be harmless", {distrust}},
         {has(Sign::unsized), unproven, ", valid, but with tensors whose size is not known"},
         {as_published_ == true, sound, ", as it was published"},
         {true, sound, ", nothing is wrong with it"}};

@@ -94,15 +94,15 @@ std::string read_whole(const std::string& path) {
 }
 
 // Of archives, the first `size` bytes: each tensor that is said to be whole has the elements of the whole file.
-void expect_whole_tensors(const std::string& bytes, const std::string& name, std::size_t least) {
+void expect_whole_tensors(const std::string& bytes, const std::string& name, std::size_t minimum) {
   const Model all = of(bytes, name).verdict.model;
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   for (std::size_t size = 512; size < bytes.size(); size += bytes.size() / 97 + 1) {
     const Diagnosis d = of(bytes.substr(0, size), name);
     EXPECT_EQ(d.condition, Condition::incomplete) << name << " " << size;
     EXPECT_EQ(d.whole_model.size(), d.whole) << name << " " << size;
-    EXPECT_GE(d.whole, most) << name << " " << size;
-    most = d.whole;
+    EXPECT_GE(d.whole, maximum) << name << " " << size;
+    maximum = d.whole;
     for (const Tensor& tensor : d.whole_model) {
       const auto whole = all.find(tensor.name());
       ASSERT_TRUE(whole) << tensor.name();
@@ -112,7 +112,7 @@ void expect_whole_tensors(const std::string& bytes, const std::string& name, std
       EXPECT_EQ(std::memcmp(a.data.get(), b.data.get(), a.size), 0) << tensor.name();
     }
   }
-  EXPECT_GE(most, least) << name;
+  EXPECT_GE(maximum, minimum) << name;
 }
 
 TEST(Doctor, AnArchiveWithoutItsDirectoryStillHasItsWholeMembers) {

@@ -39,9 +39,9 @@ constexpr Mark kMarks[] = {
     {core::kZipEmpty, 0, true, core::zip::kEndSize - 4},
 };
 constexpr std::size_t kMarkCount = std::size(kMarks);
-constexpr std::size_t kHead = 64;          // bytes of the beginning that are looked for
-constexpr std::size_t kMostPlaces = 1024;  // that are kept of each mark
-constexpr unsigned kMostOpened = 16;       // places whose structure is read
+constexpr std::size_t kHead = 64;         // bytes of the beginning that are looked for
+constexpr std::size_t kMaxPlaces = 1024;  // that are kept of each mark
+constexpr unsigned kMaxOpened = 16;       // places whose structure is read
 constexpr std::uint64_t kSearched = std::uint64_t{1} << 20;
 
 bool is_one_byte(std::string_view text) { return text.find_first_not_of(text[0]) == text.npos; }
@@ -52,7 +52,7 @@ class Search {
       : file_(file), size_(file->size()), format_(format), context_(context), head_(io::head_of(*file, kHead)) {}
 
   std::optional<Inner> run(bool only_repeated) {
-    if (size_ < 2 * kLeast) return std::nullopt;
+    if (size_ < 2 * kMinEqual) return std::nullopt;
     scan(only_repeated);
     if (auto repeated = find_repeated()) return repeated;
     if (only_repeated) return std::nullopt;
@@ -61,7 +61,7 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kLeast = 8;  // fewer equal bytes may be chance
+  static constexpr std::size_t kMinEqual = 8;  // fewer equal bytes may be chance
 
   void scan(bool only_repeated) {
     std::string piece;
@@ -79,9 +79,9 @@ class Search {
   void look(std::string_view piece, std::uint64_t at, std::size_t until, bool only_repeated) {
     const auto find = [&](std::string_view bytes, std::deque<std::uint64_t>& out, bool first) {
       for (std::size_t i = piece.find(bytes); i < until; i = piece.find(bytes, i + 1)) {
-        if (first && out.size() == kMostPlaces) return;
+        if (first && out.size() == kMaxPlaces) return;
         out.push_back(at + i);
-        if (out.size() > kMostPlaces) out.pop_front();
+        if (out.size() > kMaxPlaces) out.pop_front();
       }
     };
     if (head_.size() == kHead && !is_one_byte(head_)) find(head_, again_, true);
@@ -92,7 +92,7 @@ class Search {
   std::optional<Inner> find_repeated() {
     const std::string two = io::head_of(*file_, 2 * kHead);
     const std::string_view text(two);
-    for (std::size_t n = kLeast; n < kHead && 2 * n <= text.size(); ++n)
+    for (std::size_t n = kMinEqual; n < kHead && 2 * n <= text.size(); ++n)
       if (text.substr(0, n) == text.substr(n, n) && !is_one_byte(text.substr(0, n)) && is_model(n, size_))
         return repeated(n);
     std::uint64_t budget = size_;
@@ -163,7 +163,7 @@ class Search {
 
   // Whether these bytes are a model without an error in its structure.
   bool opens(std::uint64_t begin, std::uint64_t end) {
-    if (!is_plausible(begin, end) || !is_model(begin, end) || opened_++ >= kMostOpened) return false;
+    if (!is_plausible(begin, end) || !is_model(begin, end) || opened_++ >= kMaxOpened) return false;
     Report report;
     core::Findings findings(report, core::Findings::Mode::all);
     const registry::Loaded loaded = registry::load(place_of(range(begin, end)), context_, {}, findings);

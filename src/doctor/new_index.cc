@@ -125,8 +125,8 @@ std::string usual_header(std::string_view text) {
 }  // namespace
 
 std::shared_ptr<const Source> with_new_npy_header(const std::shared_ptr<const Source>& file, std::string& text) {
-  constexpr std::uint64_t kMostText = 4096, kAlignment = 64, kPreamble = 10;
-  const std::string head = io::head_of(*file, kMostText);
+  constexpr std::uint64_t kMaxText = 4096, kAlignment = 64, kPreamble = 10;
+  const std::string head = io::head_of(*file, kMaxText);
   const std::size_t open = head.find('{');
   if (!head.starts_with(numpy::kMagic) || open == head.npos) return nullptr;
   const std::string stated = usual_header(std::string_view(head).substr(open));

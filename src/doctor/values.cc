@@ -32,10 +32,10 @@ std::uint64_t uncovered(const Source& source, const ByteRange& range, const std:
   std::uint64_t out = 0, at = range.offset;
   const std::uint64_t end = range.offset + range.length;
   const auto gap = [&](std::uint64_t until) {
-    constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
+    constexpr std::uint64_t kMaxPadding = std::uint64_t{64} << 10;
     if (until <= at) return;
     const std::uint64_t length = until - at;
-    if (length > kMostPadding || io::text_of(source, at, length).find_first_not_of('\0') != std::string::npos)
+    if (length > kMaxPadding || io::text_of(source, at, length).find_first_not_of('\0') != std::string::npos)
       out += length;
   };
   for (auto next = std::ranges::lower_bound(sorted, range.offset, {}, &ByteRange::offset); next != sorted.end();

@@ -25,13 +25,13 @@ bool cuts(const std::vector<ByteRange>& sorted, std::uint64_t at) {
 
 }  // namespace
 
-Zeros find_zeros(const Source& source, std::vector<ByteRange> extents, std::uint64_t least, const Context& context) {
+Zeros find_zeros(const Source& source, std::vector<ByteRange> extents, std::uint64_t minimum, const Context& context) {
   std::ranges::sort(extents, {}, &ByteRange::offset);
   Zeros out;
   ByteRange run;  // the zeros that reach to where the scan is
   const auto end_run = [&](std::uint64_t at) {
     const bool inside = cuts(extents, run.offset) || cuts(extents, at);
-    if (run.length >= least && inside && (!out.hole || run.length > out.hole->length)) out.hole = run;
+    if (run.length >= minimum && inside && (!out.hole || run.length > out.hole->length)) out.hole = run;
   };
   core::Progress progress(context, source.size());
   io::read_pieces(source, 0, source.size(), [&](std::uint64_t at, std::span<const std::byte> bytes) {

@@ -15,7 +15,7 @@ namespace {
 using namespace core::zip;
 
 constexpr std::string_view kDescriptorMagic("PK\x07\x08", 4);
-constexpr std::uint64_t kMostDescriptor = 28;  // with the magic number of what follows
+constexpr std::uint64_t kMaxDescriptor = 28;  // with the magic number of what follows
 constexpr std::size_t kSearchPiece = std::size_t{1} << 20;
 
 template <class Number> Number at(std::string_view bytes, std::size_t place) {
@@ -98,7 +98,7 @@ class Walk {
   // `text` is what was read from there on.
   std::optional<std::uint64_t> descriptor(std::uint64_t place, std::uint64_t data, core::ZipOut& member,
                                           std::string_view text) const {
-    const auto length = base::to_size(std::min<std::uint64_t>(kMostDescriptor, source_.size() - place));
+    const auto length = base::to_size(std::min<std::uint64_t>(kMaxDescriptor, source_.size() - place));
     std::string longer;
     if (text.size() < length) text = longer = io::text_of(source_, place, length);
     text = text.substr(0, length);

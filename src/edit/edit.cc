@@ -214,10 +214,10 @@ class Editor {
     if (header_ && !base::fits(header_->offset, header_->room, out_.size)) header_.reset();
     if (header_) {
       out_.header = header_->room;
-      out_.needed = header_->least;
-      if (header_->least > header_->most)
-        base::misuse("header", "the new header would have " + core::bytes_text(header_->least) + ", and " +
-                                   out_.format + " allows " + std::to_string(header_->most));
+      out_.needed = header_->minimum;
+      if (header_->minimum > header_->maximum)
+        base::misuse("header", "the new header would have " + core::bytes_text(header_->minimum) + ", and " +
+                                   out_.format + " allows " + std::to_string(header_->maximum));
     }
     if (header_ && in_place && fits()) {
       out_.way = Way::in_place;
@@ -360,28 +360,28 @@ class Editor {
 
   // Whether the new header fits in the place of the old one.
   bool fits() {
-    if (is_last()) return make(header_->least);
-    return header_->least <= header_->room && make(header_->room);
+    if (is_last()) return make(header_->minimum);
+    return header_->minimum <= header_->room && make(header_->room);
   }
 
   // A length with which the payload keeps its place within blocks of the disk, so that these can be shared.
   bool has_length_for_a_copy() {
     const core::NewHeader& h = *header_;
-    const auto wanted = base::checked_add(h.least, options_.reserve);
-    if (!wanted || *wanted > h.most)
+    const auto wanted = base::checked_add(h.minimum, options_.reserve);
+    if (!wanted || *wanted > h.maximum)
       base::misuse("reserve", "a header with " + core::bytes_text(options_.reserve) +
-                                  " to spare would be larger than " + std::to_string(h.most) + ", which is what " +
+                                  " to spare would be larger than " + std::to_string(h.maximum) + ", which is what " +
                                   out_.format + " allows");
-    if (is_last()) return make(h.least);
+    if (is_last()) return make(h.minimum);
     const std::uint64_t block = std::max(h.step, edit_files::kBlock);
     std::uint64_t length = base::align_up(*wanted, h.step).value_or(UINT64_MAX);
     if (h.room % h.step == 0) {
       const std::uint64_t within = h.room % block;
       std::uint64_t same = *wanted / block * block + within;
       if (same < *wanted) same += block;
-      if (same <= h.most) length = same;
+      if (same <= h.maximum) length = same;
     }
-    return length <= h.most && make(length);
+    return length <= h.maximum && make(length);
   }
 
   std::string why_not_in_place() const {
@@ -427,7 +427,7 @@ class Editor {
   Edited out_;
 };
 
-std::uint64_t most_of_a_journal(const Context& context) {
+std::uint64_t max_journal_size(const Context& context) {
   return 2 * std::min<std::uint64_t>(context.limits.header, UINT64_MAX / 4) + 4096;
 }
 
@@ -502,7 +502,7 @@ Edited edit_file(PatchedFile& file, const std::string& path, const EditOptions& 
   if (out.way == Way::nothing) return out;
   if (before) before(out);
   if (out.way == Way::in_place) {
-    core::ask(context);
+    core::check_cancelled(context);
     const core::NewHeader& h = editor.header();
     file.apply({h.offset, h.room, editor.bytes()}, [&] { editor.require_reads(file.source()); });
     out.undo = file.undo_path();
@@ -550,7 +550,7 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
   }
   refuse_folder(path, options, context);
   if (options.output.empty()) {
-    PatchedFile file(path, most_of_a_journal(context));
+    PatchedFile file(path, max_journal_size(context));
     return edit_file(file, path, options, context, before);
   }
   const io::Fd fd = io::open_to_read(path);
@@ -568,7 +568,7 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
 }
 
 Edited undo_edit(const std::string& path, const Context& context, bool trust_journal) {
-  PatchedFile file(path, most_of_a_journal(context), trust_of(trust_journal));
+  PatchedFile file(path, max_journal_size(context), trust_of(trust_journal));
   const edit_files::Patch back = file.undo();
   Edited out = opened(file);
   out.way = Way::in_place;
@@ -595,7 +595,7 @@ Edited settle_edit(const std::string& path, const Context& context, bool trust_j
     plan.steps = steps = planned;
     if (before) before(plan);
   };
-  Edited out = opened(PatchedFile(path, most_of_a_journal(context), trust_of(trust_journal), show));
+  Edited out = opened(PatchedFile(path, max_journal_size(context), trust_of(trust_journal), show));
   out.steps = std::move(steps);
   return out;
 }

@@ -410,14 +410,14 @@ TEST(Edit, AFileThatWasLeftIsSettledFirst) {
   const std::string path = make(folder, "safetensors", 100);
   const std::string old = read_file(path);
   edit(path, options_of({{"set", "author=me"}}));
-  const std::string fresh = read_file(path);
+  const std::string new_bytes = read_file(path);
   const std::string undo = folder / ".model.safetensors.weighbridge-edit.undo",
                     journal = folder / ".model.safetensors.weighbridge-edit.journal";
   fs::rename(undo, journal);
   // The first half of what differs is new: neither the old nor the new file.
   std::size_t first = 0, last = old.size();
-  while (old[first] == fresh[first]) ++first;
-  while (old[last - 1] == fresh[last - 1]) --last;
+  while (old[first] == new_bytes[first]) ++first;
+  while (old[last - 1] == new_bytes[last - 1]) --last;
   const int fd = ::open(path.c_str(), O_WRONLY);
   const std::size_t half = (first + last) / 2;
   ASSERT_EQ(::pwrite(fd, old.data() + half, last - half, static_cast<off_t>(half)), static_cast<ssize_t>(last - half));

@@ -116,8 +116,8 @@ bool is_hub_blob(const io::Target& target) {
 
 }  // namespace
 
-PatchedFile::PatchedFile(const std::string& path, std::uint64_t most, Trust trust, const Show& show)
-    : asked_(path), most_(most), trust_(trust) {
+PatchedFile::PatchedFile(const std::string& path, std::uint64_t maximum, Trust trust, const Show& show)
+    : asked_(path), maximum_(maximum), trust_(trust) {
   target_ = io::resolve_target(path);
   folder_ = io::open_folder(target_.folder);
   if (is_hub_blob(target_))
@@ -211,12 +211,12 @@ std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string&
   const auto there = io::os::status(fd.get());
   if (!there || there->kind != io::os::Kind::file)
     refuse_journal(name, "it is not a regular file: remove it if the file is sound");
-  if (there->size > most_) refuse_journal(name, "it is larger than any that would be written for this file");
+  if (there->size > maximum_) refuse_journal(name, "it is larger than any that would be written for this file");
   std::string text(base::to_size(there->size), '\0');
   text.resize(io::pread_full(fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
   auto out = Journal::parse(text, there->inode);
   if (!out) refuse_journal(name, "it is damaged: verify the file, and remove the journal if the file is sound");
-  if (std::max(out->old_length, out->new_length) > most_)
+  if (std::max(out->old_length, out->new_length) > maximum_)
     refuse_journal(name, "it changes more than would be changed in this file");
   if (trust_ == Trust::any) return out;
   // Anything may come with an archive, or be put into a folder where others may write.
@@ -245,14 +245,14 @@ bool PatchedFile::holds_old(const Journal& j) const { return holds(j.old_size, j
 // Whether every byte is the old or the new one, so that the file is one in the middle of this change. After a power
 // failure, there may be zeros after the old end.
 bool PatchedFile::is_mixed(const Journal& j) const {
-  const std::uint64_t least = std::min(j.old_size, j.new_size), most = std::max(j.old_size, j.new_size);
-  if (size_ < least || size_ > most) return false;
+  const std::uint64_t minimum = std::min(j.old_size, j.new_size), maximum = std::max(j.old_size, j.new_size);
+  if (size_ < minimum || size_ > maximum) return false;
   const std::uint64_t length = std::max(j.old_bytes.size(), j.new_bytes.size());
   const auto now = read(j.at, std::min(length, size_ - j.at));
   for (std::size_t i = 0; i < now.size(); ++i) {
     const bool old = i < j.old_bytes.size() && now[i] == static_cast<std::byte>(j.old_bytes[i]);
-    const bool fresh = i < j.new_bytes.size() && now[i] == static_cast<std::byte>(j.new_bytes[i]);
-    if (!old && !fresh && !(j.at + i >= j.old_size && now[i] == std::byte{0})) return false;
+    const bool is_new = i < j.new_bytes.size() && now[i] == static_cast<std::byte>(j.new_bytes[i]);
+    if (!old && !is_new && !(j.at + i >= j.old_size && now[i] == std::byte{0})) return false;
   }
   // The rest of the header is the old one's.
   auto header = read(j.offset, j.at - j.offset);
@@ -273,14 +273,14 @@ void PatchedFile::settle(const Show& show) {
                    "it belongs to another file that had this name before: remove it if this file "
                    "is sound");
   using Way = RecoveryStep::Way;
-  const bool fresh = holds_new(*journal), old = !fresh && holds_old(*journal);
-  if (!fresh && !old && !is_mixed(*journal))
+  const bool is_new = holds_new(*journal), old = !is_new && holds_old(*journal);
+  if (!is_new && !old && !is_mixed(*journal))
     refuse_journal(journal_name_,
                    "something else has changed the file since: remove the journal if the file "
                    "is sound");
   if (show) {
     std::vector<RecoveryStep> steps;
-    if (fresh) {
+    if (is_new) {
       steps.push_back({.way = Way::rename, .from = journal_name_, .to = undo_name_});
     } else {
       if (!old)
@@ -293,7 +293,7 @@ void PatchedFile::settle(const Show& show) {
     show(steps);
   }
   const io::NamesChange settling;
-  if (fresh) {
+  if (is_new) {
     if (io::os::sync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
     if (io::os::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
@@ -358,14 +358,14 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
     base::misuse_of(asked_, "range", "a range outside the file was to be changed");
   const auto old = read(patch.offset, patch.length);
   if (old.size() != patch.length) base::io_error_of(asked_, "short-read", "the file shrank while it was read");
-  const auto fresh = std::as_bytes(std::span(patch.bytes));
+  const auto patch_bytes = std::as_bytes(std::span(patch.bytes));
   // Only what differs is written: the fewer bytes, the less a power failure can tear.
-  const std::size_t most = std::min(old.size(), fresh.size());
+  const std::size_t maximum = std::min(old.size(), patch_bytes.size());
   std::size_t before = 0, behind = 0;
-  while (before < most && old[before] == fresh[before]) ++before;
-  if (old.size() == fresh.size())
-    while (behind < most - before && old[most - 1 - behind] == fresh[most - 1 - behind]) ++behind;
-  if (before == old.size() && before == fresh.size()) return;
+  while (before < maximum && old[before] == patch_bytes[before]) ++before;
+  if (old.size() == patch_bytes.size())
+    while (behind < maximum - before && old[maximum - 1 - behind] == patch_bytes[maximum - 1 - behind]) ++behind;
+  if (before == old.size() && before == patch_bytes.size()) return;
   Journal j;
   j.inode = inode_;
   j.old_size = size_;
@@ -373,8 +373,8 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
   j.offset = patch.offset, j.old_length = patch.length, j.new_length = patch.bytes.size();
   j.at = patch.offset + before;
   j.old_bytes.assign(reinterpret_cast<const char*>(old.data()) + before, old.size() - before - behind);
-  j.new_bytes = patch.bytes.substr(before, fresh.size() - before - behind);
-  j.old_hash = hash_of(old), j.new_hash = hash_of(fresh);
+  j.new_bytes = patch.bytes.substr(before, patch_bytes.size() - before - behind);
+  j.old_hash = hash_of(old), j.new_hash = hash_of(patch_bytes);
   const io::NamesChange changing;
   publish_journal(j);
   try {

@@ -39,10 +39,10 @@ class PatchedFile {
   // Called with what settling does, before it changes anything.
   using Show = std::function<void(const std::vector<RecoveryStep>&)>;
 
-  // Opens the file, with links resolved, for this process alone, and settles what a killed run left. `most` bounds the
-  // bytes that a journal holds. Error io/open; misuse/not-a-file, misuse/read-only, misuse/hub-cache; io/in-use:
+  // Opens the file, with links resolved, for this process alone, and settles what a killed run left. `maximum` bounds
+  // the bytes that a journal holds. Error io/open; misuse/not-a-file, misuse/read-only, misuse/hub-cache; io/in-use:
   // another process has it open; io/journal: a journal that cannot be used.
-  PatchedFile(const std::string& path, std::uint64_t most, Trust = Trust::own, const Show& show = {});
+  PatchedFile(const std::string& path, std::uint64_t maximum, Trust = Trust::own, const Show& show = {});
   PatchedFile(const PatchedFile&) = delete;
   PatchedFile& operator=(const PatchedFile&) = delete;
 
@@ -89,7 +89,7 @@ class PatchedFile {
   [[noreturn]] void refuse_journal(const std::string& name, const std::string& why) const;
 
   std::string asked_;
-  std::uint64_t most_ = 0;
+  std::uint64_t maximum_ = 0;
   Trust trust_ = Trust::own;
   io::Target target_;
   io::Fd folder_, file_;

@@ -25,7 +25,7 @@ using test::thrown;
 using test::write_file;
 using Left = Edited::Left;
 
-constexpr std::uint64_t kMost = 1 << 20;
+constexpr std::uint64_t kMaxHeader = 1 << 20;
 const std::string kOld = "old header|payload", kNew = "new header|payload";
 const Patch kPatch{0, 10, "new header"};
 
@@ -33,14 +33,14 @@ std::string journal_of(const TemporaryFolder& folder) { return folder / ".f.weig
 std::string undo_of(const TemporaryFolder& folder) { return folder / ".f.weighbridge-edit.undo"; }
 
 void undo(const std::string& path) {
-  PatchedFile file(path, kMost);
+  PatchedFile file(path, kMaxHeader);
   file.apply(file.undo());
 }
 
 // The file as new or old, and the undo file of the change renamed to a journal, as a kill leaves it.
 void make_left(const TemporaryFolder& folder, const std::string& content) {
   write_file(folder / "f", kOld);
-  PatchedFile(folder / "f", kMost).apply(kPatch);
+  PatchedFile(folder / "f", kMaxHeader).apply(kPatch);
   fs::rename(undo_of(folder), journal_of(folder));
   const int fd = ::open((folder / "f").c_str(), O_WRONLY | O_TRUNC);  // the same inode
   ASSERT_EQ(::write(fd, content.data(), content.size()), static_cast<ssize_t>(content.size()));
@@ -51,7 +51,7 @@ TEST(PatchedFile, ChangesOnlyTheBytesAndKeepsTheOldOnes) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
   {
-    PatchedFile file(folder / "f", kMost);
+    PatchedFile file(folder / "f", kMaxHeader);
     EXPECT_EQ(file.left(), Left::nothing);
     EXPECT_EQ(file.names(), 1U);
     file.apply(kPatch);
@@ -80,7 +80,7 @@ TEST(PatchedFile, AProcessThatClosesTheFileAtOnceIsNoReason) {
   }
   char opened = 0;
   ASSERT_EQ(::read(pipe[0], &opened, 1), 1);
-  PatchedFile(folder / "f", kMost).apply(kPatch);
+  PatchedFile(folder / "f", kMaxHeader).apply(kPatch);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   ::close(pipe[0]);
   ::close(pipe[1]);
@@ -90,7 +90,7 @@ TEST(PatchedFile, AProcessThatClosesTheFileAtOnceIsNoReason) {
 TEST(PatchedFile, ADamagedUndoFileIsNoKilledRun) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
-  PatchedFile(folder / "f", kMost).apply(kPatch);
+  PatchedFile(folder / "f", kMaxHeader).apply(kPatch);
   write_file(undo_of(folder), read_file(undo_of(folder)).substr(0, 20));
   const Finding found = thrown([&] { undo(folder / "f"); });
   EXPECT_EQ(found.rule, "io/journal");
@@ -103,7 +103,7 @@ TEST(PatchedFile, TheEndOfAFileGrowsAndShrinks) {
     const TemporaryFolder folder;
     write_file(folder / "f", "payload|the end");
     {
-      PatchedFile file(folder / "f", kMost);
+      PatchedFile file(folder / "f", kMaxHeader);
       file.apply({8, 7, end});
     }
     EXPECT_EQ(read_file(folder / "f"), "payload|" + end);
@@ -115,7 +115,7 @@ TEST(PatchedFile, TheEndOfAFileGrowsAndShrinks) {
 TEST(PatchedFile, NothingChangesIfTheBytesAreTheSame) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
-  PatchedFile(folder / "f", kMost).apply({0, 10, "old header"});
+  PatchedFile(folder / "f", kMaxHeader).apply({0, 10, "old header"});
   EXPECT_EQ(folder.entries(), std::set<std::string>{"f"});
 }
 
@@ -123,7 +123,7 @@ TEST(PatchedFile, ALengthChangesOnlyAtTheEnd) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
   {
-    PatchedFile file(folder / "f", kMost);
+    PatchedFile file(folder / "f", kMaxHeader);
     EXPECT_EQ(thrown([&] { file.apply({0, 10, "longer than before"}); }).rule, "misuse/range");
     EXPECT_EQ(thrown([&] { file.apply({15, 10, "0123456789"}); }).rule, "misuse/range");
   }
@@ -142,13 +142,13 @@ TEST(PatchedFile, TheNextRunSettlesWhatAKillLeft) {
     const TemporaryFolder folder;
     make_left(folder, each.content);
     if (each.after.empty()) {  // a byte that is neither
-      EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMost); }).rule, "io/journal");
+      EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMaxHeader); }).rule, "io/journal");
       EXPECT_EQ(read_file(folder / "f"), each.content);
       EXPECT_TRUE(fs::exists(journal_of(folder)));
       continue;
     }
     EXPECT_EQ(io::left_edit_journal(folder / "f"), journal_of(folder));
-    EXPECT_EQ(PatchedFile(folder / "f", kMost).left(), each.left) << each.content;
+    EXPECT_EQ(PatchedFile(folder / "f", kMaxHeader).left(), each.left) << each.content;
     EXPECT_EQ(read_file(folder / "f"), each.after);
     EXPECT_FALSE(fs::exists(journal_of(folder)));
     EXPECT_EQ(fs::exists(undo_of(folder)), each.left == Left::finished);
@@ -158,16 +158,16 @@ TEST(PatchedFile, TheNextRunSettlesWhatAKillLeft) {
 TEST(PatchedFile, AFileThatShrankInTheMiddleOfAChangeIsRestored) {
   const TemporaryFolder folder;
   write_file(folder / "f", "payload|the old end");
-  PatchedFile(folder / "f", kMost).apply({8, 11, "new"});
+  PatchedFile(folder / "f", kMaxHeader).apply({8, 11, "new"});
   fs::rename(undo_of(folder), journal_of(folder));
   const int fd = ::open((folder / "f").c_str(), O_WRONLY);
   ASSERT_EQ(::pwrite(fd, "newhold end", 11, 8), 11);  // three new bytes, one that is neither
   ::close(fd);
-  EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMost); }).rule, "io/journal");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMaxHeader); }).rule, "io/journal");
   const int again = ::open((folder / "f").c_str(), O_WRONLY);
   ASSERT_EQ(::pwrite(again, "new old end", 11, 8), 11);
   ::close(again);
-  EXPECT_EQ(PatchedFile(folder / "f", kMost).left(), Left::undone);
+  EXPECT_EQ(PatchedFile(folder / "f", kMaxHeader).left(), Left::undone);
   EXPECT_EQ(read_file(folder / "f"), "payload|the old end");
 }
 
@@ -177,14 +177,14 @@ TEST(PatchedFile, AJournalThatIsDamagedOrOfAnotherFileIsNotUsed) {
     make_left(folder, kNew);
     change(folder);
     const std::string before = read_file(folder / "f");
-    const Finding found = thrown([&] { PatchedFile(folder / "f", kMost); });
+    const Finding found = thrown([&] { PatchedFile(folder / "f", kMaxHeader); });
     EXPECT_EQ(found.rule, "io/journal") << what;
     EXPECT_NE(found.message.find("journal"), std::string::npos);
     EXPECT_EQ(read_file(folder / "f"), before) << what;
   };
   refused("cut", [](const TemporaryFolder& f) { fs::resize_file(journal_of(f), 60); });
   refused("empty", [](const TemporaryFolder& f) { fs::resize_file(journal_of(f), 0); });
-  refused("huge", [](const TemporaryFolder& f) { fs::resize_file(journal_of(f), 2 * kMost); });
+  refused("huge", [](const TemporaryFolder& f) { fs::resize_file(journal_of(f), 2 * kMaxHeader); });
   refused("a changed byte", [](const TemporaryFolder& f) {
     std::string text = read_file(journal_of(f));
     text[40] = static_cast<char>(text[40] ^ 1);
@@ -213,13 +213,13 @@ TEST(PatchedFile, AJournalWithoutThisUsersMarkIsUsedOnlyIfItIsTrusted) {
   const auto require = [&](const char* what, auto&& left, auto&& refused_in) {
     const TemporaryFolder folder;
     left(folder);
-    const Finding found = thrown([&] { refused_in(), PatchedFile(folder / "f", kMost); });
+    const Finding found = thrown([&] { refused_in(), PatchedFile(folder / "f", kMaxHeader); });
     EXPECT_EQ(found.rule, "io/journal") << what;
     EXPECT_EQ(found.hint.name, "trust-journal") << what;
     EXPECT_NE(found.message.find(journal_of(folder)), std::string::npos) << found.message;
     EXPECT_EQ(read_file(folder / "f"), mixed) << what;
     std::vector<RecoveryStep> shown;
-    const PatchedFile settled(folder / "f", kMost, Trust::any, [&](const auto& steps) { shown = steps; });
+    const PatchedFile settled(folder / "f", kMaxHeader, Trust::any, [&](const auto& steps) { shown = steps; });
     test::StateHome::set(home.path().c_str());
     EXPECT_EQ(settled.left(), Left::undone) << what;
     EXPECT_EQ(shown, (std::vector<RecoveryStep>{{.way = Way::write, .from = "f", .offset = 0, .length = 3},
@@ -267,14 +267,14 @@ TEST(PatchedFile, AnUndoFileWithoutThisUsersMarkIsUsedOnlyIfItIsTrusted) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
   test::StateHome::set(nullptr);
-  PatchedFile(folder / "f", kMost).apply(kPatch);
+  PatchedFile(folder / "f", kMaxHeader).apply(kPatch);
   test::StateHome::set(home.path().c_str());
   const Finding found = thrown([&] { undo(folder / "f"); });
   EXPECT_EQ(found.rule, "io/journal");
   EXPECT_EQ(found.hint.name, "trust-journal");
   EXPECT_EQ(read_file(folder / "f"), kNew);
   {
-    PatchedFile file(folder / "f", kMost, Trust::any);
+    PatchedFile file(folder / "f", kMaxHeader, Trust::any);
     file.apply(file.undo());
   }
   EXPECT_EQ(read_file(folder / "f"), kOld);
@@ -290,7 +290,7 @@ TEST(PatchedFile, AHostileJournalNeverMakesAThirdFile) {
       std::string text = whole;
       text[at] = static_cast<char>(text[at] ^ flip);
       write_file(journal_of(folder), text);
-      EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMost); }).rule, "io/journal") << at;
+      EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMaxHeader); }).rule, "io/journal") << at;
       ASSERT_EQ(read_file(folder / "f"), kNew);
     }
 }
@@ -299,8 +299,8 @@ TEST(PatchedFile, AFileThatAnotherProcessHasOpenIsRefused) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
   {
-    const PatchedFile first(folder / "f", kMost);
-    EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMost); }).rule, "io/in-use") << "two editors at once";
+    const PatchedFile first(folder / "f", kMaxHeader);
+    EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMaxHeader); }).rule, "io/in-use") << "two editors at once";
   }
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready) | ::pipe(done), 0);
@@ -317,7 +317,7 @@ TEST(PatchedFile, AFileThatAnotherProcessHasOpenIsRefused) {
   std::optional<Finding> found;
   bool alone = false;
   try {
-    alone = PatchedFile(folder / "f", kMost).alone();
+    alone = PatchedFile(folder / "f", kMaxHeader).alone();
   } catch (const Error& error) {
     found = error.finding();
   }
@@ -327,24 +327,24 @@ TEST(PatchedFile, AFileThatAnotherProcessHasOpenIsRefused) {
   if (!found && !alone) GTEST_SKIP() << "this filesystem has no leases, so nothing tells who has the file open";
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rule, "io/in-use");
-  EXPECT_TRUE(PatchedFile(folder / "f", kMost).alone());
+  EXPECT_TRUE(PatchedFile(folder / "f", kMaxHeader).alone());
 }
 
 TEST(PatchedFile, WhatMayNotBeChangedIsRefused) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
   ASSERT_EQ(::chmod((folder / "f").c_str(), 0444), 0);
-  EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMost); }).rule, "misuse/read-only");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder / "f", kMaxHeader); }).rule, "misuse/read-only");
   ASSERT_EQ(::chmod((folder / "f").c_str(), 0644), 0);
-  EXPECT_EQ(thrown([&] { PatchedFile(folder / "absent", kMost); }).rule, "io/open");
-  EXPECT_EQ(thrown([&] { PatchedFile(folder.path() + "/", kMost); }).rule, "misuse/output-kind");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder / "absent", kMaxHeader); }).rule, "io/open");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder.path() + "/", kMaxHeader); }).rule, "misuse/output-kind");
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(thrown([&] { PatchedFile(folder / "fifo", kMost); }).rule, "misuse/not-a-file");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder / "fifo", kMaxHeader); }).rule, "misuse/not-a-file");
   fs::create_directories(folder / "blobs");
   const std::string blob = folder / ("blobs/" + std::string(64, 'a'));
   write_file(blob, kOld);
   fs::create_symlink(blob, folder / "snapshot");
-  EXPECT_EQ(thrown([&] { PatchedFile(folder / "snapshot", kMost); }).rule, "misuse/hub-cache");
+  EXPECT_EQ(thrown([&] { PatchedFile(folder / "snapshot", kMaxHeader); }).rule, "misuse/hub-cache");
   EXPECT_EQ(read_file(blob), kOld);
 }
 
@@ -355,7 +355,7 @@ TEST(PatchedFile, ALinkIsFollowedAndEveryNameOfTheFileChanges) {
   fs::create_symlink("real/f", folder / "link");
   fs::create_hard_link(folder / "real/f", folder / "second");
   {
-    PatchedFile file(folder / "link", kMost);
+    PatchedFile file(folder / "link", kMaxHeader);
     EXPECT_EQ(file.names(), 2U);
     file.apply(kPatch);
   }
@@ -367,17 +367,17 @@ TEST(PatchedFile, ALinkIsFollowedAndEveryNameOfTheFileChanges) {
 TEST(PatchedFile, AnUndoOfAnotherFileIsRefused) {
   const TemporaryFolder folder;
   write_file(folder / "f", kOld);
-  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMost).undo()); }).rule, "misuse/no-undo");
-  PatchedFile(folder / "f", kMost).apply(kPatch);
+  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMaxHeader).undo()); }).rule, "misuse/no-undo");
+  PatchedFile(folder / "f", kMaxHeader).apply(kPatch);
   {
     const int fd = ::open((folder / "f").c_str(), O_WRONLY);
     ASSERT_EQ(::pwrite(fd, "X", 1, 4), 1);
     ::close(fd);
   }
-  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMost).undo()); }).rule, "misuse/no-undo");
+  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMaxHeader).undo()); }).rule, "misuse/no-undo");
   write_file(folder / "other", kNew);
   fs::rename(folder / "other", folder / "f");
-  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMost).undo()); }).rule, "misuse/no-undo");
+  EXPECT_EQ(thrown([&] { static_cast<void>(PatchedFile(folder / "f", kMaxHeader).undo()); }).rule, "misuse/no-undo");
 }
 
 TEST(PatchedFile, TheLongestNamesHaveJournalsOfTheirOwn) {
@@ -385,7 +385,7 @@ TEST(PatchedFile, TheLongestNamesHaveJournalsOfTheirOwn) {
   const std::string one = std::string(254, 'n') + "1", two = std::string(254, 'n') + "2";
   for (const std::string& name : {one, two}) {
     write_file(folder / name, kOld);
-    PatchedFile(folder / name, kMost).apply(kPatch);
+    PatchedFile(folder / name, kMaxHeader).apply(kPatch);
     EXPECT_EQ(read_file(folder / name), kNew);
   }
   EXPECT_EQ(folder.entries().size(), 4U);

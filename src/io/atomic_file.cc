@@ -101,20 +101,20 @@ void AtomicFile::refuse_existing() const { refuse_existing_file(asked_); }
 void AtomicFile::reserve(std::uint64_t size) {
   if (size == 0) return;
   const std::string what = "there is no room for " + std::to_string(size) + " bytes";
-  if (size > os::kMostBytes) base::io_error_of(asked_, "write", what, EFBIG);
+  if (size > os::kMaxBytes) base::io_error_of(asked_, "write", what, EFBIG);
   if (os::allocate(temporary_.fd.get(), size) != 0 && !not_offered(errno))
     base::io_error_of(asked_, "write", what, errno);
 }
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> data) {
   synced_.store(false, std::memory_order_relaxed);
-  if (offset > os::kMostBytes || data.size() > os::kMostBytes - offset)
+  if (offset > os::kMaxBytes || data.size() > os::kMaxBytes - offset)
     base::io_error_of(asked_, "write", "cannot be written", EFBIG);
   pwrite_full(temporary_.fd.get(), offset, data, asked_);
 }
 
 void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexcept {
-  if (length == 0 || offset > os::kMostBytes || length > os::kMostBytes - offset) return;
+  if (length == 0 || offset > os::kMaxBytes || length > os::kMaxBytes - offset) return;
   std::uint64_t begin = 0, end = 0;
   {
     const std::lock_guard lock(hint_mutex_);
@@ -133,7 +133,7 @@ void AtomicFile::hint_written(std::uint64_t offset, std::uint64_t length) noexce
 void AtomicFile::sync(std::uint64_t size) {
   const auto now = os::status(temporary_.fd.get());
   if (!now) base::io_error_of(asked_, "write", "cannot be written", errno);
-  if (size > os::kMostBytes) base::io_error_of(asked_, "write", "cannot be written", EFBIG);
+  if (size > os::kMaxBytes) base::io_error_of(asked_, "write", "cannot be written", EFBIG);
   if (now->size != size && os::set_size(temporary_.fd.get(), size) != 0)
     base::io_error_of(asked_, "write", "the size cannot be set", errno);
   // No retry after a failure: the kernel may have dropped the pages, and a second fsync would report success.

@@ -136,8 +136,8 @@ TEST(Attributes, AListOfTheFolderOpensNoFileThatHadNone) {
   replace_by_new(folder / "a");
   EXPECT_EQ(attribute_of(folder / "a", kList), std::nullopt);
   EXPECT_EQ(bits_of(folder / "a"), 0640U);
-  AtomicFile fresh(folder / "b");
-  EXPECT_NE(attribute_of(fresh.temporary_path(), kList), std::nullopt) << "a new file is as the folder says";
+  AtomicFile new_file(folder / "b");
+  EXPECT_NE(attribute_of(new_file.temporary_path(), kList), std::nullopt) << "a new file is as the folder says";
 }
 
 // A label of a security module that does not run here: as from a disk of another system.

@@ -14,7 +14,7 @@
 namespace weighbridge::io {
 namespace {
 
-constexpr std::uint64_t kMostKept = std::uint64_t{32} << 20;  // the most bytes that are kept, or joined to one request
+constexpr std::uint64_t kMaxKept = std::uint64_t{32} << 20;  // the most bytes that are kept, or joined to one request
 // Of the parts of a file that a reader asks for together, each is followed by what it asks for next, such as the header
 // of an array after that of its member.
 constexpr std::uint64_t kAfterEach = 4096;
@@ -22,7 +22,7 @@ constexpr std::uint64_t kAfterEach = 4096;
 class CachingSource final : public ForwardingSource {
  public:
   explicit CachingSource(std::shared_ptr<const Source> source)
-      : ForwardingSource(std::move(source)), gap_(gap_of(of())), least_(std::clamp(size() / 128, gap_ / 16, gap_)) {}
+      : ForwardingSource(std::move(source)), gap_(gap_of(of())), minimum_(std::clamp(size() / 128, gap_ / 16, gap_)) {}
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     const ReadRange range{offset, out};
@@ -82,7 +82,7 @@ class CachingSource final : public ForwardingSource {
       const std::uint64_t begin = missing[done].offset, end = begin + missing[done].out.size();
       const bool joins = !requests.empty() && begin <= requests.back().end + gap_;
       const std::uint64_t more = end - (joins ? std::min(end, requests.back().end) : begin);
-      if (total > 0 && total + more > kMostKept) break;
+      if (total > 0 && total + more > kMaxKept) break;
       total += more;
       if (!joins) requests.push_back({begin, begin});
       requests.back().end = std::max(requests.back().end, end);
@@ -93,7 +93,7 @@ class CachingSource final : public ForwardingSource {
       Request& each = requests[i];
       std::uint64_t length = each.end - each.begin + (missing.size() > 1 ? kAfterEach : 0);
       if (requests.size() == 1)
-        length = std::max(length, onward(each.begin) ? std::clamp(run_, gap_, 4 * gap_) : least_);
+        length = std::max(length, onward(each.begin) ? std::clamp(run_, gap_, 4 * gap_) : minimum_);
       extend(each, length, i + 1 < requests.size() ? requests[i + 1].begin : size());
       each.bytes.resize(base::to_size(each.end - each.begin));
       reads.push_back({each.begin, each.bytes});
@@ -101,7 +101,7 @@ class CachingSource final : public ForwardingSource {
     }
     of().read(reads);
     note(requests.front().begin, requests.back().end);
-    if (kept_ + fetched > kMostKept) pieces_.clear(), kept_ = 0;
+    if (kept_ + fetched > kMaxKept) pieces_.clear(), kept_ = 0;
     kept_ += fetched;
     for (Request& each : requests) {
       pieces_.erase(pieces_.lower_bound(each.begin), pieces_.lower_bound(each.end));
@@ -129,7 +129,7 @@ class CachingSource final : public ForwardingSource {
     }
   }
 
-  const std::uint64_t gap_, least_;  // the least that one request reads
+  const std::uint64_t gap_, minimum_;  // the least that one request reads
   mutable std::mutex mutex_;
   mutable std::map<std::uint64_t, std::vector<std::byte>> pieces_;  // by offset
   mutable std::uint64_t kept_ = 0;                                  // at least the bytes of all pieces

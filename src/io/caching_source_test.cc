@@ -33,11 +33,11 @@ TEST(CachedSource, GivesTheBytesOfTheSource) {
   test::Random random(3);
   for (const std::uint64_t gap : {std::uint64_t{1}, std::uint64_t{100}, 4 * kKiB, kMiB, UINT64_MAX}) {
     const auto source = io::cached(far(bytes, gap));
-    for (int turn = 0; turn < 300; ++turn) {
+    for (int folder_lock = 0; folder_lock < 300; ++folder_lock) {
       std::vector<std::vector<std::byte>> out(1 + test::pick(random, 5));
       std::vector<ReadRange> ranges;
       for (auto& each : out) {
-        each.resize(test::pick(random, turn % 7 == 0 ? 200'000 : 300));
+        each.resize(test::pick(random, folder_lock % 7 == 0 ? 200'000 : 300));
         ranges.push_back({test::pick(random, bytes.size() - each.size() + 1), each});
       }
       source->read(ranges);
@@ -58,11 +58,11 @@ TEST(CachedSource, AHeaderReadInSmallPiecesTakesFewRequests) {
 
 TEST(CachedSource, TheFirstReadOfALargeFileIsAsLongAsTheGapAndOfASmallOneALittle) {
   const std::vector<std::byte> small = test::noise(8 * kMiB), large(160 * kMiB);
-  for (const auto& [bytes, most] : {std::pair(&small, 64 * kKiB), std::pair(&large, kMiB)}) {
+  for (const auto& [bytes, maximum] : {std::pair(&small, 64 * kKiB), std::pair(&large, kMiB)}) {
     const auto from = far(*bytes);
     const auto source = io::cached(from);
     EXPECT_EQ(some(*source, 0, 8).size(), 8U);
-    EXPECT_EQ(from->bytes, most);
+    EXPECT_EQ(from->bytes, maximum);
   }
 }
 
@@ -109,7 +109,8 @@ TEST(CachedSource, AnErrorOfTheSourceIsPassedOnAndNothingOfItIsKept) {
   const auto failing = std::make_shared<test::FailingSource>(memory_source({bytes, nullptr}), 600'000);
   const auto source = io::cached(std::make_shared<test::FarSource>(failing));
   EXPECT_EQ(some(*source, 0, 100), std::vector(bytes.begin(), bytes.begin() + 100));
-  for (int turn = 0; turn < 2; ++turn) EXPECT_EQ(test::thrown([&] { some(*source, 600'000, 1); }).kind, Kind::io);
+  for (int folder_lock = 0; folder_lock < 2; ++folder_lock)
+    EXPECT_EQ(test::thrown([&] { some(*source, 600'000, 1); }).kind, Kind::io);
 }
 
 TEST(CachedSource, IsOnlyOverSourcesWhoseRangesCostARoundTrip) {

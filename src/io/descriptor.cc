@@ -16,9 +16,9 @@ namespace {
 
 // A quarter of what the process may open, and at most 64, so that most descriptors stay free for the program around the
 // library. At least 4, for files that are in use at once.
-constexpr std::size_t kMost = 64, kLeast = 4, kPart = 4;
+constexpr std::size_t kMaxOpen = 64, kMinOpen = 4, kPart = 4;
 
-std::size_t most_open() noexcept { return std::clamp(os::most_open_files() / kPart, kLeast, kMost); }
+std::size_t max_open() noexcept { return std::clamp(os::max_open_files() / kPart, kMinOpen, kMaxOpen); }
 
 }  // namespace
 
@@ -53,7 +53,7 @@ class Descriptor::OpenOnes {
       one.fd_ = std::move(fd);
     }
     const auto kept = one.fd_;
-    closing = take(most_open());
+    closing = take(max_open());
     return kept;
   }
 

@@ -31,10 +31,10 @@ using test::write_file;
 // Allows the process this many descriptors.
 class OpenFilesLimit {
  public:
-  explicit OpenFilesLimit(rlim_t most) {
+  explicit OpenFilesLimit(rlim_t maximum) {
     ::getrlimit(RLIMIT_NOFILE, &before_);
     struct rlimit now = before_;
-    now.rlim_cur = most;
+    now.rlim_cur = maximum;
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
   }
   ~OpenFilesLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }

@@ -20,7 +20,7 @@ void pwrite_full(int fd, std::uint64_t offset, std::span<const std::byte> data, 
 // "a directory", "a FIFO", "a character device", ...
 const char* file_kind(os::Kind) noexcept;
 // How long a name in a folder, and a path, may be: the limits of Linux.
-inline constexpr std::size_t kMostName = 255, kMostPath = 4096;
+inline constexpr std::size_t kMaxName = 255, kMaxPath = 4096;
 // Throws Error misuse/path if the path is empty or contains a NUL, where the system would cut it.
 void require_path(const std::string& path);
 // Splits a path into folder and last component: "a/b" -> ("a", "b"), "b" -> (".", "b"), "/b" -> ("/", "b").

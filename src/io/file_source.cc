@@ -59,7 +59,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
   void read(std::span<const ReadRange> ranges) const override {
     for (const ReadRange& range : ranges) require_range(range.offset, range.out.size());
     if (access_ == Access::mapped) return Source::read(ranges);
-    constexpr std::size_t kMostRanges = os::kMostBuffers / 2;  // each range may have a gap before it
+    constexpr std::size_t kMaxRanges = os::kMaxBuffers / 2;  // each range may have a gap before it
     std::array<std::byte, 4096> between;
     std::vector<std::span<std::byte>> pieces;
     const auto file = file_.use();
@@ -67,7 +67,7 @@ class FileSource final : public Source, public std::enable_shared_from_this<File
       pieces.clear();
       std::uint64_t end = ranges[first].offset;
       std::size_t last = first;
-      for (; last < ranges.size() && last - first < kMostRanges; ++last) {
+      for (; last < ranges.size() && last - first < kMaxRanges; ++last) {
         const ReadRange& next = ranges[last];
         if (next.offset < end || next.offset - end > between.size()) break;
         if (next.offset > end) pieces.emplace_back(between.data(), base::to_size(next.offset - end));

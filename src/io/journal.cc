@@ -125,8 +125,8 @@ std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry
   int unknown = there.error;
   const bool in_place = is_new_of(entry, folder, entry.name, there, unknown);
   const auto back = [&] {
-    const bool gone = look_beneath(folder, entry.fresh).folder < 0;
-    return RecoveryStep{.way = Way::rename, .from = entry.name, .to = gone ? spare_name(entry) : entry.fresh};
+    const bool gone = look_beneath(folder, entry.new_path).folder < 0;
+    return RecoveryStep{.way = Way::rename, .from = entry.name, .to = gone ? spare_name(entry) : entry.new_path};
   };
   const auto blocked = [](int error) {
     errno = error;
@@ -136,15 +136,15 @@ std::optional<std::vector<RecoveryStep>> steps_of(int folder, const JournalEntry
   if (entry.aside.empty()) return in_place ? std::vector{back()} : std::vector<RecoveryStep>{};
   const There old = look(folder, entry.aside);
   const bool aside = old.inode != 0;
-  const There other = aside || entry.fresh.empty() ? There{} : look(folder, entry.fresh);
+  const There other = aside || entry.new_path.empty() ? There{} : look(folder, entry.new_path);
   if (old.error != 0 || other.error != 0) return blocked(old.error != 0 ? old.error : other.error);
   const bool exchanged = other.inode != 0 && other.inode == entry.old_inode && now != entry.old_inode;
   std::vector<RecoveryStep> out;
   if (!aside && !exchanged) return out;
   if (now != 0 && !in_place) return blocked(EEXIST);
   if (exchanged) {
-    if (!is_old_of(entry, folder, entry.fresh, other, unknown)) return blocked(unknown != 0 ? unknown : kOtherBytes);
-    out.push_back({.way = in_place ? Way::exchange : Way::rename, .from = entry.fresh, .to = entry.name});
+    if (!is_old_of(entry, folder, entry.new_path, other, unknown)) return blocked(unknown != 0 ? unknown : kOtherBytes);
+    out.push_back({.way = in_place ? Way::exchange : Way::rename, .from = entry.new_path, .to = entry.name});
     return out;
   }
   if (in_place) out.push_back(back());
@@ -167,7 +167,7 @@ std::string why_not_undone(const JournalEntry& entry, int error) {
   if (error == EEXIST)
     return "another file has the name '" + entry.name + "' now: move it away, and run again to get the old one back";
   if (error == kOtherBytes)
-    return "'" + entry.fresh + "', which is where the old file of the name '" + entry.name +
+    return "'" + entry.new_path + "', which is where the old file of the name '" + entry.name +
            "' was put, has other bytes now: if it is yours, move it there by hand, then remove the journal";
   return "'" + entry.name + "' cannot be put back: " + std::generic_category().message(error);
 }
@@ -212,9 +212,9 @@ const JournalEntry* undo(int folder, const std::vector<JournalEntry>& entries) n
   return sync_parents(folder, entries) == 0 ? nullptr : &entries.front();
 }
 
-void remove_fresh(int folder, const std::vector<JournalEntry>& entries) noexcept try {
+void remove_new_files(int folder, const std::vector<JournalEntry>& entries) noexcept try {
   for (const JournalEntry& each : entries)
-    for (const std::string& name : {each.fresh, spare_name(each)})
+    for (const std::string& name : {each.new_path, spare_name(each)})
       if (int error = 0; is_in_temporary(name) && is_new_of(each, folder, name, look(folder, name), error))
         remove_beneath(folder, name);
 } catch (...) {
@@ -222,10 +222,10 @@ void remove_fresh(int folder, const std::vector<JournalEntry>& entries) noexcept
 }
 
 Journal::Journal(const std::string& folder, std::vector<Change> changes)
-    : path_(folder), turn_(folder), folder_(open_folder(folder)) {
-  if (changes.size() > kMostChanges)
+    : path_(folder), folder_lock_(folder), folder_(open_folder(folder)) {
+  if (changes.size() > kMaxChanges)
     base::io_error_of(path_, "publish",
-                      "more than " + std::to_string(kMostChanges) + " files cannot be published together");
+                      "more than " + std::to_string(kMaxChanges) + " files cannot be published together");
   const Recovered left = recover(folder);
   const auto look_at = [&](const std::string& name) {
     There there = look(folder_.get(), name);
@@ -250,18 +250,18 @@ Journal::Journal(const std::string& folder, std::vector<Change> changes)
       entry.old_block = hash_of(change.name, old);
       if (old.kind == os::Kind::file) entry.old_size = old.size;
     }
-    if (old.kind == os::Kind::file && change.replace && !change.fresh.empty())
+    if (old.kind == os::Kind::file && change.replace && !change.new_path.empty())
       keep_attributes(open_to_read_beneath(folder_.get(), change.name),
-                      open_to_read_beneath(folder_.get(), change.fresh), join_path(path_, change.name), "publish");
-    if (!change.fresh.empty()) {
-      const There fresh = look_at(change.fresh);
-      entry.inode = fresh.inode;
-      entry.size = fresh.size;
-      entry.time = fresh.time;
-      entry.block = hash_of(change.fresh, fresh);
+                      open_to_read_beneath(folder_.get(), change.new_path), join_path(path_, change.name), "publish");
+    if (!change.new_path.empty()) {
+      const There new_file = look_at(change.new_path);
+      entry.inode = new_file.inode;
+      entry.size = new_file.size;
+      entry.time = new_file.time;
+      entry.block = hash_of(change.new_path, new_file);
     }
     entry.name = std::move(change.name);
-    entry.fresh = std::move(change.fresh);
+    entry.new_path = std::move(change.new_path);
     entry.replace = change.replace;
     entries_.push_back(std::move(entry));
   }
@@ -282,7 +282,7 @@ void Journal::write() {
   const auto where = os::status(folder_.get()), file = where ? os::status(journal_.get()) : std::nullopt;
   if (!file) return refuse();
   const std::string text = spell_journal(where->inode, file->inode, entries_);
-  if (text.size() > JournalText::kMostBytes) {
+  if (text.size() > JournalText::kMaxBytes) {
     errno = EFBIG;
     return refuse();
   }
@@ -317,26 +317,26 @@ void Journal::set_aside() {
 int Journal::move(std::size_t change) noexcept {
   const JournalEntry& each = entries_[change];
   const int folder = folder_.get();
-  if (each.aside.empty()) return rename_beneath(folder, each.fresh, each.name, rename_new);
+  if (each.aside.empty()) return rename_beneath(folder, each.new_path, each.name, rename_new);
   if (const There aside = look(folder, each.aside); aside.inode != 0) {
-    if (aside.kind == os::Kind::file && chmod_beneath(folder, each.fresh, aside.mode) != 0) return -1;
-    return rename_beneath(folder, each.fresh, each.name, rename_new);
+    if (aside.kind == os::Kind::file && chmod_beneath(folder, each.new_path, aside.mode) != 0) return -1;
+    return rename_beneath(folder, each.new_path, each.name, rename_new);
   }
   const There old = look(folder, each.name);
   if (old.kind != os::Kind::file || old.inode != each.old_inode) {
     errno = EEXIST;
     return -1;
   }
-  if (chmod_beneath(folder, each.fresh, old.mode) != 0) return -1;
-  if (rename_beneath(folder, each.fresh, each.name, os::exchange) == 0) {
-    if (look(folder, each.fresh).inode == each.old_inode) return 0;
+  if (chmod_beneath(folder, each.new_path, old.mode) != 0) return -1;
+  if (rename_beneath(folder, each.new_path, each.name, os::exchange) == 0) {
+    if (look(folder, each.new_path).inode == each.old_inode) return 0;
     // Another file took the name in the meantime.
-    rename_beneath(folder, each.fresh, each.name, os::exchange);
+    rename_beneath(folder, each.new_path, each.name, os::exchange);
     errno = EEXIST;
     return -1;
   }
   if (!not_offered(errno) || rename_beneath(folder, each.name, each.aside, rename_new) != 0) return -1;
-  return rename_beneath(folder, each.fresh, each.name, rename_new);
+  return rename_beneath(folder, each.new_path, each.name, rename_new);
 }
 
 void Journal::commit() {
@@ -353,7 +353,7 @@ void Journal::commit() {
 std::string edit_file_name(const std::string& name, EditFile kind) {
   constexpr std::string_view kEdit = ".weighbridge-edit";
   const std::string_view ending = kind == EditFile::journal ? kJournalEnding : ".undo";
-  const std::size_t room = kMostName - (1 + kEdit.size() + kJournalEnding.size());
+  const std::size_t room = kMaxName - (1 + kEdit.size() + kJournalEnding.size());
   std::string own = name;
   if (name.size() > room) {
     std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: this only has to tell apart files of one folder

@@ -24,12 +24,12 @@ namespace weighbridge::io {
 
 class Journal {
  public:
-  static constexpr std::size_t kMostChanges = JournalText::kMostEntries;
+  static constexpr std::size_t kMaxChanges = JournalText::kMaxEntries;
 
   struct Change {
     std::string name;  // beneath the folder
     std::string
-        fresh{};  // where the new file is, beneath the folder, in or as a temporary; empty: only remove the name
+        new_path{};  // where the new file is, beneath the folder, in or as a temporary; empty: only remove the name
     bool replace = true;  // false: an existing file stays, and the rename fails
   };
   // Takes the folder's lock, holds off abandon_all() until it is destroyed, and writes and syncs the journal. Error
@@ -54,7 +54,7 @@ class Journal {
   void write();
 
   std::string path_;
-  FolderLock turn_;
+  FolderLock folder_lock_;
   NamesChange changing_;  // declared after the folder's lock, so that it is taken second
   Fd folder_, journal_;
   std::string name_;
@@ -72,7 +72,7 @@ std::vector<RecoveryStep> steps_to_undo(int folder, const std::vector<JournalEnt
 // for why_not_undone(); null if all are.
 const JournalEntry* undo(int folder, const std::vector<JournalEntry>&) noexcept;
 // Removes the new files of undone changes, which now have names of temporaries.
-void remove_fresh(int folder, const std::vector<JournalEntry>&) noexcept;
+void remove_new_files(int folder, const std::vector<JournalEntry>&) noexcept;
 
 // A journal of a killed run that is not undone by itself.
 struct Standing {

@@ -23,7 +23,7 @@ constexpr JournalVersion kVersions[] = {
     {"weighbridge journal 1", 1, 5}, {"weighbridge journal 2", 2, 7}, {"weighbridge journal 3", 2, 10}};
 constexpr const JournalVersion& kNewest = *std::rbegin(kVersions);
 constexpr std::string_view kLast = "end", kOld = ".old";
-constexpr std::size_t kMostComponents = 8, kBlockDigits = 16;
+constexpr std::size_t kMaxComponents = 8, kBlockDigits = 16;
 
 // The text that the mark covers.
 std::string marked_text(std::uint64_t folder, std::uint64_t journal, std::string_view rest) {
@@ -33,13 +33,13 @@ std::string marked_text(std::uint64_t folder, std::uint64_t journal, std::string
 }
 
 bool is_beneath(std::string_view name) noexcept {
-  if (name.empty() || name.size() >= kMostPath || name.front() == '/' || name.back() == '/') return false;
+  if (name.empty() || name.size() >= kMaxPath || name.front() == '/' || name.back() == '/') return false;
   std::size_t components = 0;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view component = name.substr(begin, end - begin);
-    if (component.empty() || component.size() > kMostName || component == "." || component == "..") return false;
-    if (++components > kMostComponents) return false;
+    if (component.empty() || component.size() > kMaxName || component == "." || component == "..") return false;
+    if (++components > kMaxComponents) return false;
     begin = end + 1;
   }
   return true;
@@ -53,7 +53,7 @@ bool is_number(std::string_view digits, std::uint64_t& to) noexcept {
 // Null if no run would write such an entry.
 std::optional<JournalEntry> parse_entry(std::span<const std::string_view> fields) {
   JournalEntry out;
-  out.name = fields[0], out.fresh = fields[1], out.aside = fields[2];
+  out.name = fields[0], out.new_path = fields[1], out.aside = fields[2];
   if (!is_beneath(out.name) || is_in_temporary(out.name) || !is_number(fields[3], out.inode) ||
       !is_number(fields[4], out.old_inode))
     return std::nullopt;
@@ -66,9 +66,10 @@ std::optional<JournalEntry> parse_entry(std::span<const std::string_view> fields
       if (!block->empty() && !codecs::is_hex(*block, kBlockDigits)) return std::nullopt;
   }
   // Without a new file, the name is only removed.
-  const bool fresh = out.fresh.empty() ? out.inode == 0 : is_beneath(out.fresh) && is_in_temporary(out.fresh);
+  const bool is_new_path =
+      out.new_path.empty() ? out.inode == 0 : is_beneath(out.new_path) && is_in_temporary(out.new_path);
   const bool aside = out.aside.empty() ? out.old_inode == 0 : is_old(out.aside) && is_beneath(out.aside);
-  if (!fresh || !aside || out.aside.find('/') != std::string::npos) return std::nullopt;
+  if (!is_new_path || !aside || out.aside.find('/') != std::string::npos) return std::nullopt;
   return out;
 }
 
@@ -95,7 +96,7 @@ std::string spell_journal(std::uint64_t folder, std::uint64_t journal, const std
   std::string rest;
   const auto add = [](std::string& to, std::string_view text) { to.append(text).push_back('\0'); };
   for (const JournalEntry& each : entries) {
-    for (const std::string* text : {&each.name, &each.fresh, &each.aside}) add(rest, *text);
+    for (const std::string* text : {&each.name, &each.new_path, &each.aside}) add(rest, *text);
     for (const std::uint64_t number : {each.inode, each.old_inode, each.size.value_or(0), each.time.value_or(0)})
       add(rest, std::to_string(number));
     add(rest, each.block);
@@ -114,7 +115,7 @@ std::optional<JournalText> parse_journal(std::uint64_t folder, std::uint64_t jou
   JournalText out;
   std::vector<std::string_view> fields;
   for (std::size_t begin = 0, end = 0; (end = text.find('\0', begin)) != std::string_view::npos; begin = end + 1) {
-    if (fields.size() == 3 + kNewest.fields * JournalText::kMostEntries) return std::nullopt;
+    if (fields.size() == 3 + kNewest.fields * JournalText::kMaxEntries) return std::nullopt;
     fields.push_back(text.substr(begin, end - begin));
   }
   // After a power failure, a file may have its size and not its bytes.
@@ -133,7 +134,7 @@ std::optional<JournalText> parse_journal(std::uint64_t folder, std::uint64_t jou
     if (!entry) return std::nullopt;
     out.entries.push_back(*std::move(entry));
   }
-  if (!are_distinct(out.entries, &JournalEntry::name) || !are_distinct(out.entries, &JournalEntry::fresh) ||
+  if (!are_distinct(out.entries, &JournalEntry::name) || !are_distinct(out.entries, &JournalEntry::new_path) ||
       !are_distinct(out.entries, &JournalEntry::aside))
     return std::nullopt;
   codecs::Digest256 mark{};
@@ -149,7 +150,7 @@ std::string aside_name(const std::string& name) { return with_ending(temporary_n
 std::string journal_name() { return with_ending(temporary_name(""), kJournalEnding).substr(1); }
 
 std::string spare_name(const JournalEntry& entry) {
-  std::string_view rest = entry.fresh;
+  std::string_view rest = entry.new_path;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('/'), rest.size());
     if (is_temporary(rest.substr(0, end))) return temporary_name_like(last_component(entry.name), rest.substr(0, end));

@@ -22,7 +22,7 @@
 namespace weighbridge::io {
 
 struct JournalEntry {
-  std::string name, fresh;
+  std::string name, new_path;
   std::string aside;        // directly in the folder; empty if the name was free
   std::uint64_t inode = 0;  // of the new file
   std::uint64_t old_inode = 0;
@@ -37,7 +37,7 @@ std::string block_hash(std::span<const std::byte> first);
 
 struct JournalText {
   // More files than any output has. A journal may come with an unpacked archive, so its size is bounded too.
-  static constexpr std::size_t kMostEntries = std::size_t{1} << 17, kMostBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kMaxEntries = std::size_t{1} << 17, kMaxBytes = std::size_t{32} << 20;
 
   std::vector<JournalEntry> entries;  // empty if the journal was never completed, in which case nothing was renamed
   bool marked = false;                // by this user's key

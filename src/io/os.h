@@ -129,8 +129,8 @@ int add_name(Handle from_folder, const char* from, Handle to_folder, const char*
 std::int64_t read_at(Handle, std::uint64_t offset, std::span<std::byte> out) noexcept;
 std::int64_t read(Handle, std::span<std::byte> out) noexcept;  // from where the last one ended
 std::int64_t write_at(Handle, std::uint64_t offset, std::span<const std::byte> data) noexcept;
-// Reads neighboring bytes into several buffers with one call; at most kMostBuffers of them.
-inline constexpr std::size_t kMostBuffers = 1024;
+// Reads neighboring bytes into several buffers with one call; at most kMaxBuffers of them.
+inline constexpr std::size_t kMaxBuffers = 1024;
 std::int64_t read_at(Handle, std::uint64_t offset, std::span<const std::span<std::byte>> out) noexcept;
 // Bytes of the file in memory, for as long as the pointer lives. Null if the system cannot map them.
 std::shared_ptr<const std::byte> map(Handle, std::uint64_t offset, std::uint64_t length);
@@ -139,7 +139,7 @@ void will_need(Handle, std::uint64_t offset, std::uint64_t length) noexcept;  //
 // holes has data up to its end.
 std::int64_t next_data(Handle, std::uint64_t offset) noexcept;
 std::int64_t next_hole(Handle, std::uint64_t offset) noexcept;
-inline constexpr std::uint64_t kMostBytes = INT64_MAX;  // of a file
+inline constexpr std::uint64_t kMaxBytes = INT64_MAX;  // of a file
 int set_size(Handle, std::uint64_t size) noexcept;
 // Reserves space on the disk, and writes nothing: ENOSYS or EOPNOTSUPP if the filesystem would have to.
 int allocate(Handle, std::uint64_t size) noexcept;
@@ -176,7 +176,7 @@ void end_lease(Handle) noexcept;
 // Fills at most 256 bytes with random numbers.
 bool random_bytes(std::span<std::byte> out) noexcept;
 // How many files it may have open; SIZE_MAX if it is not known.
-std::size_t most_open_files() noexcept;
+std::size_t max_open_files() noexcept;
 
 }  // namespace os
 }  // namespace weighbridge::io

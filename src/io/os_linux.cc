@@ -24,7 +24,7 @@
 namespace weighbridge::io::os {
 namespace {
 
-constexpr std::size_t kMostAttributeBytes = std::size_t{64} << 10;  // the kernel's limit of a list and of a value
+constexpr std::size_t kMaxAttributeBytes = std::size_t{64} << 10;  // the kernel's limit of a list and of a value
 
 // glibc has getentropy since 2.25 and renameat2 since 2.28. The released wheels are linked for 2.17, so there the
 // kernel is called directly.
@@ -44,7 +44,7 @@ int rename_with(Handle from_folder, const char* from, Handle to_folder, const ch
 
 // The result of a call that fills a buffer and returns its length, or -1.
 template <typename Call> std::optional<std::string> filled(Call&& call) {
-  std::string out(kMostAttributeBytes, '\0');
+  std::string out(kMaxAttributeBytes, '\0');
   const ssize_t length = call(out.data(), out.size());
   if (length < 0) return std::nullopt;
   out.resize(static_cast<std::size_t>(length));
@@ -90,7 +90,7 @@ int exchange(Handle folder, const char* name, Handle other_folder, const char* o
 }
 
 std::int64_t read_at(Handle fd, std::uint64_t offset, std::span<const std::span<std::byte>> out) noexcept {
-  std::array<struct iovec, kMostBuffers> pieces;
+  std::array<struct iovec, kMaxBuffers> pieces;
   const std::size_t count = std::min(out.size(), pieces.size());
   for (std::size_t i = 0; i < count; ++i) pieces[i] = {out[i].data(), out[i].size()};
   return ::preadv(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(offset));
@@ -175,7 +175,7 @@ bool random_bytes(std::span<std::byte> out) noexcept {
   return ::getentropy(out.data(), out.size()) == 0;
 #endif
 }
-std::size_t most_open_files() noexcept {
+std::size_t max_open_files() noexcept {
   struct rlimit files {};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
   return static_cast<std::size_t>(files.rlim_cur);

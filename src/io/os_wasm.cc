@@ -79,6 +79,6 @@ int take_lease(Handle) noexcept { return not_here(); }
 void end_lease(Handle) noexcept {}
 
 bool random_bytes(std::span<std::byte> out) noexcept { return ::getentropy(out.data(), out.size()) == 0; }
-std::size_t most_open_files() noexcept { return SIZE_MAX; }
+std::size_t max_open_files() noexcept { return SIZE_MAX; }
 
 }  // namespace weighbridge::io::os

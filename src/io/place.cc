@@ -124,10 +124,10 @@ class FolderPlace final : public Place {
     return open_in(folder_, path_, there_, name, access_);
   }
 
-  FilesBelow below(std::size_t most, std::size_t deepest) const {
+  FilesBelow below(std::size_t maximum, std::size_t deepest) const {
     FilesBelow out;
     std::vector<std::pair<std::string, std::size_t>> left{{"", 0}};  // folders to list, and how deep they are
-    while (!left.empty() && out.names.size() < most) {
+    while (!left.empty() && out.names.size() < maximum) {
       const auto [folder, depth] = std::move(left.back());
       left.pop_back();
       std::error_code error, unknown;
@@ -137,14 +137,14 @@ class FolderPlace final : public Place {
         std::string name = folder.empty() ? own : folder + "/" + own;
         const fs::file_type type = at->symlink_status(unknown).type();
         const bool is_folder = type == fs::file_type::directory;
-        if (out.names.size() + left.size() >= most || (is_folder && depth >= deepest)) {
+        if (out.names.size() + left.size() >= maximum || (is_folder && depth >= deepest)) {
           if (out.left_out.empty()) out.left_out = std::move(name);
         } else if (is_folder) {
           left.emplace_back(std::move(name), depth + 1);
         } else if (type == fs::file_type::regular ||
                    (type == fs::file_type::symlink && is_blob(fs::read_symlink(at->path(), unknown).string()))) {
           out.names.push_back(std::move(name));
-        } else if (type == fs::file_type::symlink && out.links.size() < kMostLinks && leads_out(at->path())) {
+        } else if (type == fs::file_type::symlink && out.links.size() < kMaxLinksNamed && leads_out(at->path())) {
           if (fs::is_directory(at->path(), unknown)) name += '/';
           out.links.push_back(std::move(name));
         }
@@ -156,7 +156,7 @@ class FolderPlace final : public Place {
   }
 
  private:
-  static constexpr std::size_t kMostLinks = 1000;  // that are named; further ones say nothing new
+  static constexpr std::size_t kMaxLinksNamed = 1000;  // that are named; further ones say nothing new
 
   bool leads_out(const fs::path& link) const {
     std::error_code error;
@@ -187,10 +187,10 @@ class FilesPlace final : public Place {
     }
     return out;
   }
-  FilesBelow below(std::size_t most) const {
+  FilesBelow below(std::size_t maximum) const {
     FilesBelow out;
     for (const auto& [name, source] : files_)
-      if (out.names.size() < most)
+      if (out.names.size() < maximum)
         out.names.push_back(name);
       else if (out.left_out.empty())
         out.left_out = name;
@@ -219,12 +219,12 @@ std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, st
   return std::make_shared<FilePlace>(std::move(file), std::move(path), nullptr);
 }
 
-FilesBelow files_below(const Place& place, std::size_t most, std::size_t deepest) {
-  if (const auto* const folder = dynamic_cast<const FolderPlace*>(&place)) return folder->below(most, deepest);
-  if (const auto* const files = dynamic_cast<const FilesPlace*>(&place)) return files->below(most);
+FilesBelow files_below(const Place& place, std::size_t maximum, std::size_t deepest) {
+  if (const auto* const folder = dynamic_cast<const FolderPlace*>(&place)) return folder->below(maximum, deepest);
+  if (const auto* const files = dynamic_cast<const FilesPlace*>(&place)) return files->below(maximum);
   FilesBelow out;
   for (std::string& name : place.list())
-    if (!name.ends_with('/') && out.names.size() < most) out.names.push_back(std::move(name));
+    if (!name.ends_with('/') && out.names.size() < maximum) out.names.push_back(std::move(name));
   return out;
 }
 

@@ -36,7 +36,7 @@ struct FilesBelow {
   std::string left_out;  // a folder that cannot be listed, or the first name past a limit; empty: the list is complete
   std::vector<std::string> links{};  // some of the links that lead out of the folder; one to a folder ends in a slash
 };
-FilesBelow files_below(const Place&, std::size_t most, std::size_t deepest);
+FilesBelow files_below(const Place&, std::size_t maximum, std::size_t deepest);
 
 // Opens a regular file at a relative path without ".." below `folder`; on failure an empty one and errno (EXDEV or
 // ELOOP: a symbolic link leads out). Links that stay inside are followed, and those to blobs of a cache. By hand, where

@@ -25,7 +25,7 @@ std::string name_beneath(const std::string& folder, const std::string& path) {
 }  // namespace
 
 Publication::Publication(std::string folder, const std::function<bool()>& go_on)
-    : folder_(std::move(folder)), turn_(folder_, go_on) {}
+    : folder_(std::move(folder)), folder_lock_(folder_, go_on) {}
 
 Publication::Publication(AtomicFile& main, const std::function<bool()>& go_on)
     : Publication(split_path(main.path()).folder, go_on) {
@@ -54,7 +54,7 @@ void Publication::publish(Way way) {
       files_[i]->take_name();
       continue;
     }
-    if (changes_[i].fresh.empty() || journal.move(i) == 0) continue;
+    if (changes_[i].new_path.empty() || journal.move(i) == 0) continue;
     const int error = errno;
     const std::string path = join_path(folder_, changes_[i].name);
     if (error != EEXIST) base::io_error_of(path, "publish", "cannot be published", error);
@@ -64,7 +64,8 @@ void Publication::publish(Way way) {
   }
   journal.commit();
   for (const Journal::Change& each : changes_)  // the old files that were exchanged
-    if (way == Way::one_by_one && !each.fresh.empty()) os::remove(os::kHere, join_path(folder_, each.fresh).c_str());
+    if (way == Way::one_by_one && !each.new_path.empty())
+      os::remove(os::kHere, join_path(folder_, each.new_path).c_str());
 }
 
 Staging::Staging(const std::string& folder, const std::string& name, bool made)

@@ -49,7 +49,7 @@ class Publication {
 
  private:
   std::string folder_;
-  FolderLock turn_;
+  FolderLock folder_lock_;
   std::vector<Journal::Change> changes_;
   std::vector<AtomicFile*> files_;  // null: the file of the change waits in a temporary folder
 };

@@ -48,12 +48,12 @@ TEST(Publication, AFolderInPlaceOfTheMainFileIsFoundBeforeAnythingMoves) {
 TEST(Publication, AFailureLeavesAllAsTheyWere) {
   const TemporaryFolder root;
   for (const char* const name : {"stale", "old"}) test::write_file(root / name, name);
-  AtomicFile replaced(root / "old", {.replace = true}), fresh(root / "fresh"), late(root / "late");
-  for (AtomicFile* const file : {&replaced, &fresh}) fill(*file);
+  AtomicFile replaced(root / "old", {.replace = true}), new_file(root / "fresh"), late(root / "late");
+  for (AtomicFile* const file : {&replaced, &new_file}) fill(*file);
   {
     Publication publication(late);
     publication.remove(root / "stale");
-    for (AtomicFile* const file : {&replaced, &fresh}) publication.add(*file);
+    for (AtomicFile* const file : {&replaced, &new_file}) publication.add(*file);
     EXPECT_THROW(publication.publish(), std::logic_error);  // never synced
   }
   EXPECT_EQ(test::read_file(root / "stale"), "stale");
@@ -71,7 +71,7 @@ TEST(Publication, OfOneFileWaitsForItsTurn) {
   std::atomic<bool> done = false;
   std::thread other;
   {
-    const FolderLock turn(root.path());
+    const FolderLock folder_lock(root.path());
     Journal journal(root.path(), {{"a"}});
     journal.set_aside();
     other = std::thread([&] {
@@ -92,7 +92,7 @@ TEST(Publication, KeepsTheModeOfAFileThatAnotherRunHasAside) {
   ::chmod((root / "a").c_str(), 0640);
   std::thread other;
   {
-    const FolderLock turn(root.path());
+    const FolderLock folder_lock(root.path());
     Journal journal(root.path(), {{"a"}});
     journal.set_aside();
     other = std::thread([&] {
@@ -237,11 +237,11 @@ TEST(Publication, TwoThreadsByEveryPairOfWays) {
   for_each_pair([](const Means& first, const Means& second, const std::string& where) {
     const TemporaryFolder root;
     for (const char* const name : {"a", "b", "c"}) test::write_file(root / name, "old");
-    std::pair<std::string, Clock::duration> told[2];
-    std::thread thread([&] { told[0] = take_turns(first, root, "1"); });
-    told[1] = take_turns(second, root, "2");
+    std::pair<std::string, Clock::duration> waited[2];
+    std::thread thread([&] { waited[0] = take_turns(first, root, "1"); });
+    waited[1] = take_turns(second, root, "2");
     thread.join();
-    for (const auto& [said, longest] : told) {
+    for (const auto& [said, longest] : waited) {
       EXPECT_EQ(said, "") << where;
       EXPECT_LT(longest, kPatience) << where;
     }

@@ -10,10 +10,10 @@ std::string text_of(const Source& source, std::uint64_t offset, std::uint64_t le
 }
 
 namespace {
-constexpr std::uint64_t kUnit = 3 * 4096, kMostGap = 341 * kUnit;  // an element may have three bytes
+constexpr std::uint64_t kUnit = 3 * 4096, kMaxGap = 341 * kUnit;  // an element may have three bytes
 }
 
-std::uint64_t gap_of(const Source& source) noexcept { return std::min(source.cost().gap, kMostGap); }
+std::uint64_t gap_of(const Source& source) noexcept { return std::min(source.cost().gap, kMaxGap); }
 
 std::size_t piece_of(const Source& source, std::size_t usual) noexcept {
   return std::max(usual, static_cast<std::size_t>((gap_of(source) + kUnit - 1) / kUnit * kUnit));

@@ -19,8 +19,8 @@ namespace weighbridge::io {
 
 std::string text_of(const Source& source, std::uint64_t offset, std::uint64_t length);
 // At most this many bytes of its beginning.
-inline std::string head_of(const Source& source, std::uint64_t most) {
-  return text_of(source, 0, std::min(most, source.size()));
+inline std::string head_of(const Source& source, std::uint64_t maximum) {
+  return text_of(source, 0, std::min(maximum, source.size()));
 }
 // The whole source.
 inline std::string text_of(const Source& source) { return text_of(source, 0, source.size()); }
@@ -41,8 +41,8 @@ std::size_t piece_of(const Source& source, std::size_t usual) noexcept;
 template <class Use>
 void read_pieces(const Source& source, std::uint64_t begin, std::uint64_t end, Use&& use,
                  std::size_t usual = std::size_t{1} << 20) {
-  const std::uint64_t most = piece_of(source, usual);
-  const std::size_t capacity = base::to_size(std::min(most, end - begin));
+  const std::uint64_t maximum = piece_of(source, usual);
+  const std::size_t capacity = base::to_size(std::min(maximum, end - begin));
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(capacity);
   while (begin < end) {
     const std::span piece(buffer.get(), base::to_size(std::min<std::uint64_t>(capacity, end - begin)));

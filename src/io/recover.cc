@@ -19,7 +19,7 @@ namespace io {
 namespace {
 
 // Limits over all journals of a folder, because an unpacked archive can contain any number of them.
-constexpr std::size_t kMostJournals = 64, kMostBytes = JournalText::kMostBytes;
+constexpr std::size_t kMaxJournals = 64, kMaxBytes = JournalText::kMaxBytes;
 
 // Empty if the folder cannot be listed.
 std::optional<std::vector<std::string>> entries_of(int folder, bool (*wanted)(std::string_view) noexcept) {
@@ -63,7 +63,7 @@ class Finder {
       out.why = std::move(why);
       return std::move(out);
     };
-    if (++journals_ > kMostJournals) return stands("the folder has more journals than a run looks at");
+    if (++journals_ > kMaxJournals) return stands("the folder has more journals than a run looks at");
     auto file = os::status(folder_, name.c_str());
     if (!file) return out;  // another run was quicker
     if (file->kind != os::Kind::file) return stands(std::string("it is ") + file_kind(file->kind));
@@ -78,7 +78,7 @@ class Finder {
     const auto where = os::status(folder_);
     if (!file || !where || file->kind != os::Kind::file) return stands("it cannot be looked at");
     if (os::lock(out.fd.get()) != 0) return out;
-    if (file->size > kMostBytes - bytes_) return stands("it is larger than the journals of a folder are");
+    if (file->size > kMaxBytes - bytes_) return stands("it is larger than the journals of a folder are");
     std::string text(static_cast<std::size_t>(file->size), '\0');
     bytes_ += text.size();
     try {
@@ -117,7 +117,7 @@ void remove_journal(int folder, const Found& found) noexcept {
 // Why the journal's changes cannot be undone; empty once they are, and the journal is gone.
 std::string undo_all(int folder, const Found& found) {
   if (const JournalEntry* const left = undo(folder, found.entries)) return why_not_undone(*left, errno);
-  if (found.state == Found::State::own) remove_fresh(folder, found.entries);
+  if (found.state == Found::State::own) remove_new_files(folder, found.entries);
   remove_journal(folder, found);
   return {};
 }
@@ -164,10 +164,10 @@ Recovered recover(const std::string& folder, std::chrono::milliseconds patience)
   const auto left = entries_of(fd.get(), is_left);
   if (!left || left->empty()) return out;
   // If nothing here is this user's, nothing will change, so do not wait for the lock.
-  std::optional<FolderLock> turn;
+  std::optional<FolderLock> folder_lock;
   std::string kept_out;
   if (std::ranges::any_of(*left, [&](const std::string& name) { return is_own(fd.get(), name); })) try {
-      turn.emplace(folder, std::function<bool()>(), patience);
+      folder_lock.emplace(folder, std::function<bool()>(), patience);
     } catch (const Error& error) {
       // A journal must not block writing other names, whoever holds the folder's lock.
       if (error.finding().rule != "io/lock") throw;
@@ -241,7 +241,7 @@ std::vector<LeftJournal> left_journals(const std::string& folder, bool with_step
 std::vector<LeftJournal> recover_folder(const std::string& folder, bool trust_journal,
                                         const std::function<void(const std::vector<LeftJournal>&)>& before) {
   const io::Fd fd = io::open_folder(folder);
-  const io::FolderLock turn(folder);
+  const io::FolderLock folder_lock(folder);
   std::vector<LeftJournal> out;
   {
     const std::vector<Found> found = journals_of(folder, fd.get());

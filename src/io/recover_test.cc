@@ -202,8 +202,8 @@ TEST(PlantedJournal, ThatIsTrustedLosesNoFile) {
   std::mt19937 random(6);
   const auto one_of = [&](const Fields& from) { return from[random() % from.size()]; };
   const Fields names{"a", "b", "Documents/c", "link/d", "absent", "Documents", "link"};
-  const Fields fresh{"", kTemporary, ".s.weighbridge-00000000000000bb.tmp/a",
-                     "Documents/.c.weighbridge-00000000000000cc.tmp", "link/.d.weighbridge-00000000000000dd.tmp"};
+  const Fields new_path{"", kTemporary, ".s.weighbridge-00000000000000bb.tmp/a",
+                        "Documents/.c.weighbridge-00000000000000cc.tmp", "link/.d.weighbridge-00000000000000dd.tmp"};
   const Fields aside{"", kOld, ".y.weighbridge-0123456789abcdef.old"};
   int undone = 0;
   for (int round = 0; round < 150; ++round) {
@@ -211,7 +211,7 @@ TEST(PlantedJournal, ThatIsTrustedLosesNoFile) {
     for (const char* sub : {"Documents", ".s.weighbridge-00000000000000bb.tmp"}) fs::create_directory(folder / sub);
     fs::create_directory_symlink(outside.path(), folder / "link");
     write_file(outside / "d", "d");
-    const Fields there{"a", "b", "Documents/c", kTemporary, kOld, fresh[2], fresh[3], aside[2]};
+    const Fields there{"a", "b", "Documents/c", kTemporary, kOld, new_path[2], new_path[3], aside[2]};
     std::multiset<std::string> held;
     for (const std::string& each : there)
       if (random() % 4 != 0) {
@@ -221,7 +221,7 @@ TEST(PlantedJournal, ThatIsTrustedLosesNoFile) {
     std::vector<Fields> entries;
     for (unsigned i = 0; i <= random() % 3; ++i) {
       const Fields inodes{"0", "7", inode_of(folder / one_of(there)), inode_of(outside / "d")};
-      entries.push_back({one_of(names), one_of(fresh), one_of(aside), one_of(inodes), one_of(inodes)});
+      entries.push_back({one_of(names), one_of(new_path), one_of(aside), one_of(inodes), one_of(inodes)});
     }
     plant(folder.path(), entries, "1");
     try {

@@ -180,7 +180,7 @@ void remove_stale_of(int folder, const std::function<bool(std::string_view name)
 }
 
 std::string_view name_in_temporaries(std::string_view name) noexcept {
-  std::size_t length = std::min(name.size(), kMostName - (1 + kMark.size() + kDigits + kEnding.size()));
+  std::size_t length = std::min(name.size(), kMaxName - (1 + kMark.size() + kDigits + kEnding.size()));
   if (length < name.size())  // between UTF-8 characters
     while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80) --length;
   return name.substr(0, length);

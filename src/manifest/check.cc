@@ -21,10 +21,10 @@ using signing::Bundle, signing::Listing, signing::Octets, signing::Piece, signin
 using signing::Stamp;
 using What = FileDifference::What;
 
-std::string grouped_list(const std::vector<std::string>& all, std::size_t most) {
+std::string grouped_list(const std::vector<std::string>& all, std::size_t maximum) {
   std::string out;
-  for (std::size_t i = 0; i < all.size() && i < most; ++i) out += (i == 0 ? "" : ", ") + all[i];
-  return all.size() > most ? out + " and " + std::to_string(all.size() - most) + " more" : out;
+  for (std::size_t i = 0; i < all.size() && i < maximum; ++i) out += (i == 0 ? "" : ", ") + all[i];
+  return all.size() > maximum ? out + " and " + std::to_string(all.size() - maximum) + " more" : out;
 }
 
 class Checking {
@@ -114,10 +114,10 @@ class Checking {
 
   // Whether the key made one of the signatures. DSSE accepts any; only the order of work is ours.
   bool accepts(const PublicKey& key, const Bundle& bundle) {
-    constexpr std::size_t kMost = 16;
-    if (bundle.signatures.size() > kMost) {
+    constexpr std::size_t kMaxSignatures = 16;
+    if (bundle.signatures.size() > kMaxSignatures) {
       refuse("manifest/signature", "the manifest has " + std::to_string(bundle.signatures.size()) +
-                                       " signatures; at most " + std::to_string(kMost) + " are tried");
+                                       " signatures; at most " + std::to_string(kMaxSignatures) + " are tried");
       return false;
     }
     const auto any = [&](const std::string& message, bool sha256) {

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostEntries = 1'000'000;
+constexpr std::size_t kMaxEntries = 1'000'000;
 
 // Whether the link of a snapshot in a cache of the Hugging Face Hub leads to a blob of its repository, or of the store
 // that the repositories share. Its bytes are then as good as those of a file in the folder.
@@ -50,7 +50,7 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
       continue;
     }
     if (status.type() == fs::file_type::directory) {
-      core::ask(context);
+      core::check_cancelled(context);
       list_folder(root, name, ignored, context, depth + 1, out);
       continue;
     }
@@ -69,8 +69,8 @@ void list_folder(const Root& root, const std::string& folder, const std::set<std
       entry.what = info ? io::file_kind(info->kind) : "no regular file";
     }
     out.entries.push_back(std::move(entry));
-    if (out.entries.size() > kMostEntries)
-      base::over_limit("tensors", "the folder has more than " + std::to_string(kMostEntries) + " files");
+    if (out.entries.size() > kMaxEntries)
+      base::over_limit("tensors", "the folder has more than " + std::to_string(kMaxEntries) + " files");
   }
   if (error) base::io_error_of(path, "list", "the folder cannot be listed", error.value());
 }

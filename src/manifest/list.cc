@@ -18,7 +18,7 @@ namespace {
 
 using signing::Listing, signing::Root;
 
-constexpr std::uint64_t kMostRanges = 1'000'000;  // of one file
+constexpr std::uint64_t kMaxRanges = 1'000'000;  // of one file
 
 bool is_glob(std::string_view text) { return text.find_first_of("*?[") != text.npos; }
 
@@ -194,11 +194,11 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
     out.notes.push_back({.file = entry.name, .size = size});
     if (options.shard_size == 0)
       pieces.push_back({.file = entry.name, .begin = 0, .end = size});
-    else if (size / options.shard_size > kMostRanges)
-      base::misuse("shard-size",
-                   "ranges of " + std::to_string(options.shard_size) + " bytes would be more than " +
-                       std::to_string(kMostRanges),
-                   base::option_hint("shard-size"));
+    else if (size / options.shard_size > kMaxRanges)
+      base::misuse(
+          "shard-size",
+          "ranges of " + std::to_string(options.shard_size) + " bytes would be more than " + std::to_string(kMaxRanges),
+          base::option_hint("shard-size"));
     else
       for (std::uint64_t at = 0; at < size; at += std::min(options.shard_size, size - at))
         pieces.push_back({.file = entry.name, .begin = at, .end = at + std::min(options.shard_size, size - at)});

@@ -61,7 +61,7 @@ using Certificate = std::unique_ptr<X509, Releaser<X509_free>>;
 using Digesting = std::unique_ptr<EVP_MD_CTX, Releaser<EVP_MD_CTX_free>>;
 
 // More than any real chain has. A hostile bundle could make the search for a path take long.
-constexpr std::size_t kMostCertificates = 32;
+constexpr std::size_t kMaxCertificates = 32;
 
 // Without OpenSSL's configuration files, like codecs/digest.cc, and with an empty queue of errors when it ends.
 class Calls {
@@ -282,8 +282,8 @@ Signed sign(const SigningKey& given, std::span<const std::byte> message) {
     for (const std::string& text : given.chain)
       for (Certificate& each : certificates_of(text, "a file of the chain", "certificate"))
         chain.push_back(std::move(each));
-    if (chain.size() > kMostCertificates)
-      base::misuse("certificate", "a chain has at most " + std::to_string(kMostCertificates) + " certificates");
+    if (chain.size() > kMaxCertificates)
+      base::misuse("certificate", "a chain has at most " + std::to_string(kMaxCertificates) + " certificates");
     try {
       require_purpose(chain.front().get());
     } catch (const Error& error) {
@@ -319,8 +319,8 @@ Subject subject_of(std::span<const std::byte> der) {
 
 void require_chain(std::span<const Octets> chain, std::string_view roots) {
   const Calls calls;
-  if (chain.empty() || chain.size() > kMostCertificates)
-    base::malformed("manifest/certificate", "a bundle has 1 to " + std::to_string(kMostCertificates) +
+  if (chain.empty() || chain.size() > kMaxCertificates)
+    base::malformed("manifest/certificate", "a bundle has 1 to " + std::to_string(kMaxCertificates) +
                                                 " certificates, not " + std::to_string(chain.size()));
   using Store = std::unique_ptr<X509_STORE, Releaser<X509_STORE_free>>;
   using Checking = std::unique_ptr<X509_STORE_CTX, Releaser<X509_STORE_CTX_free>>;

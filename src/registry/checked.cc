@@ -15,9 +15,9 @@ namespace weighbridge::registry {
 namespace {
 
 // Bytes at the end of a file that are compared with zero, few enough for every verify.
-constexpr std::uint64_t kMostRead = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxRead = std::uint64_t{1} << 20;
 // No program reserves or writes less at once; fewer zeros are often a bias that was never trained.
-constexpr std::uint64_t kLeastZeros = 4096;
+constexpr std::uint64_t kMinZeros = 4096;
 
 // Whether a checksum of the container covers the tensor data: embd and slm, slm_adapter.
 bool has_checksum(const Model& model) {
@@ -28,7 +28,7 @@ bool has_checksum(const Model& model) {
 // The offset after which the source is all zeros, as far as a cheap check shows.
 std::uint64_t zeros_from(const Source& source) {
   const std::uint64_t end = std::min(source.written_end(), source.size());
-  std::vector<std::byte> tail(base::to_size(std::min(end, kMostRead)));
+  std::vector<std::byte> tail(base::to_size(std::min(end, kMaxRead)));
   source.read_at(end - tail.size(), tail);
   const auto last = std::find_if(tail.rbegin(), tail.rend(), [](std::byte each) { return each != std::byte{0}; });
   return end - static_cast<std::uint64_t>(last - tail.rbegin());
@@ -110,7 +110,7 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
   for (std::uint32_t source = 0; source < seen.size(); ++source) {
     const Seen& file = seen[source];
     const auto& there = model.sources()[source];
-    if (file.tensors == 0 || there->size() - file.begin < kLeastZeros) continue;
+    if (file.tensors == 0 || there->size() - file.begin < kMinZeros) continue;
     (there == place.file() ? findings : findings.in(there))
         .report(core::rules::kFileZeroTail, {.offset = file.offset, .tensor = model.name(file.first)}, {}, {},
                 file.tensors == 1 ? "one tensor" : std::to_string(file.tensors) + " tensors, this the first");

@@ -37,58 +37,59 @@ struct Ends {
   std::vector<std::byte> head, tail{};
   std::string extension;
   std::vector<std::string> members{};
-  core::Glance glance{};
+  core::Probe probe{};
 
   Ends(const Source& file, std::string_view name)
       : source(file), head(static_cast<std::size_t>(std::min(file.size(), kHead))), extension(file.extension()) {
     if (!head.empty()) source.read_at(0, head);
     if (text_of(head).starts_with(core::kZipMember)) members = core::zip_names(source);
-    glance.size = source.size();
-    glance.members = members;
-    glance.head = head;
-    glance.extension = extension;
-    glance.name = name;
+    probe.size = source.size();
+    probe.members = members;
+    probe.head = head;
+    probe.extension = extension;
+    probe.name = name;
   }
 
   const core::Format* match() {
     for (const bool with_tail : {false, true}) {
       if (with_tail) read_tail();
       for (const core::Format* format : formats())
-        if (format->info.reads && format->matches(glance)) return format;
+        if (format->info.reads && format->matches(probe)) return format;
     }
     return nullptr;
   }
 
  private:
   void read_tail() {
-    tail.resize(static_cast<std::size_t>(std::min(glance.size, kTail)));
-    if (!tail.empty()) source.read_at(glance.size - tail.size(), tail);
-    glance.tail = tail;
+    tail.resize(static_cast<std::size_t>(std::min(probe.size, kTail)));
+    if (!tail.empty()) source.read_at(probe.size - tail.size(), tail);
+    probe.tail = tail;
   }
 };
 
 Detected by_content(Ends& ends) {
-  const core::Glance& glance = ends.glance;
-  if (auto other = recognize_named(glance)) return {nullptr, false, std::move(other)};
+  const core::Probe& probe = ends.probe;
+  if (auto other = recognize_named(probe)) return {nullptr, false, std::move(other)};
   if (const core::Format* const format = ends.match())
-    return {format, format->spreads != nullptr && format->spreads(glance), std::nullopt};
-  if (auto foreign = recognize(glance)) return {nullptr, false, std::move(foreign)};
-  const core::Format* suspect = find_by_extension(glance.extension);
-  if (suspect != nullptr && suspect->info.reads && (suspect->plausible == nullptr || suspect->plausible(glance)))
+    return {format, format->spans_files != nullptr && format->spans_files(probe), std::nullopt};
+  if (auto foreign = recognize(probe)) return {nullptr, false, std::move(foreign)};
+  const core::Format* suspect = find_by_extension(probe.extension);
+  if (suspect != nullptr && suspect->info.reads && (suspect->plausible == nullptr || suspect->plausible(probe)))
     return {suspect, false, std::nullopt};
-  return {nullptr, false, unknown(glance)};
+  return {nullptr, false, unknown(probe)};
 }
 
 std::string looked_for() {
-  std::vector<std::string_view> signs;
+  std::vector<std::string_view> marker_files;
   for (const bool folders : {true, false})
     for (const core::Format* format : formats())
-      for (const std::string_view sign : format->signs)
-        if (format->info.folder == folders && std::ranges::find(signs, sign) == signs.end()) signs.push_back(sign);
+      for (const std::string_view sign : format->marker_files)
+        if (format->info.folder == folders && std::ranges::find(marker_files, sign) == marker_files.end())
+          marker_files.push_back(sign);
   std::string out;
-  for (std::size_t i = 0; i < signs.size(); ++i) {
-    if (i > 0) out += i + 1 == signs.size() ? " and " : ", ";
-    out += signs[i];
+  for (std::size_t i = 0; i < marker_files.size(); ++i) {
+    if (i > 0) out += i + 1 == marker_files.size() ? " and " : ", ";
+    out += marker_files[i];
   }
   return out;
 }
@@ -109,23 +110,23 @@ std::string single_files(const std::vector<std::string>& listing) {
 
 Detected in_folder(const Place& place, const core::Format* asked) {
   const std::string called = "this is a directory, and ";
-  if (asked != nullptr && asked->signs.empty())
+  if (asked != nullptr && asked->marker_files.empty())
     base::misuse_of(place.name(), "not-a-file", called + std::string(asked->info.name) + " is one file");
   const std::vector<std::string> listing = place.list();
-  core::Glance glance;
-  glance.folder = true;
-  glance.listing = listing;
+  core::Probe probe;
+  probe.folder = true;
+  probe.listing = listing;
   // A config.json may belong to weights of another kind.
   const bool weights = std::ranges::any_of(huggingface::kWeightKinds, [&](const huggingface::WeightFiles& kind) {
-    return glance.lists(kind.whole) || glance.lists(kind.index);
+    return probe.lists(kind.whole) || probe.lists(kind.index);
   });
   const std::string other = weights || asked != nullptr ? std::string() : other_folder(listing);
   if (!other.empty()) base::misuse_of(place.name(), "not-a-file", "this is " + other);
   // Folder formats come first: files of another format may be in such a folder.
   for (const bool folders : {true, false})
     for (const core::Format* format : formats())
-      if (format->info.folder == folders && !format->signs.empty() && (asked == nullptr || asked == format) &&
-          format->matches(glance))
+      if (format->info.folder == folders && !format->marker_files.empty() && (asked == nullptr || asked == format) &&
+          format->matches(probe))
         return {format, true, std::nullopt};
   base::misuse_of(place.name(), "not-a-file",
                   called + "no model is in it: looked for " + looked_for() + single_files(listing));
@@ -139,9 +140,9 @@ Detected detect(const Place& place, const Source* file, std::string_view asked) 
   if (wanted != nullptr && wanted->info.folder)
     base::misuse_of(place.name(), "not-a-folder",
                     "this is a file, and " + std::string(asked) + " is a folder of files");
-  if (wanted != nullptr && wanted->spreads == nullptr) return {wanted, false, std::nullopt};
+  if (wanted != nullptr && wanted->spans_files == nullptr) return {wanted, false, std::nullopt};
   Ends ends(*file, file->file_name());
-  return wanted != nullptr ? Detected{wanted, wanted->spreads(ends.glance), std::nullopt} : by_content(ends);
+  return wanted != nullptr ? Detected{wanted, wanted->spans_files(ends.probe), std::nullopt} : by_content(ends);
 }
 
 Detected detect(const Source& source) {

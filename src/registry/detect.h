@@ -30,15 +30,15 @@ const core::Format* format_of_content(const Source&);
 // is.
 
 // The finding for a file whose content alone identifies its kind, whatever its name; nullopt for all others.
-std::optional<Finding> recognize(const core::Glance&);
+std::optional<Finding> recognize(const core::Probe&);
 // The finding for a file of another kind that its content and its extension show together; a format that is read could
 // take it for its own.
-std::optional<Finding> recognize_named(const core::Glance&);
+std::optional<Finding> recognize_named(const core::Probe&);
 // What a folder of another format is, and what to do with it; empty: nothing that is known.
 std::string other_folder(std::span<const std::string> listing);
 // The rest of the line that starts with `key`, as in a Git LFS pointer, or empty if there is none.
 std::string_view line_of(std::string_view text, std::string_view key);
 // The finding for a file that nothing recognizes.
-Finding unknown(const core::Glance&);
+Finding unknown(const core::Probe&);
 
 }  // namespace weighbridge::registry

@@ -29,9 +29,9 @@ namespace {
 
 using core::bytes_text;
 
-constexpr std::uint64_t kElementRange = 64;                  // bytes of the longest range whose elements are named
-constexpr std::uint64_t kMostRows = 64;                      // of a part among others whose elements are looked for
-constexpr std::uint64_t kMostGap = std::uint64_t{16} << 20;  // bytes of a gap to compare with zero: milliseconds
+constexpr std::uint64_t kElementRange = 64;                 // bytes of the longest range whose elements are named
+constexpr std::uint64_t kMaxRows = 64;                      // of a part among others whose elements are looked for
+constexpr std::uint64_t kMaxGap = std::uint64_t{16} << 20;  // bytes of a gap to compare with zero: milliseconds
 
 std::string index_text(std::uint64_t element, Shape shape) {
   std::vector<std::uint64_t> index(shape.size());
@@ -187,9 +187,9 @@ class Payload {
  public:
   Payload(core::Spans& spans, std::uint64_t begin, std::uint64_t end) : spans_(spans), begin_(begin), end_(end) {}
 
-  void tell(const Tensor& tensor, const Part& part, const Extent& extent) {
+  void report_span(const Tensor& tensor, const Part& part, const Extent& extent) {
     const std::uint64_t last = extent.offset + extent.length;
-    if (!spans_.asks(extent.offset, last)) return;
+    if (!spans_.wanted(extent.offset, last)) return;
     spans_.add(Span::Kind::tensor, extent.offset, last, tensor.name(), about(tensor, part, extent));
     if (end_ - begin_ > kElementRange || part.encoding() != Encoding::raw) return;
     const std::uint64_t first = std::max(begin_, extent.offset), until = std::min(end_, last);
@@ -199,16 +199,16 @@ class Payload {
     if (const auto blocks = cut ? std::nullopt : Blocks::of(tensor, part)) {
       // Codes that are stored individually are in the order of the tensor's elements.
       if (blocks->step() == 1 && part == tensor.main() && part.count() == blocks->count()) index_ = tensor.shape();
-      tell_blocks(tensor, *blocks, extent.offset, first, until);
+      report_blocks(tensor, *blocks, extent.offset, first, until);
       if (tensor.block_type()->block_bytes != 0) return;  // a part of bytes, which are not elements
     }
     if (info(part.dtype()).bits == 0 || part.count() == 0) return;
     if (cut)
-      tell_cut(part, *cut, extent.offset, first, until);
+      report_cut(part, *cut, extent.offset, first, until);
     else if (info(part.dtype()).bits % 8 == 0)
-      tell_elements(part, extent.offset, first, until);
+      report_elements(part, extent.offset, first, until);
     else
-      tell_packed(part, extent.offset, first, until);
+      report_packed(part, extent.offset, first, until);
   }
 
  private:
@@ -227,10 +227,10 @@ class Payload {
     return out;
   }
 
-  void tell_blocks(const Tensor& tensor, const Blocks& blocks, std::uint64_t at, std::uint64_t first,
-                   std::uint64_t until) {
-    std::uint64_t told = 0;
-    for (std::uint64_t i = blocks.find(first - at); i < blocks.count() && told < kElementRange; ++told) {
+  void report_blocks(const Tensor& tensor, const Blocks& blocks, std::uint64_t at, std::uint64_t first,
+                     std::uint64_t until) {
+    std::uint64_t listed = 0;
+    for (std::uint64_t i = blocks.find(first - at); i < blocks.count() && listed < kElementRange; ++listed) {
       const codecs::ByteRange there = blocks.range(i);
       if (at + there.offset >= until) break;
       const std::uint64_t next = blocks.after(i);  // several runs may share a scale
@@ -243,34 +243,34 @@ class Payload {
     }
   }
 
-  void tell_elements(const Part& part, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
+  void report_elements(const Part& part, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
     const std::uint64_t width = info(part.dtype()).bits / 8;
     const Places places(part);
     for (std::uint64_t i = (first - at) / width; at + i * width < until; ++i)
       if (const auto found = places.element(i); found && *found < part.count())
-        tell_element(part, *found, at + i * width, width);
+        report_element(part, *found, at + i * width, width);
   }
 
   // Elements interleaved with those of other parts. Finds the few rows that a short range touches by checking the
   // places of all rows; parts with more than one row have few.
-  void tell_cut(const Part& part, const core::Cut& cut, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
+  void report_cut(const Part& part, const core::Cut& cut, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
     const std::uint64_t width = info(part.dtype()).bits / 8;
     if (width == 0 || cut.step == 0 || !part.strides().empty()) return;
     const bool one = cut.row == 0 || part.shape().size() != 2;
     const std::uint64_t columns = one ? part.count() : part.shape()[1];
-    const std::uint64_t rows = columns == 0 ? 0 : std::min(part.count() / columns, kMostRows);
+    const std::uint64_t rows = columns == 0 ? 0 : std::min(part.count() / columns, kMaxRows);
     for (std::uint64_t row = 0; row < rows; ++row) {
       const std::uint64_t begin = at + cut.first + row * cut.row;
       if (until <= begin) continue;
       for (std::uint64_t i = first <= begin ? 0 : (first - begin) / cut.step;
            i < columns && begin + i * cut.step < until; ++i)
-        tell_element(part, row * columns + i, begin + i * cut.step, width, cut.swap > 1);
+        report_element(part, row * columns + i, begin + i * cut.step, width, cut.swap > 1);
     }
   }
 
-  void tell_element(const Part& part, std::uint64_t element, std::uint64_t at, std::uint64_t width,
-                    bool swapped = false) {
-    if (!spans_.asks(at, at + width)) return;
+  void report_element(const Part& part, std::uint64_t element, std::uint64_t at, std::uint64_t width,
+                      bool swapped = false) {
+    if (!spans_.wanted(at, at + width)) return;
     std::byte bytes[16];
     const auto out = std::span(bytes).first(static_cast<std::size_t>(width));
     // Read only these bytes: reading a strided part would read rows, and many tensors may share this byte.
@@ -280,7 +280,7 @@ class Payload {
                codes_ ? code_text(out) : element_text(part.dtype(), out));
   }
 
-  void tell_packed(const Part& part, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
+  void report_packed(const Part& part, std::uint64_t at, std::uint64_t first, std::uint64_t until) {
     const std::uint32_t bits = info(part.dtype()).bits;
     for (; first < until; ++first) {
       const std::uint64_t from = (first - at) * 8 / bits,
@@ -299,7 +299,7 @@ class Payload {
 };
 
 bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {
-  if (end - begin > kMostGap) return false;
+  if (end - begin > kMaxGap) return false;
   bool zeros = true;
   io::read_pieces(source, begin, end, [&](std::uint64_t, std::span<const std::byte> piece) {
     return zeros = std::ranges::all_of(piece, [](std::byte b) { return b == std::byte{0}; });
@@ -309,8 +309,8 @@ bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {
 
 // Bytes that were not reported, within the range, between neighbors or at its ends. A section counts as reported only
 // where something in it was; a header of fields has no gaps.
-void tell_gaps(const Source& source, const std::vector<Span>& spans, std::uint64_t begin, std::uint64_t end,
-               std::vector<Span>& out) {
+void report_gaps(const Source& source, const std::vector<Span>& spans, std::uint64_t begin, std::uint64_t end,
+                 std::vector<Span>& out) {
   std::uint64_t reach = begin;
   const auto gap = [&](std::uint64_t from, std::uint64_t to) {
     if (from >= to) return;
@@ -360,7 +360,7 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
   out.offset = offset;
   out.length = length;
   const std::uint64_t end = offset + length;
-  core::Spans spans(offset, end, options.most);
+  core::Spans spans(offset, end, options.max_spans);
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   findings.keep_spans(&spans);
@@ -372,12 +372,12 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
       if (extent && extent->length > 0 && core::is_same(*loaded.model.sources()[extent->source], *source))
-        payload.tell(tensor, part, *extent);
+        payload.report_span(tensor, part, *extent);
     }
   std::vector<Span> all = spans.take();
   out.left_out = spans.left_out();
   std::vector<Span> gaps;
-  if (out.left_out == 0) tell_gaps(*source, all, offset, end, gaps);
+  if (out.left_out == 0) report_gaps(*source, all, offset, end, gaps);
   out.spans.push_back({Span::Kind::file, 0, size, out.format.empty() ? "file" : std::string(out.format), {}});
   std::merge(all.begin(), all.end(), gaps.begin(), gaps.end(), std::back_inserter(out.spans),
              [](const Span& a, const Span& b) { return a.offset < b.offset; });

@@ -49,8 +49,8 @@ struct Other {
   std::size_t at;
   std::string_view bytes;  // empty: the extension shows it
   std::string_view what, next;
-  bool versioned = false;                       // a u32 after the bytes is its version
-  bool (*also)(const core::Glance&) = nullptr;  // must be true, too
+  bool versioned = false;                      // a u32 after the bytes is its version
+  bool (*also)(const core::Probe&) = nullptr;  // must be true, too
 };
 
 constexpr std::string_view kOldLlama =
@@ -59,27 +59,27 @@ constexpr std::string_view kByTensorFlow = "load it with TensorFlow, and save th
 constexpr std::string_view kByPaddle = "load it with PaddlePaddle, and save the state as .safetensors";
 
 // CTranslate2: a version, the length of a text, the text, which names the class of the specification.
-bool is_ctranslate2(const core::Glance& glance) {
-  const std::string_view head = as_text(glance.head);
+bool is_ctranslate2(const core::Probe& probe) {
+  const std::string_view head = as_text(probe.head);
   if (head.size() < 8) return false;
   const auto version = base::load_le<std::uint32_t>(head.data());
   const auto length = base::load_le<std::uint16_t>(head.data() + 4);
   return version >= 1 && version <= 64 && length >= 5 && length <= 256 && head.substr(6, length).ends_with("Spec\0"sv);
 }
-bool is_tfjs_shard(const core::Glance& glance) {
-  return glance.name.find("-shard") != glance.name.npos || glance.name.find("_shard") != glance.name.npos;
+bool is_tfjs_shard(const core::Probe& probe) {
+  return probe.name.find("-shard") != probe.name.npos || probe.name.find("_shard") != probe.name.npos;
 }
-bool is_tfjs_model(const core::Glance& glance) {
-  const std::string_view head = as_text(glance.head);
+bool is_tfjs_model(const core::Probe& probe) {
+  const std::string_view head = as_text(probe.head);
   return head.find("\"modelTopology\"") != head.npos || head.find("\"weightsManifest\"") != head.npos;
 }
-bool is_tf_index(const core::Glance& glance) {  // a table of LevelDB
-  return as_text(glance.tail).ends_with("\x57\xfb\x80\x8b\x24\x75\x47\xdb"sv);
+bool is_tf_index(const core::Probe& probe) {  // a table of LevelDB
+  return as_text(probe.tail).ends_with("\x57\xfb\x80\x8b\x24\x75\x47\xdb"sv);
 }
 // zlib's first two bytes, as joblib compresses by default.
-bool is_zlib(const core::Glance& glance) {
-  return glance.head.size() > 2 &&
-         (static_cast<unsigned>(glance.head[0]) * 256 + static_cast<unsigned>(glance.head[1])) % 31 == 0;
+bool is_zlib(const core::Probe& probe) {
+  return probe.head.size() > 2 &&
+         (static_cast<unsigned>(probe.head[0]) * 256 + static_cast<unsigned>(probe.head[1])) % 31 == 0;
 }
 
 constexpr Other kOthers[] = {
@@ -123,14 +123,14 @@ constexpr Other kOthers[] = {
     {"data-00000-of-00001", 0, ""sv, "a checkpoint of TensorFlow", kByTensorFlow},
 };
 
-std::optional<Finding> find_other(const core::Glance& glance, bool by_bytes, bool by_extension) {
+std::optional<Finding> find_other(const core::Probe& probe, bool by_bytes, bool by_extension) {
   for (const Other& each : kOthers) {
     const bool bytes = !each.bytes.empty() || each.also != nullptr;
     if (bytes != by_bytes || (!each.extension.empty()) != by_extension) continue;
-    if (by_extension && each.extension != glance.extension) continue;
-    const std::string_view text = as_text(glance.head);
+    if (by_extension && each.extension != probe.extension) continue;
+    const std::string_view text = as_text(probe.head);
     if (text.size() < each.at || !text.substr(each.at).starts_with(each.bytes)) continue;
-    if (each.also != nullptr && !each.also(glance)) continue;
+    if (each.also != nullptr && !each.also(probe)) continue;
     std::string what(each.what);
     if (const std::size_t end = each.at + each.bytes.size(); each.versioned && text.size() >= end + 4)
       what += ", version " + std::to_string(base::load_le<std::uint32_t>(text.data() + end));
@@ -244,32 +244,32 @@ std::string_view line_of(std::string_view text, std::string_view key) {
   return {};
 }
 
-std::optional<Finding> recognize(const core::Glance& glance) {
-  const std::string_view head = as_text(glance.head);
-  if (glance.size == 0) return core::Findings::make(rules::kFileEmpty, {});
+std::optional<Finding> recognize(const core::Probe& probe) {
+  const std::string_view head = as_text(probe.head);
+  if (probe.size == 0) return core::Findings::make(rules::kFileEmpty, {});
   if (auto pointer = git_lfs_pointer(head)) return pointer;
-  if (is_error_text(head, glance.size)) {
+  if (is_error_text(head, probe.size)) {
     const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
     return core::Findings::make(rules::kFileErrorText, {.offset = 0}, {}, {},
                                 base::is_utf8(line) ? '"' + std::string(line.substr(0, 80)) + '"' : "");
   }
   if (is_html(head)) return core::Findings::make(rules::kFileHtml, {.offset = 0});
-  if (auto other = find_other(glance, true, false)) return other;
+  if (auto other = find_other(probe, true, false)) return other;
   for (const Signature& s : kSignatures)
     if (head.size() >= s.at && head.substr(s.at).starts_with(s.bytes))
       return core::Findings::make(*s.rule, {.offset = s.at}, {}, {}, s.what);
   constexpr std::size_t kEnoughZeros = 512;
-  if (head.size() >= kEnoughZeros && all_zero(glance.head))
+  if (head.size() >= kEnoughZeros && all_zero(probe.head))
     return core::Findings::make(rules::kFileZeros, {.offset = 0});
   return std::nullopt;
 }
 
-std::optional<Finding> recognize_named(const core::Glance& glance) { return find_other(glance, true, true); }
+std::optional<Finding> recognize_named(const core::Probe& probe) { return find_other(probe, true, true); }
 
-Finding unknown(const core::Glance& glance) {
-  if (auto other = recognize_named(glance)) return *std::move(other);  // now with the end of the file
-  if (auto other = find_other(glance, false, true)) return *std::move(other);
-  const std::string_view head = as_text(glance.head);
+Finding unknown(const core::Probe& probe) {
+  if (auto other = recognize_named(probe)) return *std::move(other);  // now with the end of the file
+  if (auto other = find_other(probe, false, true)) return *std::move(other);
+  const std::string_view head = as_text(probe.head);
   const auto printable = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\r' || c == '\t';
   };

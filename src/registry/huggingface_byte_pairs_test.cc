@@ -83,8 +83,8 @@ TEST(HuggingFaceBytePairs, SpecialTokensComeFromTheSettingsFirst) {
   Files files = tiny_llama({.pieces = R"("[B]":259,"[E]":260,"[P]":261)", .merges = "[]"});
   files["tokenizer_config.json"] =
       R"({"bos_token":"[B]","eos_token":{"content":"[E]"},"pad_token":"[P]","unk_token":null})";
-  const Special told = {{"unk", 0}, {"bos", 259}, {"eos", 260}, {"pad", 261}};
-  EXPECT_EQ(read_tokenizer(files).tokenizer().special, told);
+  const Special stated = {{"unk", 0}, {"bos", 259}, {"eos", 260}, {"pad", 261}};
+  EXPECT_EQ(read_tokenizer(files).tokenizer().special, stated);
   files.erase("tokenizer_config.json");
   files["config.json"] = R"({"model_type":"llama","bos_token_id":259,"eos_token_id":[260,2]})";
   const Special by_id = {{"unk", 0}, {"bos", 259}, {"eos", 260}};

@@ -142,7 +142,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
     format.read_files({.place = *place, .context = context, .findings = findings, .load = load_member}, draft);
   } else {
     read_file(format, *near, context, findings, draft);
-    if (format.remark != nullptr && files == Files::all) format.remark(*place, context, findings, draft);
+    if (format.warn_alone != nullptr && files == Files::all) format.warn_alone(*place, context, findings, draft);
   }
   Loaded out{&format, draft.finish(), {}};
   out.model = core::read_as(out.model, options.read_as, out.read_as);
@@ -192,8 +192,8 @@ core::WriteLayout lay_out(const core::Format& format, const Model& model, const 
   append(out.losses, std::move(made.losses));
   append(out.changes, std::move(made.changes));
   append(out.uninterpreted, std::move(made.uninterpreted));  // the inner model has the same tensors in the same order
-  out.keep = std::make_shared<const std::tuple<Model, std::shared_ptr<const void>, std::shared_ptr<const void>>>(
-      inner.model, out.keep, made.keep);
+  out.owner = std::make_shared<const std::tuple<Model, std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+      inner.model, out.owner, made.owner);
   folder.format = made.folder->format;
   folder.payloads = std::move(made.folder->payloads);
   folder.last = std::move(made.folder->last);

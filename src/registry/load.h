@@ -50,7 +50,7 @@ core::WriteLayout lay_out(const core::Format&, const Model&, const Options&, con
 // Judges every pickle in a folder and in the folders below it as if it were named alone, by its content: in a file of
 // its own, in an archive, in an array of objects. Reports errors, and what is not known to be safe. Leaves out files of
 // the model whose content rules have judged them.
-void judge_pickles(const Place&, const Model&, const Context&, core::Findings&);
+void check_pickles_of_folder(const Place&, const Model&, const Context&, core::Findings&);
 
 // Files that are two things: what their format says, and a pickle. What loads pickles does not look at the first bytes.
 

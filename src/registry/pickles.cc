@@ -31,11 +31,11 @@ namespace weighbridge::registry {
 namespace {
 
 // A folder with more files, or deeper ones, is reported: every file in it is opened.
-constexpr std::size_t kMostFiles = 100'000, kDeepest = 64;
+constexpr std::size_t kMaxFiles = 100'000, kDeepest = 64;
 
 // Excludes errors of its tensors, which are not tensors of the folder's model.
 bool is_about_pickles(const Finding& finding) {
-  return base::is_doubt(finding.rule) || finding.rule.ends_with("/dangerous-global") ||
+  return base::is_not_known_safe(finding.rule) || finding.rule.ends_with("/dangerous-global") ||
          finding.rule.ends_with("/pickle") || (finding.severity == Severity::error && !finding.has_tensor);
 }
 
@@ -51,7 +51,7 @@ bool may_be_packed_pickle(const Source& source) {
 
 // Reports the findings about pickles. A full report may have dropped one, so then reports its first error, whatever it
 // is.
-void tell(const Report& report, core::Findings& findings) {
+void report_pickle_findings(const Report& report, core::Findings& findings) {
   for (const Finding& each : report.findings())
     if (is_about_pickles(each)) findings.report(each);
   if (report.full() && !report.valid()) findings.report(*report.first_error());
@@ -86,16 +86,16 @@ void judge(const std::shared_ptr<const Source>& source, const Context& context, 
     pytorch::check_pickles(*source, context, of_content);
   else if (!numpy && format != nullptr)
     report_also_pickle(*source, context, of_content);
-  tell(structure, findings);
-  tell(content, findings);
+  report_pickle_findings(structure, findings);
+  report_pickle_findings(content, findings);
 }
 
 }  // namespace
 
-void judge_pickles(const Place& place, const Model& model, const Context& context, core::Findings& findings) {
+void check_pickles_of_folder(const Place& place, const Model& model, const Context& context, core::Findings& findings) {
   std::optional<core::SourceIndex> judged;
   if (huggingface::has_pickled_weights(model)) judged.emplace(model.sources());
-  const io::FilesBelow files = io::files_below(place, kMostFiles, kDeepest);
+  const io::FilesBelow files = io::files_below(place, kMaxFiles, kDeepest);
   for (const std::string& name : files.names) {
     std::shared_ptr<const Source> source;
     try {

@@ -17,18 +17,18 @@ namespace weighbridge {
 namespace {
 
 // The largest Share::of: dividing the payload takes memory for each share.
-constexpr std::uint32_t kMostShares = 4096;
+constexpr std::uint32_t kMaxShares = 4096;
 
 void require(const Share& share) {
-  if (share.of < 1 || share.of > kMostShares || share.index >= share.of)
+  if (share.of < 1 || share.of > kMaxShares || share.index >= share.of)
     base::misuse("share", fmt::format("share {} of {}: there are 1 to {}, and the first has index 0", share.index,
-                                      share.of, kMostShares));
+                                      share.of, kMaxShares));
 }
 
-std::vector<std::string> doubts(const Report& report) {
+std::vector<std::string> names_not_known_safe(const Report& report) {
   std::vector<std::string> out;
   for (const Finding& each : report.findings())
-    if (base::is_doubt(each.rule) && out.size() < Verdict::kMostNotKnownSafe &&
+    if (base::is_not_known_safe(each.rule) && out.size() < Verdict::kMaxNotKnownSafe &&
         std::ranges::find(out, each.found) == out.end())
       out.push_back(each.found);
   return out;
@@ -54,7 +54,8 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   verdict.shares = registry::check_content(loaded, share, context, findings);
   if (first && verdict.report.valid()) core::check_claims(loaded.model, context, findings);
   verdict.payload_end = verdict.report.findings().size();
-  if (first && place->kind() == Place::Kind::folder) registry::judge_pickles(*place, loaded.model, context, findings);
+  if (first && place->kind() == Place::Kind::folder)
+    registry::check_pickles_of_folder(*place, loaded.model, context, findings);
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
   if (loaded.format != nullptr && first) {
@@ -64,7 +65,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
     registry::say_what_was_checked(*loaded.format, verdict);
   }
   files.place(verdict.report, verdict.model.sources());
-  verdict.not_known_safe = doubts(verdict.report);
+  verdict.not_known_safe = names_not_known_safe(verdict.report);
   if (const auto file = place->file()) file->check_unchanged();
   for (const auto& source : verdict.model.sources()) source->check_unchanged();
   return verdict;

@@ -53,7 +53,7 @@ TEST(Elements, OfAPartAndDense) {
 }
 
 TEST(Elements, StreamInPiecesOfAtMost4MiB) {
-  constexpr std::uint64_t kCount = 3'000'000, kMost = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kCount = 3'000'000, kMaxPieceBytes = std::uint64_t{4} << 20;
   Builder builder;
   builder.tensor("w", DType::f32, {kCount}, keep<float>(std::vector<float>(kCount)));
   const Model model = builder.build();
@@ -61,7 +61,7 @@ TEST(Elements, StreamInPiecesOfAtMost4MiB) {
   const auto require = [&](const Elements& elements) {
     std::uint64_t sum = 0;
     elements.stream({}, [&](std::span<const std::byte> piece) {
-      EXPECT_LE(piece.size(), kMost);
+      EXPECT_LE(piece.size(), kMaxPieceBytes);
       sum += piece.size();
       return true;
     });
@@ -72,7 +72,7 @@ TEST(Elements, StreamInPiecesOfAtMost4MiB) {
   require(Elements::dense(w, DType::f64));
   require(Elements::dense(w, DType::f16));
   w.main().stream({}, [&](std::span<const std::byte> piece) {
-    EXPECT_LE(piece.size(), kMost);
+    EXPECT_LE(piece.size(), kMaxPieceBytes);
     return true;
   });
 }
@@ -127,13 +127,13 @@ TEST(Elements, TellProgressAndStop) {
   const test::TemporaryFolder folder;
   const Model model = sample();
   Context context;
-  std::vector<std::uint64_t> told;
+  std::vector<std::uint64_t> reported;
   context.progress = [&](std::uint64_t done, std::uint64_t total) {
-    told.push_back(done);
+    reported.push_back(done);
     return total == 8;
   };
   Elements::dense(model["w"], DType::f16).write(folder / "half.npy", {}, context);
-  EXPECT_EQ(told.back(), 8U);
+  EXPECT_EQ(reported.back(), 8U);
   EXPECT_THROW(Elements::part(model["w"]).write(folder / "full.npy", {}, context), Cancelled);  // the part has 16 bytes
   EXPECT_EQ(folder.entries(), std::set<std::string>{"half.npy"});
 }

@@ -140,7 +140,7 @@ std::string to_json(const Comparison& in) {
   out.member("moved", diff.moved);
   out.member("bytes", diff.bytes);
   auto shown = by_change(diff);
-  if (shown.size() > in.most) shown.resize(static_cast<std::size_t>(in.most));
+  if (shown.size() > in.max_tensors) shown.resize(static_cast<std::size_t>(in.max_tensors));
   results::list(out, results::kTensors, shown, [&](std::uint32_t i) { tensor(out, diff.tensors[i]); });
   metadata(out, "metadata", diff.metadata);
   metadata(out, "tokenizer", diff.tokenizer);
@@ -153,8 +153,8 @@ std::string to_json(const DifferenceMap& map) {
   out.begin_object();
   out.member("rows", map.rows);
   out.member("columns", map.columns);
-  out.member("high", std::uint64_t{map.high});
-  out.member("wide", std::uint64_t{map.wide});
+  out.member("high", std::uint64_t{map.grid_rows});
+  out.member("wide", std::uint64_t{map.grid_columns});
   results::list(out, "max_abs", map.blocks, [&](const DifferenceMap::Block& block) { out.number(block.max_abs); });
   results::list(out, "changed", map.blocks, [&](const DifferenceMap::Block& block) { out.u64(block.changed); });
   results::list(out, "not_finite", map.blocks, [&](const DifferenceMap::Block& block) { out.u64(block.not_finite); });

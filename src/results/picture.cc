@@ -20,8 +20,8 @@ using svg::fitted, svg::kMargin, svg::kWidth, svg::place_of, svg::text;
 using Verdict = TensorDiff::Verdict;
 
 constexpr double kLine = 18, kTop = 70;
-constexpr std::size_t kMostKinds = 40, kMostBars = 30, kLongestName = svg::kLongestName;
-constexpr double kLeast = 1e-6, kMost = 1;  // of the relative RMS that colors tell apart
+constexpr std::size_t kMaxKinds = 40, kMaxBars = 30, kLongestName = svg::kLongestName;
+constexpr double kMinChange = 1e-6, kMaxChange = 1;  // of the relative RMS that colors tell apart
 
 std::string_view name_of(const TensorDiff& t) { return t.verdict == Verdict::only_b ? t.name_b : t.name_a; }
 
@@ -33,8 +33,8 @@ double change_of(const TensorDiff& t) { return t.values->changed == 0 ? 0 : t.va
 
 // 0 to 1 on a logarithmic scale.
 double strength(double change) {
-  if (!(change > kLeast)) return 0;
-  return std::min(1.0, std::log10(change / kLeast) / std::log10(kMost / kLeast));
+  if (!(change > kMinChange)) return 0;
+  return std::min(1.0, std::log10(change / kMinChange) / std::log10(kMaxChange / kMinChange));
 }
 
 std::string_view what(const TensorDiff& t) {
@@ -46,7 +46,7 @@ std::string_view what(const TensorDiff& t) {
   }
 }
 
-std::string told(const TensorDiff& t) {
+std::string tooltip(const TensorDiff& t) {
   if (!has_number(t)) return std::string(what(t));
   return t.values->changed == 0 ? "values are equal" : fmt::format("relative RMS {:.3g}", change_of(t));
 }
@@ -59,7 +59,7 @@ std::string cell(double x, double y, double width, double height, const TensorDi
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\" "
       "fill-opacity=\"{:.2f}\"><title>{}: "
       "{}</title></rect>\n",
-      x, y, width, height, number ? "much" : "gone", opacity, svg::safe(name_of(t)), told(t));
+      x, y, width, height, number ? "much" : "gone", opacity, svg::safe(name_of(t)), tooltip(t));
 }
 
 class Picture {
@@ -118,7 +118,7 @@ class Picture {
 
   void map() {
     if (kinds_.empty()) return;
-    const std::size_t shown = std::min(kinds_.size(), kMostKinds);
+    const std::size_t shown = std::min(kinds_.size(), kMaxKinds);
     std::sort(kinds_.begin(), kinds_.begin() + static_cast<std::ptrdiff_t>(shown));
     std::size_t longest = 0;
     for (std::size_t k = 0; k < shown; ++k) longest = std::max(longest, std::min(kinds_[k].first.size(), kLongestName));
@@ -141,14 +141,14 @@ class Picture {
   }
 
   void bars() {
-    const std::size_t shown = std::min(others_.size(), kMostBars);
+    const std::size_t shown = std::min(others_.size(), kMaxBars);
     for (std::size_t k = 0; k < shown; ++k, y_ += kLine) {
       const TensorDiff& t = *others_[k];
       constexpr double kLeft = 330, kLong = 280;
       body_ += text(kLeft - 8, y_ + 12, "text small", fitted(name_of(t)), " text-anchor=\"end\"");
       const double length = has_number(t) ? std::max(2.0, kLong * strength(change_of(t))) : 14;
       body_ += cell(kLeft, y_ + 1, length, kLine - 4, t);
-      body_ += text(kLeft + length + 6, y_ + 12, "quiet small", told(t));
+      body_ += text(kLeft + length + 6, y_ + 12, "quiet small", tooltip(t));
     }
     if (others_.size() > shown) more(others_.size() - shown, "tensors");
   }

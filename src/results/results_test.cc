@@ -170,11 +170,11 @@ TEST(Json, AFailureNamesTheFormatWhoseRuleWasBroken) {
 
 TEST(Histogram, CountsFiniteElementsInEqualIntervals) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kLargest = std::numeric_limits<double>::max();
   Builder builder;
   builder.tensor("f", DType::f32, {7}, keep<float>({std::nanf(""), kInf, 0, 1, 2, 3.9F, 4}));
   builder.tensor("i", DType::i64, {3}, keep<std::int64_t>({INT64_MIN, 0, INT64_MAX}));
-  builder.tensor("wide", DType::f64, {2}, keep<double>({-kMost, kMost}));
+  builder.tensor("wide", DType::f64, {2}, keep<double>({-kLargest, kLargest}));
   builder.tensor("same", DType::f32, {3}, keep<float>({7, 7, 7}));
   builder.tensor("none", DType::f32, {1}, keep<float>({kInf}));
   builder.tensor("complex", DType::complex64, {1}, keep<float>({1, 2}));

@@ -93,11 +93,11 @@ void require_bins(std::uint32_t bins) {
 std::function<bool(std::span<const std::byte>)> as_doubles(
     const Tensor& tensor, const std::function<bool(std::span<const std::byte>)>& sink) {
   return [dtype = tensor.dtype(), sink](std::span<const std::byte> piece) {
-    constexpr std::size_t kMost = 4096;
+    constexpr std::size_t kElementsAtOnce = 4096;
     const std::size_t width = info(dtype).bits / 8;
-    std::vector<std::byte> doubles(kMost * sizeof(double));
+    std::vector<std::byte> doubles(kElementsAtOnce * sizeof(double));
     for (std::size_t n = 0; piece.size() >= width; piece = piece.subspan(n * width)) {
-      n = std::min(kMost, piece.size() / width);
+      n = std::min(kElementsAtOnce, piece.size() / width);
       const auto out = std::span(doubles).first(n * sizeof(double));
       if (!codecs::cast(dtype, piece.first(n * width), DType::f64, out, n).ok())
         base::misuse("cast", "an element does not fit a double");
@@ -226,8 +226,8 @@ std::vector<std::size_t> first_equals(const Model& model, std::span<const std::u
       ranges.push_back({extent->source, extent->offset, extent->length, static_cast<std::uint32_t>(i)});
   }
   const core::Range* before = nullptr;
-  core::Extents(std::move(ranges)).walk([&](const core::Range& here, core::Meeting meeting, const core::Range*) {
-    if (meeting == core::Meeting::alias) {
+  core::Extents(std::move(ranges)).walk([&](const core::Range& here, core::Relation relation, const core::Range*) {
+    if (relation == core::Relation::alias) {
       // Of tensors that alternate between two types, all have one of these two before them.
       for (const std::size_t like : {first[before->item], std::size_t{before->item}})
         if (core::same_elements(model[tensors[like]].part(0), model[tensors[here.item]].part(0))) {
@@ -264,17 +264,17 @@ std::vector<Stats> statistics(const Model& model, std::span<const std::uint32_t>
   core::executor_of(context).for_each(distinct.size(), [&](std::uint64_t at) {
     const std::size_t i = distinct[base::to_size(at)];
     const Tensor tensor = model[tensors[i]];
-    const std::uint64_t most = bytes_of(tensor);
+    const std::uint64_t maximum = bytes_of(tensor);
     const auto pass = [&](auto read) {
       std::uint64_t counted = 0;
       Context inner = progress.inner();
       inner.progress = [&](std::uint64_t now, std::uint64_t) {
-        progress.add(std::min(now, most) - counted);
-        counted = std::max(counted, std::min(now, most));
+        progress.add(std::min(now, maximum) - counted);
+        counted = std::max(counted, std::min(now, maximum));
         return true;
       };
       read(inner);
-      progress.add(most - counted);
+      progress.add(maximum - counted);
     };
     pass([&](const Context& inner) { stats[i] = statistics(tensor, inner); });
     if (bins == 0) return;

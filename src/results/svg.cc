@@ -11,7 +11,7 @@
 namespace weighbridge::svg {
 namespace {
 
-constexpr std::uint64_t kMostLayers = 1000;
+constexpr std::uint64_t kMaxLayers = 1000;
 
 constexpr std::string_view kStyle =
     "text{font:12px system-ui,-apple-system,'Segoe "
@@ -46,9 +46,9 @@ std::string safe(std::string_view text) {
   return out;
 }
 
-std::string fitted(std::string_view name, std::size_t most) {
-  if (name.size() <= most) return safe(name);
-  std::size_t begin = name.size() - most + 3;
+std::string fitted(std::string_view name, std::size_t maximum) {
+  if (name.size() <= maximum) return safe(name);
+  std::size_t begin = name.size() - maximum + 3;
   while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xC0U) == 0x80U) ++begin;
   return "..." + safe(name.substr(begin));
 }
@@ -63,7 +63,7 @@ std::optional<Place> place_of(std::string_view name) {
     const std::string_view part = name.substr(begin, end - begin);
     std::uint64_t number = 0;
     const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (!part.empty() && error == std::errc{} && rest == part.data() + part.size() && number < kMostLayers)
+    if (!part.empty() && error == std::errc{} && rest == part.data() + part.size() && number < kMaxLayers)
       return Place{std::string(name.substr(0, begin)) + "*" + std::string(name.substr(end)), number};
     begin = end + 1;
   }

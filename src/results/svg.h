@@ -15,7 +15,7 @@ inline constexpr std::size_t kLongestName = 44;  // bytes of a name that fitted(
 // A text of a file for XML. What XML cannot hold becomes U+FFFD: controls, invalid UTF-8, U+FFFE and U+FFFF.
 std::string safe(std::string_view text);
 // The end of a long name, escaped, cut between characters of UTF-8.
-std::string fitted(std::string_view name, std::size_t most = kLongestName);
+std::string fitted(std::string_view name, std::size_t maximum = kLongestName);
 // The last component of a path, fitted.
 std::string base_name(std::string_view path);
 // An element of text. Classes: "text" or "quiet" for the color, "title" or "small" for the size.

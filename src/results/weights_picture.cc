@@ -12,7 +12,7 @@
 namespace weighbridge {
 namespace {
 
-constexpr std::size_t kMostShown = 300, kAcross = 4, kName = 28;
+constexpr std::size_t kMaxShown = 300, kAcross = 4, kName = 28;
 constexpr double kCell = (svg::kWidth - 2 * svg::kMargin) / kAcross, kGap = 12, kBars = 44, kRow = 98, kNoteTop = 72;
 
 bool is_odd(const Stats& stats) {
@@ -36,7 +36,7 @@ class Weights {
     if (shown_.size() < in_.stats.size()) {
       body_ += svg::text(svg::kMargin, height - 8, "quiet small",
                          fmt::format("... and {} more tensors, {} odd", in_.stats.size() - shown_.size(),
-                                     odd > kMostShown ? "some of them" : "none of them"));
+                                     odd > kMaxShown ? "some of them" : "none of them"));
       height += svg::kMargin;
     }
     return svg::document("Values of " + svg::base_name(in_.path),
@@ -44,13 +44,13 @@ class Weights {
   }
 
  private:
-  // At most kMostShown: all that are odd, if they are not more, and of the others some in equal steps; in the order
+  // At most kMaxShown: all that are odd, if they are not more, and of the others some in equal steps; in the order
   // given.
   void choose(std::uint64_t odd) {
     const std::size_t all = std::min(in_.stats.size(), in_.tensors.size());
-    const std::uint64_t others = all - odd, places = kMostShown - std::min<std::uint64_t>(kMostShown, odd);
+    const std::uint64_t others = all - odd, places = kMaxShown - std::min<std::uint64_t>(kMaxShown, odd);
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < all && shown_.size() < kMostShown; ++i) {
+    for (std::size_t i = 0; i < all && shown_.size() < kMaxShown; ++i) {
       if (is_odd(in_.stats[i])) {
         shown_.push_back(i);
       } else {
@@ -94,12 +94,12 @@ class Weights {
                          : stats.elements == 0  ? "no elements"
                                                 : "no histogram");
     } else {
-      const double most = std::log1p(static_cast<double>(*std::max_element(all.counts.begin(), all.counts.end())));
+      const double maximum = std::log1p(static_cast<double>(*std::max_element(all.counts.begin(), all.counts.end())));
       const double step = width / static_cast<double>(all.counts.size());
       std::string path;
       for (std::size_t i = 0; i < all.counts.size(); ++i) {
         if (all.counts[i] == 0) continue;
-        const double height = std::max(1.0, (kBars - 2) * std::log1p(static_cast<double>(all.counts[i])) / most);
+        const double height = std::max(1.0, (kBars - 2) * std::log1p(static_cast<double>(all.counts[i])) / maximum);
         path += fmt::format("M{:.1f} {:.1f}v-{:.1f}h{:.1f}v{:.1f}z", x + step * static_cast<double>(i), foot, height,
                             std::max(step - 0.5, 0.5), height);
       }

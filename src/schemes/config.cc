@@ -10,8 +10,9 @@
 namespace weighbridge::schemes {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{4} << 20;  // bytes of a config that are read; far more than real ones have
-constexpr int kDeepest = 6;                          // objects within objects, read by recursion; deeper than real ones
+constexpr std::size_t kMaxConfigBytes = std::size_t{4}
+                                        << 20;  // bytes of a config that are read; far more than real ones have
+constexpr int kDeepest = 6;                     // objects within objects, read by recursion; deeper than real ones
 
 constexpr std::array<std::string_view, 3> kConfigs{"quantization_config", "compression_config", "quantization"};
 // Configs of a part of a model with a vision tower and the like.
@@ -81,7 +82,7 @@ bool may_hold_config(std::string_view key) noexcept {
 }
 
 void read_config(std::string_view key, std::string_view text, Config& out) {
-  if (text.size() > kMost) return;
+  if (text.size() > kMaxConfigBytes) return;
   wire::JsonReader in(text);
   const std::string_view last = last_of(key);
   if (is_one_of(last, kConfigs)) return read_one(in, last == "quantization", out);

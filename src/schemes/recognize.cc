@@ -13,11 +13,11 @@
 namespace weighbridge::schemes {
 namespace {
 
-constexpr std::size_t kMostCompanions = 24;          // tensors that complete one; no form in table.cc has as many
-constexpr std::uint32_t kNear = 64;                  // neighbors that are checked for a scale with another name
-constexpr std::uint64_t kMostActivations = 1 << 20;  // numbers of a scale of activations
-constexpr std::size_t kLongestMethod = 64;           // bytes of a name that a file gives
-constexpr std::string_view kMarker = "scaled_fp8";   // ComfyUI: all FP8 weights of the file have scales
+constexpr std::size_t kMaxCompanions = 24;          // tensors that complete one; no form in table.cc has as many
+constexpr std::uint32_t kNear = 64;                 // neighbors that are checked for a scale with another name
+constexpr std::uint64_t kMaxActivations = 1 << 20;  // numbers of a scale of activations
+constexpr std::size_t kLongestMethod = 64;          // bytes of a name that a file gives
+constexpr std::string_view kMarker = "scaled_fp8";  // ComfyUI: all FP8 weights of the file have scales
 constexpr std::string_view kWeight = ".weight", kScaleWord = "scale";
 
 std::uint64_t count_of(const Entry& entry) { return base::element_count(entry.shape).value_or(UINT64_MAX); }
@@ -94,7 +94,7 @@ class Recognizer {
 
   void try_forms(std::uint32_t p, const Entry& codes) {
     for (const Form& form : all_forms()) {
-      if (!holds(form.codes, codes.dtype) || codes.shape.size() < form.least_rank) continue;
+      if (!holds(form.codes, codes.dtype) || codes.shape.size() < form.min_rank) continue;
       if (codes.name.empty() || (!codes.name.ends_with(form.end) && !is_whole(codes.name, form.end))) continue;
       // Companions that continue the codes' name come right after it.
       if (form.end.empty() && (p + 1 >= in_.size || !in_.at(p + 1).name.starts_with(codes.name))) continue;
@@ -110,8 +110,8 @@ class Recognizer {
   }
 
   bool try_form(std::uint32_t p, const Entry& codes, const Form& form) {
-    std::array<Partner, kMostCompanions> partners;
-    std::array<const Entry*, kMostCompanions> entries{};
+    std::array<Partner, kMaxCompanions> partners;
+    std::array<const Entry*, kMaxCompanions> entries{};
     const bool whole = is_whole(codes.name, form.end);
     const std::string_view stem = whole ? "" : codes.name.substr(0, codes.name.size() - form.end.size());
     bool needs_any = false, has_any = false;
@@ -165,15 +165,15 @@ class Recognizer {
         const std::string_view rest = entry.name.substr(module.size() + 1);
         const bool is =
             rest.find(kScaleWord) != rest.npos || rest.find("zero_point") != rest.npos || rest == "comfy_quant";
-        if (is && entry.plain && rest.find('.') == rest.npos && count_of(entry) <= kMostActivations)
+        if (is && entry.plain && rest.find('.') == rest.npos && count_of(entry) <= kMaxActivations)
           put({.position = at, .scheme = scheme, .codes = false});
       }
     }
   }
 
   static bool is_fewer(const Entry& companion, const Entry& codes) {
-    const std::uint64_t most = base::checked_mul(count_of(codes), 32).value_or(UINT64_MAX);
-    return count_of(companion) <= std::max<std::uint64_t>(most, 256);
+    const std::uint64_t maximum = base::checked_mul(count_of(codes), 32).value_or(UINT64_MAX);
+    return count_of(companion) <= std::max<std::uint64_t>(maximum, 256);
   }
 
   // GPTQ's and AWQ's tensors have the same names, and BitNet's look like bytes; only a config distinguishes them.

@@ -72,7 +72,7 @@ struct Form {
   Types codes;
   std::span<const Companion> with;
   Count count = Count::elements;
-  std::uint8_t least_rank = 0;  // of the codes
+  std::uint8_t min_rank = 0;  // of the codes
   // Whether the shapes are those of this form, given the companions in the order of `with` (null: not there). Null:
   // any shapes are.
   bool (*fits)(const Entry& codes, std::span<const Entry* const> with) = nullptr;

@@ -68,10 +68,10 @@ class Stretch {
 
   void merge_short() {
     for (;;) {
-      std::uint64_t least = kNoKey;
-      for (std::uint32_t i = 0; i < end_; ++i) least = std::min(least, keys_[i]);
-      if (least == kNoKey) return;
-      join(static_cast<std::uint32_t>(least));
+      std::uint64_t minimum = kNoKey;
+      for (std::uint32_t i = 0; i < end_; ++i) minimum = std::min(minimum, keys_[i]);
+      if (minimum == kNoKey) return;
+      join(static_cast<std::uint32_t>(minimum));
     }
   }
 

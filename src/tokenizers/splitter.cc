@@ -191,15 +191,15 @@ Splitter::Expression Splitter::parse(std::string_view rest) {
     }
     Item item{.of = parse_class(rest)};
     const char count = rest.empty() ? ' ' : rest[0];
-    if (count == '?' || count == '*') item.least = 0;
-    if (count == '*' || count == '+') item.most = kNo;
+    if (count == '?' || count == '*') item.minimum = 0;
+    if (count == '*' || count == '+') item.maximum = kNo;
     if (count == '?' || count == '*' || count == '+') rest.remove_prefix(1);
     if (count == '{') {
       rest.remove_prefix(1);
-      item.least = item.most = take_number(rest);
+      item.minimum = item.maximum = take_number(rest);
       if (rest[0] == ',') {
         rest.remove_prefix(1);
-        item.most = take_number(rest);
+        item.maximum = take_number(rest);
       }
       rest.remove_prefix(1);  // }
     }
@@ -216,10 +216,10 @@ std::size_t Splitter::match(const Alternative& of, std::size_t item, std::span<c
   }
   const Item& one = of.items[item];
   std::size_t count = 0;
-  while (count < one.most && at + count < text.size() &&
+  while (count < one.maximum && at + count < text.size() &&
          one.of.has(text[at + count].code_point, text[at + count].kinds))
     ++count;
-  for (; count >= one.least; --count) {
+  for (; count >= one.minimum; --count) {
     if (const std::size_t end = match(of, item + 1, text, at + count); end != kNo) return end;
     if (count == 0) break;
   }

@@ -47,7 +47,7 @@ class Splitter {
   };
   struct Item {
     Class of;
-    std::size_t least = 1, most = 1;
+    std::size_t minimum = 1, maximum = 1;
   };
   struct Alternative {
     std::vector<Item> items;

@@ -268,7 +268,7 @@ Stepwise::Stepwise(std::span<const Vocabulary::Entry> entries, const std::vector
     Line line;
     for (const char32_t c : code_points(each.text)) line.push_back({c, {0, each.text.size()}});
     AddedText changed{each.token, {}};
-    std::uint64_t room = kMostGrowth * each.text.size() + kMostMore;
+    std::uint64_t room = kMaxGrowth * each.text.size() + kMaxMore;
     for (const Placed& one : normalize(std::move(line), room)) {
       char bytes[4];
       changed.text.append(bytes, put_utf8(bytes, one.code));
@@ -344,8 +344,8 @@ Stepwise::Line Stepwise::normalize(Line line, std::uint64_t& room) const {
   const auto check = [&](std::uint64_t length) {
     if (length > room)
       base::over_limit(
-          "memory",
-          "the steps of the tokenizer make a text more than " + std::to_string(kMostGrowth) + " times as long", length);
+          "memory", "the steps of the tokenizer make a text more than " + std::to_string(kMaxGrowth) + " times as long",
+          length);
   };
   for (const TextStep& step : settings_.normalizer) {
     check(length_after(line, step));
@@ -424,7 +424,7 @@ Stepwise::Tokens Stepwise::run(std::string_view text) const {
     if (!one.valid) ++out.replaced;
     at += one.length;
   }
-  std::uint64_t room = kMostGrowth * text.size() + kMostMore;
+  std::uint64_t room = kMaxGrowth * text.size() + kMaxMore;
   const auto put_token = [&](const Line& from, std::uint32_t id, Range range) {
     out.ids.push_back(id);
     out.spans.push_back({from[range.begin].at.begin, from[range.end - 1].at.end});

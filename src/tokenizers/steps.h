@@ -20,10 +20,10 @@ namespace weighbridge::tokenizers {
 
 // The most characters of a word that can be asked for here, and the length of the longest added token in bytes:
 // both bound what a character of a text can cost.
-inline constexpr std::uint32_t kMostCharacters = 1000;
+inline constexpr std::uint32_t kMaxCharacters = 1000;
 inline constexpr std::size_t kLongestAdded = 256;
 // Steps may make a text this many times as long, and this many characters longer. More is an error of limits.
-inline constexpr std::uint64_t kMostGrowth = 16, kMostMore = 4096;
+inline constexpr std::uint64_t kMaxGrowth = 16, kMaxMore = 4096;
 
 struct AddedText {
   tokenizers::AddedToken token;

@@ -14,8 +14,8 @@ namespace {
 
 using wire::JsonKind, wire::JsonReader;
 
-constexpr unsigned kMostNested = 8;        // sequences within sequences, read by recursion; far deeper than real ones
-constexpr std::size_t kMostSteps = 64;     // of a tokenizer, each a pass over the text; far more than real ones have
+constexpr unsigned kMaxNested = 8;         // sequences within sequences, read by recursion; far deeper than real ones
+constexpr std::size_t kMaxSteps = 64;      // of a tokenizer, each a pass over the text; far more than real ones have
 constexpr std::size_t kLongestText = 256;  // bytes of a text that a step finds or inserts
 
 struct Entry {
@@ -122,8 +122,7 @@ template <class Step> class StepReader {
       if (!setting->set(member.raw, step))
         return refuse(member.key, member.raw, "this value of " + *name + " is not supported");
     }
-    if (out_.size() == kMostSteps)
-      return refuse({}, raw, "there are more than " + std::to_string(kMostSteps) + " steps");
+    if (out_.size() == kMaxSteps) return refuse({}, raw, "there are more than " + std::to_string(kMaxSteps) + " steps");
     out_.push_back(std::move(step));
   }
 
@@ -131,7 +130,7 @@ template <class Step> class StepReader {
     for (const Entry& member : members) {
       if (member.key == "type") continue;
       const auto steps = member.key == list_ ? elements_of(member.raw) : std::nullopt;
-      if (!steps || depth == kMostNested) {
+      if (!steps || depth == kMaxNested) {
         refuse(member.key, member.raw, "it is not a known setting of Sequence");
         continue;
       }
@@ -254,7 +253,7 @@ class FrameReader {
     if (*type == "Sequence") {
       if (!only({"processors"})) return;
       const auto steps = elements_of(find("processors"));
-      if (!steps || depth == kMostNested || steps->size() > kMostSteps)
+      if (!steps || depth == kMaxNested || steps->size() > kMaxSteps)
         return refuse("processors", find("processors"), "it is not a list of steps");
       for (const std::string_view step : *steps) read(step, depth + 1);
     } else if (framed_) {
@@ -323,7 +322,7 @@ class FrameReader {
     if (!list) return false;
     for (const std::string_view each : *list) {
       const auto id = wire::as_u64(each);
-      if (!id || *id >= UINT32_MAX || out.size() == kMostSteps) return false;
+      if (!id || *id >= UINT32_MAX || out.size() == kMaxSteps) return false;
       out.push_back(static_cast<std::uint32_t>(*id));
     }
     return true;

@@ -66,13 +66,13 @@ std::string_view spelled(const BytePair& tokenizer, std::uint32_t id) {
 }
 
 TokenizedText tokenized(const BytePair& tokenizer, std::string_view text, const TextTokenizerOptions& options) {
-  const std::uint64_t most = options.max_length;
+  const std::uint64_t maximum = options.max_length;
   TokenizedText out;
   // One extra id signals truncation.
   const bool eos = options.special && tokenizer.adds_eos();
-  out.ids = tokenizer.encode(text, {.bos = options.special, .eos = eos, .max_length = most == 0 ? 0 : most + 1});
-  out.truncated = most != 0 && out.ids.size() > most;
-  if (out.truncated) out.ids.resize(base::to_size(most));
+  out.ids = tokenizer.encode(text, {.bos = options.special, .eos = eos, .max_length = maximum == 0 ? 0 : maximum + 1});
+  out.truncated = maximum != 0 && out.ids.size() > maximum;
+  if (out.truncated) out.ids.resize(base::to_size(maximum));
   if (out.truncated && eos) out.ids.back() = tokenizer.eos();
   for (const std::uint32_t id : out.ids) out.tokens.push_back(spelled(tokenizer, id));
   return out;

@@ -181,10 +181,10 @@ struct WordPiece::Rep {
     out.prefix = said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix));
     out.word_limit = said.word_limit.value_or(options.word_limit);
     out.unknown = *special[kUnknown];
-    if (out.word_limit > tokenizers::kMostCharacters)
+    if (out.word_limit > tokenizers::kMaxCharacters)
       base::unsupported("tokenizer/word-limit", "the longest word has " + std::to_string(out.word_limit) +
                                                     " characters, and it can have at most " +
-                                                    std::to_string(tokenizers::kMostCharacters));
+                                                    std::to_string(tokenizers::kMaxCharacters));
     std::vector<tokenizers::RefusedSetting> refused;
     if (!said.normalizer.empty())
       out.normalizer = tokenizers::read_normalizer(said.normalizer, refused);
@@ -336,12 +336,13 @@ Encoded WordPiece::encode(std::string_view text, std::span<std::uint32_t> ids, c
   return rep_->framed(out, ids, places, options);
 }
 
-std::uint64_t WordPiece::most_ids(std::uint64_t text_bytes) const noexcept {
+std::uint64_t WordPiece::max_ids(std::uint64_t text_bytes) const noexcept {
   const std::uint64_t around = rep_->frame.before.size() + rep_->frame.after.size();
   if (rep_->rules) return text_bytes + around;
   // A token is of a character of the text as the steps make it, or an added one, which is of a byte of the text.
-  constexpr std::uint64_t kMost = tokenizers::kMostGrowth + 1, kMore = tokenizers::kMostMore;
-  return text_bytes > (UINT64_MAX - around - kMore) / kMost ? UINT64_MAX : text_bytes * kMost + kMore + around;
+  constexpr std::uint64_t kIdsPerByte = tokenizers::kMaxGrowth + 1, kMore = tokenizers::kMaxMore;
+  return text_bytes > (UINT64_MAX - around - kMore) / kIdsPerByte ? UINT64_MAX
+                                                                  : text_bytes * kIdsPerByte + kMore + around;
 }
 
 Encoded WordPiece::encode_all(std::string_view text, std::vector<std::uint32_t>& ids, const EncodeOptions& options,

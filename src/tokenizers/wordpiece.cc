@@ -20,8 +20,10 @@ namespace {
 // Eight characters in one number, one per byte.
 constexpr std::uint64_t kOnes = 0x0101010101010101U, kHigh = 0x8080808080808080U;
 
-// The high bit of each byte that is at least `least`; bytes of `x` are below 0x80.
-constexpr std::uint64_t at_least(std::uint64_t x, std::uint64_t least) { return ((x | kHigh) - least * kOnes) & kHigh; }
+// The high bit of each byte that is at least `minimum`; bytes of `x` are below 0x80.
+constexpr std::uint64_t at_least(std::uint64_t x, std::uint64_t minimum) {
+  return ((x | kHigh) - minimum * kOnes) & kHigh;
+}
 
 struct Letters {
   std::uint64_t word, upper;  // bit 7 of each byte: an ASCII letter or digit; an ASCII capital

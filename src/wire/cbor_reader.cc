@@ -274,8 +274,8 @@ inline bool CborReader::enter(Level level) {
   Head head;
   if (!read_head(cur_, head)) return false;
   // Every item needs at least one byte.
-  const std::size_t most = left(head.after) / (level == Level::map ? 2 : 1);
-  if (!head.indefinite() && head.argument > most)
+  const std::size_t maximum = left(head.after) / (level == Level::map ? 2 : 1);
+  if (!head.indefinite() && head.argument > maximum)
     return fail(CborErrorCode::length_too_large, cur_, "a CBOR array or map declares more items than bytes are left");
   return open(level, head);
 }

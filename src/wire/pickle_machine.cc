@@ -30,12 +30,12 @@ class PickleBuilder {
   using Kind = PickleKind;
   static constexpr std::uint32_t kNothing = Pickle::kNothing;
 
-  // Errors. The first one counts. doubt() lets the reading go on.
-  void doubt(PickleFault fault, std::string_view sentence) {
+  // Errors. The first one counts. record_fault() lets the reading go on.
+  void record_fault(PickleFault fault, std::string_view sentence) {
     if (out_.error_.fault == PickleFault::none) out_.error_ = {fault, op_at_, sentence};
   }
   bool stop(PickleFault fault, std::string_view sentence) {
-    doubt(fault, sentence);
+    record_fault(fault, sentence);
     stopped_ = true;
     return false;
   }
@@ -223,7 +223,7 @@ class PickleBuilder {
     if (fits)
       append(to, refs);
     else
-      doubt(PickleFault::kind, "an opcode adds to a value that is not a container of its kind");
+      record_fault(PickleFault::kind, "an opcode adds to a value that is not a container of its kind");
     stack_.resize(first);
     return true;
   }
@@ -279,7 +279,7 @@ class PickleBuilder {
       return true;
     }
     // Python takes blanks, a sign, zeros and underscores too, and goes on.
-    doubt(PickleFault::number, "a number of the memo is malformed");
+    record_fault(PickleFault::number, "a number of the memo is malformed");
     std::string digits;
     for (const char c : text)
       if (c >= '0' && c <= '9' ? !digits.empty() || c != '0' : false) digits += c;
@@ -412,7 +412,7 @@ class PickleMachine final : PickleBuilder {
     out_.root_ = pop();
     out_.ended_ = true;
     stopped_ = true;
-    if (at_ < frame_end_) doubt(PickleFault::frame, "the pickle ends inside a frame");
+    if (at_ < frame_end_) record_fault(PickleFault::frame, "the pickle ends inside a frame");
   }
 
   // Frames change nothing for a reader that ignores them, as pickletools does. Python reads one at once: where an
@@ -421,14 +421,14 @@ class PickleMachine final : PickleBuilder {
   void frame() {
     std::uint64_t length = 0;
     if (!number(length)) return;
-    if (op_at_ < frame_end_) doubt(PickleFault::frame, "a frame begins inside another one");
+    if (op_at_ < frame_end_) record_fault(PickleFault::frame, "a frame begins inside another one");
     const std::uint64_t rest = input_.size - at_;
-    if (length > rest) doubt(PickleFault::end, "the pickle ends inside a frame");
+    if (length > rest) record_fault(PickleFault::end, "the pickle ends inside a frame");
     frame_end_ = at_ + std::min(length, rest);
   }
   void check_frame() {
     if (op_at_ >= frame_end_ || at_ <= frame_end_) return;
-    doubt(PickleFault::frame, "a frame ends inside an opcode");
+    record_fault(PickleFault::frame, "a frame ends inside an opcode");
     frame_end_ = 0;
   }
 
@@ -470,7 +470,7 @@ class PickleMachine final : PickleBuilder {
                              : text == "inf" ? std::bit_cast<double>(std::uint64_t{0x7FF0} << 48)
                                              : std::bit_cast<double>(std::uint64_t{0xFFF0} << 48);
       if (!value && text != "nan" && text != "inf" && text != "-inf")
-        doubt(PickleFault::number, "a number is malformed");
+        record_fault(PickleFault::number, "a number is malformed");
       push(Kind::real, std::bit_cast<std::uint64_t>(value.value_or(special)));
       return;
     }
@@ -479,7 +479,7 @@ class PickleMachine final : PickleBuilder {
     const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
     if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos ||
         (digits[0] == '0' && (digits.size() > 1 || text.size() > 1)))
-      doubt(PickleFault::number, "a number is malformed");
+      record_fault(PickleFault::number, "a number is malformed");
     else if (const auto value = as_i64(text))
       return push(Kind::integer, static_cast<std::uint64_t>(*value));
     push(decoded(Kind::long_text, text));
@@ -541,7 +541,7 @@ class PickleMachine final : PickleBuilder {
       if (text.size() >= 2 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0])
         value = unescape_string(text.substr(1, text.size() - 2));
     }
-    if (!value) doubt(PickleFault::text, "a text of protocol 0 is malformed");
+    if (!value) record_fault(PickleFault::text, "a text of protocol 0 is malformed");
     push(decoded(Kind::text, value ? *value : std::string()));
     out_.texts_.back().str = op == kString;
   }
@@ -649,7 +649,7 @@ class PickleMachine final : PickleBuilder {
         if (out_.nodes_[on].kind() == Kind::object)
           out_.objects_[out_.nodes_[on].a()].state = state;
         else
-          doubt(PickleFault::kind, "an opcode sets the state of a value that has none");
+          record_fault(PickleFault::kind, "an opcode sets the state of a value that has none");
         return;
       }
       case kExt1:

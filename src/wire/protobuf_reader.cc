@@ -10,7 +10,7 @@
 namespace weighbridge::wire {
 namespace {
 
-constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 29) - 1;  // the largest field number of Protocol Buffers
+constexpr std::uint64_t kMaxNumber = (std::uint64_t{1} << 29) - 1;  // the largest field number of Protocol Buffers
 constexpr unsigned kGroupStart = 3, kGroupEnd = 4;
 
 }  // namespace
@@ -52,8 +52,8 @@ bool ProtobufMessage::cut_short(std::uint64_t at, std::uint64_t needed) {
 
 bool ProtobufMessage::next(ProtobufField& field) {
   if (!reader_->ok() || at_ == end_) return false;
-  const auto least = static_cast<std::size_t>(std::min<std::uint64_t>(end_ - at_, 2 * kLongestVarint));
-  std::span<const std::byte> bytes = reader_->bytes_.from(at_, least);
+  const auto minimum = static_cast<std::size_t>(std::min<std::uint64_t>(end_ - at_, 2 * kLongestVarint));
+  std::span<const std::byte> bytes = reader_->bytes_.from(at_, minimum);
   if (bytes.size() > end_ - at_) bytes = bytes.first(static_cast<std::size_t>(end_ - at_));
   const std::byte* const begin = bytes.data();
   const std::byte* const end = begin + bytes.size();
@@ -71,7 +71,7 @@ bool ProtobufMessage::next(ProtobufField& field) {
   field.at = at_;
   field.begin = at_ + static_cast<std::uint64_t>(after - begin);
   field.number = static_cast<std::uint32_t>(tag >> 3);
-  if (tag >> 3 == 0 || tag >> 3 > kMostNumber) return reader_->fail(ProtobufErrorCode::bad_tag, at_);
+  if (tag >> 3 == 0 || tag >> 3 > kMaxNumber) return reader_->fail(ProtobufErrorCode::bad_tag, at_);
   switch (tag & 7) {
     case static_cast<unsigned>(ProtobufWire::varint): {
       const std::byte* const done = number(after, field.value);

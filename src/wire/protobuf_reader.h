@@ -29,9 +29,9 @@ class ProtobufBytes {
  public:
   virtual ~ProtobufBytes() = default;
   virtual std::uint64_t size() const noexcept = 0;
-  // The bytes from `offset` on: at least `least`, which lie within size(), and more if they are available. Valid until
-  // the next call.
-  virtual std::span<const std::byte> from(std::uint64_t offset, std::size_t least) = 0;
+  // The bytes from `offset` on: at least `minimum`, which lie within size(), and more if they are available. Valid
+  // until the next call.
+  virtual std::span<const std::byte> from(std::uint64_t offset, std::size_t minimum) = 0;
 };
 
 // Bytes in memory.
@@ -78,7 +78,7 @@ struct ProtobufField {
 
 class ProtobufMessage;
 
-// Parses a varint of at most `most` bytes at `from`, which is before `end`. Returns the first byte after it; null if
+// Parses a varint of at most `maximum` bytes at `from`, which is before `end`. Returns the first byte after it; null if
 // there is none before `end` (`out` is then 0) or the number has more than 64 bits (`out` is then 1).
 const std::byte* read_varint(const std::byte* from, const std::byte* end, std::uint64_t& out) noexcept;
 // No varint is longer.

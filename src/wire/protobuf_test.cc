@@ -22,10 +22,10 @@ class Sparing final : public ProtobufBytes {
  public:
   explicit Sparing(std::string_view text) : text_(text) {}
   std::uint64_t size() const noexcept override { return text_.size(); }
-  std::span<const std::byte> from(std::uint64_t offset, std::size_t least) override {
+  std::span<const std::byte> from(std::uint64_t offset, std::size_t minimum) override {
     EXPECT_LE(offset, text_.size());
-    EXPECT_LE(least, text_.size() - offset);
-    const auto all = bytes_of(text_).subspan(offset, least);
+    EXPECT_LE(minimum, text_.size() - offset);
+    const auto all = bytes_of(text_).subspan(offset, minimum);
     held_.assign(all.begin(), all.end());
     held_.shrink_to_fit();
     return held_;

@@ -62,7 +62,7 @@ def test_metadata_that_differs_follows_on_duplicate(pieces):
     said = weighbridge("convert", pieces / "a.safetensors", other, "-o", pieces / "out.zt", status=2).stderr
     assert '"format" is "pt" in' in said and '"tf" in' in said
     done = weighbridge("convert", pieces / "a.safetensors", other, "-o", pieces / "out.zt", "--on-duplicate", "first").stdout
-    assert "change attribute: attributes[\"format\"]: tf -> dropped from " in done
+    assert "change attribute: attributes[\"format\"]: tf -> taken from " in done
 
 
 def test_what_is_asked_in_a_wrong_way_is_refused(pieces):

@@ -50,7 +50,7 @@ bool may_be_unclaimed(const FormatCorpus& corpus, std::string_view name) {
 TEST(Explain, EveryByteOfAValidFileIsSpokenOf) {
   std::map<std::string_view, std::size_t> files;
   for_each_file(true, [&](const FormatCorpus& corpus, const std::shared_ptr<const Source>& source) {
-    const Explanation all = explain(source, 0, source->size(), {}, {.most = 1'000'000});
+    const Explanation all = explain(source, 0, source->size(), {}, {.max_spans = 1'000'000});
     ASSERT_EQ(all.left_out, 0U);
     EXPECT_EQ(all.format, corpus.format->info.name);
     EXPECT_EQ(all.spans.front().kind, Kind::file);
@@ -77,7 +77,7 @@ TEST(Explain, AChunkOfAnHdf5FileSaysWhereItBegins) {
   for_each_file(true, [&](const FormatCorpus&, const std::shared_ptr<const Source>& source) {
     const bool grid = source->name().ends_with("/valid-chunks.h5");
     if (!grid && !source->name().ends_with("/valid-filters.h5")) return;
-    for (const Span& span : explain(source, 0, source->size(), {}, {.most = 1'000'000}).spans) {
+    for (const Span& span : explain(source, 0, source->size(), {}, {.max_spans = 1'000'000}).spans) {
       if (span.kind != Kind::tensor) continue;
       grid ? ++plain : ++filtered;
       const std::string_view text = span.value;
@@ -94,7 +94,7 @@ TEST(Explain, AChunkOfAnHdf5FileSaysWhereItBegins) {
 
 TEST(Explain, SpansNest) {
   for_each_file(true, [&](const FormatCorpus&, const std::shared_ptr<const Source>& source) {
-    const Explanation all = explain(source, 0, source->size(), {}, {.most = 1'000'000});
+    const Explanation all = explain(source, 0, source->size(), {}, {.max_spans = 1'000'000});
     std::vector<const Span*> around;
     for (const Span& span : all.spans) {
       while (!around.empty() && span.offset >= around.back()->end()) around.pop_back();
@@ -160,7 +160,7 @@ TEST(Explain, ThePlaceOfAnElementLeadsBackToIt) {
 }
 
 TEST(Explain, ABrokenFileIsExplainedAsFarAsItWasRead) {
-  std::size_t told = 0;
+  std::size_t spans_there = 0;
   for_each_file(false, [&](const FormatCorpus&, const std::shared_ptr<const Source>& source) {
     const Verdict verdict = verify(source);
     const Explanation all = explain(source, 0, source->size());
@@ -169,11 +169,11 @@ TEST(Explain, ABrokenFileIsExplainedAsFarAsItWasRead) {
       if (!finding.offset || *finding.offset >= source->size() || !finding.file.empty()) continue;
       const Explanation found = explain(source, *finding.offset);
       EXPECT_EQ(found.offset, *finding.offset);
-      told +=
+      spans_there +=
           std::ranges::any_of(found.findings, [&](const Finding& each) { return each.rule == finding.rule; }) ? 1U : 0U;
     }
   });
-  EXPECT_GT(told, 200U);
+  EXPECT_GT(spans_there, 200U);
 }
 
 }  // namespace

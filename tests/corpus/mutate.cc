@@ -111,11 +111,11 @@ std::uint64_t Mutator::below(std::uint64_t end) {
   return (z ^ z >> 31) % end;
 }
 
-Mutator::Block Mutator::block(const std::string& bytes, std::size_t most) {
+Mutator::Block Mutator::block(const std::string& bytes, std::size_t maximum) {
   static constexpr std::size_t kAlignments[] = {1, 1, 4, 8, 32, 64};
   const std::size_t unit = pick(kAlignments);
   const std::size_t at = static_cast<std::size_t>(below(bytes.size())) / unit * unit;
-  const std::size_t room = std::min(most, bytes.size() - at);
+  const std::size_t room = std::min(maximum, bytes.size() - at);
   const std::size_t size = one_in(4) ? 1 + static_cast<std::size_t>(below(room))
                                      : std::min(room, unit * (1 + static_cast<std::size_t>(below(8))));
   return {at, size};
@@ -148,7 +148,7 @@ void Mutator::overwrite_field(std::string& bytes) {
 }
 
 void Mutator::change_block(std::string& bytes) {
-  const Block from = block(bytes, kMost);
+  const Block from = block(bytes, kMaxBlock);
   const std::string text = bytes.substr(from.at, from.size);
   switch (below(8)) {
     case 0: bytes.erase(from.at, from.size); break;
@@ -180,19 +180,19 @@ void Mutator::change_block(std::string& bytes) {
 void Mutator::repeat(std::string& bytes, const Block& what) {
   const std::string text = bytes.substr(what.at, what.size);
   std::string many;
-  for (std::uint64_t left = 1 + below(std::min<std::uint64_t>(256, kMostRepeated / text.size())); left > 0; --left)
+  for (std::uint64_t left = 1 + below(std::min<std::uint64_t>(256, kMaxRepeated / text.size())); left > 0; --left)
     many += text;
   bytes.insert(what.at, many);
 }
 
 void Mutator::repeat(std::string& bytes) {
   if (bytes.empty()) return;
-  Block what = block(bytes, kMost);
+  Block what = block(bytes, kMaxBlock);
   if (one_in(2)) {  // the word there, so that a text stays what it is
     std::size_t end = what.at;
     while (what.at > 0 && is_of_word(bytes[what.at - 1])) --what.at;
     while (end < bytes.size() && is_of_word(bytes[end])) ++end;
-    if (end > what.at) what.size = std::min(end - what.at, kMost);
+    if (end > what.at) what.size = std::min(end - what.at, kMaxBlock);
   }
   repeat(bytes, what);
 }
@@ -239,9 +239,9 @@ void Mutator::change_json(std::string& bytes) {
     case 2: bytes.replace(at, 1, pick(kJsonTokens)); break;
     case 3: bytes.insert(at + 1, static_cast<std::size_t>(1 + below(200)), one_in(2) ? '[' : '{'); break;
     case 4:  // duplicate the text between two marks: repeated keys
-      bytes.insert(low, bytes, low, std::min(high - low, kMost));
+      bytes.insert(low, bytes, low, std::min(high - low, kMaxBlock));
       break;
-    default: bytes.erase(low, std::min(high - low, kMost));
+    default: bytes.erase(low, std::min(high - low, kMaxBlock));
   }
 }
 

@@ -24,14 +24,14 @@ class Mutator {
   void repeat(std::string& bytes);
 
  private:
-  static constexpr std::size_t kMost = 1024;  // bytes duplicated, moved or removed at once
-  static constexpr std::size_t kMostRepeated = 16 * kMost;
+  static constexpr std::size_t kMaxBlock = 1024;  // bytes duplicated, moved or removed at once
+  static constexpr std::size_t kMaxRepeated = 16 * kMaxBlock;
   struct Block {
     std::size_t at, size;
   };
-  // A block inside `bytes`, which is not empty; at most `most` bytes, usually few, and often at a multiple of 4, 8
+  // A block inside `bytes`, which is not empty; at most `maximum` bytes, usually few, and often at a multiple of 4, 8
   // or 64.
-  Block block(const std::string& bytes, std::size_t most);
+  Block block(const std::string& bytes, std::size_t maximum);
   // A troublesome value for a number of `width` bytes: from the table in mutate.cc, sizes and offsets of the file, or
   // another number in the file.
   std::uint64_t awkward(const std::string& bytes, std::uint64_t now, std::size_t width);

@@ -59,8 +59,8 @@ std::vector<std::size_t> places_of(const std::string& text) {
     const bool padding = zeros > kApart && at + kApart < text.size() && text.find_first_not_of('\0', at) > at + kApart;
     if (!padding || at % kInPadding == 0) out.push_back(at);
   }
-  const std::size_t most = std::min(kPlaces, kBytes / std::max<std::size_t>(2, text.size()) + 1);
-  const std::size_t step = (out.size() + most - 1) / most;
+  const std::size_t maximum = std::min(kPlaces, kBytes / std::max<std::size_t>(2, text.size()) + 1);
+  const std::size_t step = (out.size() + maximum - 1) / maximum;
   std::vector<std::size_t> sampled;
   for (std::size_t i = 0; i < out.size(); i += step) sampled.push_back(out[i]);
   return sampled;

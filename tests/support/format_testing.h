@@ -88,7 +88,7 @@ inline std::string logical_bytes(const core::Payload& p) {
       p.make_range({}, at, all.subspan(at, std::min<std::size_t>(1001, all.size() - at)));
     return out;
   }
-  if (p.form == core::Payload::Form::made)
+  if (p.form == core::Payload::Form::generated)
     p.make({}, take);
   else if (p.form == core::Payload::Form::dense)
     p.tensor.stream_dense(p.dtype, {}, take);
@@ -100,7 +100,7 @@ inline std::string logical_bytes(const core::Payload& p) {
 
 inline std::string payload_bytes(const core::Payload& p, const std::string& logical) {
   if (p.form == core::Payload::Form::stored) return logical;
-  const std::string all = p.front + logical;
+  const std::string all = p.stream_prefix + logical;
   const std::vector<std::byte> frame = codecs::encode(*core::codec_of(p.encoding), std::as_bytes(std::span(all)));
   return {reinterpret_cast<const char*>(frame.data()), frame.size()};
 }
@@ -131,8 +131,8 @@ inline std::string render(const core::WriteLayout& layout) {
   for (const core::Payload& payload : layout.payloads) {
     out.resize((out.size() + payload.alignment - 1) / payload.alignment * payload.alignment, '\0');
     const std::string logical = logical_bytes(payload), bytes = payload_bytes(payload, logical);
-    stored.push_back({out.size() + payload.lead, bytes.size(), digest_text(payload.digest, bytes, logical)});
-    if (payload.lead > 0) out += layout.lead(stored.size() - 1, stored.back());
+    stored.push_back({out.size() + payload.preamble_size, bytes.size(), digest_text(payload.digest, bytes, logical)});
+    if (payload.preamble_size > 0) out += layout.make_preamble(stored.size() - 1, stored.back());
     out += bytes;
   }
   if (layout.tail) out += layout.tail(stored);

@@ -34,10 +34,10 @@ inline std::string message(Message type, const std::string& data, int flags = 0)
 inline std::string header(const std::string& messages) {
   return sealed("OHDR" + n8(2) + n8(2) + n32(messages.size()) + messages);
 }
-inline std::string dataspace(const std::vector<std::uint64_t>& shape, const std::vector<std::uint64_t>& most = {}) {
-  std::string out = n8(2) + n8(shape.size()) + n8(most.empty() ? 0 : 1) + n8(shape.empty() ? 0 : 1);
+inline std::string dataspace(const std::vector<std::uint64_t>& shape, const std::vector<std::uint64_t>& maximum = {}) {
+  std::string out = n8(2) + n8(shape.size()) + n8(maximum.empty() ? 0 : 1) + n8(shape.empty() ? 0 : 1);
   for (const std::uint64_t dim : shape) out += n64(dim);
-  for (const std::uint64_t dim : most) out += n64(dim);
+  for (const std::uint64_t dim : maximum) out += n64(dim);
   return out;
 }
 inline std::string integer(int size, bool is_signed, bool big = false) {

@@ -97,7 +97,7 @@ inline std::string fixed_file(int page_bits, std::uint64_t count_change = 0) {
 }
 
 // An extensible array: one element in the index block, two blocks of one, and a super block with two blocks of two.
-inline std::string extensible_file(int page_bits, std::uint64_t least = 1) {
+inline std::string extensible_file(int page_bits, std::uint64_t minimum = 1) {
   Builder b;
   std::vector<std::uint64_t> chunks;
   for (int i = 0; i < 6; ++i) chunks.push_back(b.add(counting(8)));
@@ -123,7 +123,7 @@ inline std::string extensible_file(int page_bits, std::uint64_t least = 1) {
   std::string index = "EAIB" + n8(0) + n8(0) + n64(head_at) + n64(chunks[0]) + n64(first) + n64(second) + n64(super);
   for (std::uint64_t s = 3; s < supers; ++s) index += n64(kUndefined);
   const std::uint64_t index_at = b.add(sealed(index));
-  const std::string head = sealed("EAHD" + n8(0) + n8(0) + n8(8) + n8(4) + n8(1) + n8(least) + n8(2) +
+  const std::string head = sealed("EAHD" + n8(0) + n8(0) + n8(8) + n8(4) + n8(1) + n8(minimum) + n8(2) +
                                   n8(static_cast<std::uint64_t>(page_bits)) + n64(1) + n64(0) + n64(0) + n64(0) +
                                   n64(6) + n64(6) + n64(index_at));
   b.put(head_at, head);

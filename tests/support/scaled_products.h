@@ -39,11 +39,11 @@ struct Scaled {
   float scale;
 };
 template <class Round> Scaled scaled(const float* x, std::size_t n, Round round) {
-  float most = 0;
-  for (std::size_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
+  float maximum = 0;
+  for (std::size_t i = 0; i < n; ++i) maximum = std::max(maximum, std::fabs(x[i]));
   int exponent = 0;
-  std::frexp(most, &exponent);
-  const int power = most < std::numeric_limits<float>::min() ? 126 : std::min(4 - exponent, 126);
+  std::frexp(maximum, &exponent);
+  const int power = maximum < std::numeric_limits<float>::min() ? 126 : std::min(4 - exponent, 126);
   Scaled out{{}, std::ldexp(1.0F, -power)};
   for (std::size_t i = 0; i < n; ++i) out.values.push_back(round(std::ldexp(double{x[i]}, power)));
   return out;

@@ -64,7 +64,7 @@ inline std::string render(const core::WriteLayout& layout) {
       std::vector<std::byte> bytes(p.logical_size);
       p.make_range({}, 0, bytes);
       append(bytes);
-    } else if (p.form == core::Payload::Form::made)
+    } else if (p.form == core::Payload::Form::generated)
       p.make({}, [&](std::span<const std::byte> piece) { append(piece); });
     else if (p.form == core::Payload::Form::dense)
       p.tensor.stream_dense(p.dtype, {}, append);
@@ -80,7 +80,7 @@ inline std::string render(const core::WriteLayout& layout) {
   file.write = [&](std::uint64_t at, std::span<const std::byte> from) {
     std::memcpy(out.data() + at, from.data(), from.size());
   };
-  if (layout.seal) layout.seal(file);
+  if (layout.finalize) layout.finalize(file);
   if (out.size() != layout.size) throw std::logic_error("a file of another size than planned");
   return out;
 }

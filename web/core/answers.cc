@@ -96,10 +96,10 @@ void misuse(std::string message) {
   throw Error(std::move(finding));
 }
 
-std::uint64_t count_of(const char* name, double number, std::uint64_t most) {
+std::uint64_t count_of(const char* name, double number, std::uint64_t maximum) {
   // Also rejects NaN.
-  if (!(number >= 0 && number <= static_cast<double>(most) && number == std::floor(number)))
-    misuse(std::string(name) + " must be a whole number from 0 to " + std::to_string(most) + ", not " +
+  if (!(number >= 0 && number <= static_cast<double>(maximum) && number == std::floor(number)))
+    misuse(std::string(name) + " must be a whole number from 0 to " + std::to_string(maximum) + ", not " +
            to_json(Value::real(number)));
   return static_cast<std::uint64_t>(number);
 }
@@ -110,9 +110,9 @@ std::vector<std::string> option_texts(const val& options, std::string_view name)
   if (given.isArray()) return emscripten::vecFromJSArray<std::string>(given);
   return {given.isString() ? given.as<std::string>() : given.call<std::string>("toString")};
 }
-std::uint64_t count_option(const val& options, const char* name, std::uint64_t otherwise, std::uint64_t most) {
+std::uint64_t count_option(const val& options, const char* name, std::uint64_t otherwise, std::uint64_t maximum) {
   const val member = options[name];
-  return member.isUndefined() || member.isNull() ? otherwise : count_of(name, member.as<double>(), most);
+  return member.isUndefined() || member.isNull() ? otherwise : count_of(name, member.as<double>(), maximum);
 }
 
 }  // namespace weighbridge::web

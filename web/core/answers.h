@@ -44,10 +44,10 @@ Context job_context();
 [[noreturn]] void misuse(std::string message);
 
 // The largest number up to which JavaScript's numbers represent every integer.
-inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 53) - 1;
+inline constexpr std::uint64_t kMaxCount = (std::uint64_t{1} << 53) - 1;
 // Converts a JavaScript number to a count. Throws misuse, with its name there, if it is not an integer from 0 to
-// `most`.
-std::uint64_t count_of(const char* name, double number, std::uint64_t most = kMostCount);
+// `maximum`.
+std::uint64_t count_of(const char* name, double number, std::uint64_t maximum = kMaxCount);
 
 // Objects that JavaScript holds by a number, from 1.
 template <class T> class Table {
@@ -70,9 +70,9 @@ template <class T> class Table {
 
 // The texts of an option, of a list or of one value. None if it is absent or undefined.
 std::vector<std::string> option_texts(const emscripten::val& options, std::string_view name);
-// Throws misuse, with its name there, if it is given and not an integer from 0 to `most`.
+// Throws misuse, with its name there, if it is given and not an integer from 0 to `maximum`.
 std::uint64_t count_option(const emscripten::val& options, const char* name, std::uint64_t otherwise,
-                           std::uint64_t most = kMostCount);
+                           std::uint64_t maximum = kMaxCount);
 
 // The options of this kind that are given. Pairs, such as a name and its new name, are flat lists; throws misuse for an
 // odd number of texts.

@@ -13,7 +13,7 @@ namespace weighbridge::web {
 namespace {
 
 // The most tensors whose differences are listed; the counts cover all.
-constexpr std::uint64_t kMostListed = 20000;
+constexpr std::uint64_t kMaxListed = 20000;
 
 }  // namespace
 
@@ -21,15 +21,15 @@ std::string diff_models(int a, const std::string& path_a, int b, const std::stri
   return answer({}, [&] {
     const Model &first = models().get(a), &second = models().get(b);
     const Diff found = diff(first, second, made<DiffOptions>(OptionOf::diff, options), job_context());
-    return to_json(Comparison{path_a, path_b, first, second, found, kMostListed});
+    return to_json(Comparison{path_a, path_b, first, second, found, kMaxListed});
   });
 }
 
-std::string difference_map_of(int a, const std::string& tensor_a, int b, const std::string& tensor_b, double high,
-                              double wide, const val& options) {
+std::string difference_map_of(int a, const std::string& tensor_a, int b, const std::string& tensor_b, double grid_rows,
+                              double grid_columns, const val& options) {
   return answer({}, [&] {
-    const auto rows = static_cast<std::uint32_t>(count_of("high", high, UINT32_MAX));
-    const auto columns = static_cast<std::uint32_t>(count_of("wide", wide, UINT32_MAX));
+    const auto rows = static_cast<std::uint32_t>(count_of("high", grid_rows, UINT32_MAX));
+    const auto columns = static_cast<std::uint32_t>(count_of("wide", grid_columns, UINT32_MAX));
     return to_json(difference_map(models().get(a), models().get(b), {tensor_a, tensor_b}, rows, columns,
                                   made<DiffOptions>(OptionOf::diff, options), job_context()));
   });
@@ -37,7 +37,8 @@ std::string difference_map_of(int a, const std::string& tensor_a, int b, const s
 
 std::string explain_bytes(const std::string& path, double offset, double length, const val& options) {
   return answer(path, [&] {
-    const ExplainOptions bounds{.format = made<OpenOptions>(OptionOf::open, options).format, .most = 200, .bytes = 0};
+    const ExplainOptions bounds{
+        .format = made<OpenOptions>(OptionOf::open, options).format, .max_spans = 200, .bytes = 0};
     return to_json(path, explain(path, count_of("offset", offset), count_of("length", length), job_context(), bounds));
   });
 }

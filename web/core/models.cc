@@ -15,7 +15,7 @@ namespace weighbridge::web {
 namespace {
 
 // The most that is returned at once, because all of it is copied.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
 std::uint64_t row_elements(const Tensor& tensor) {
   std::uint64_t out = 1;
@@ -141,7 +141,7 @@ val rows(int model, int tensor, double first, double count) {
     const Tensor t = tensor_of(model, tensor);
     const std::uint64_t from = count_of("first", first), wanted = count_of("count", count);
     const double floats = static_cast<double>(wanted) * static_cast<double>(row_elements(t));
-    if (floats * sizeof(float) > static_cast<double>(kMostBytes)) misuse("rows are read at most a gibibyte at a time");
+    if (floats * sizeof(float) > static_cast<double>(kMaxBytes)) misuse("rows are read at most a gibibyte at a time");
     const Array out = t.shape().empty() ? t.to_dense(DType::f32, job_context())
                                         : read_rows(t, from, wanted, DType::f32, job_context());
     const auto* const values = reinterpret_cast<const float*>(out.data.get());
@@ -155,7 +155,7 @@ val read_tensor(int model, int tensor, const std::string& dtype) {
     const std::optional<DType> as = dtype.empty() ? t.dtype() : dtype_from_name(short_dtype_name(dtype));
     if (!as) misuse("there is no dtype '" + dtype + "'");
     Context context = job_context();
-    context.limits.decoded = kMostBytes;
+    context.limits.decoded = kMaxBytes;
     const Array all = t.to_dense(*as, context);
     val shape = val::array();
     for (const std::uint64_t d : all.shape) shape.call<void>("push", static_cast<double>(d));

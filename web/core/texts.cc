@@ -31,7 +31,7 @@ struct Writing {
   std::shared_ptr<Generator> generator;  // outlives the session
   Session session;
   std::unique_ptr<Generation> generation;
-  std::size_t told = 0;
+  std::size_t sent = 0;
 };
 Table<Writing>& writings() {
   static Table<Writing> table;
@@ -125,10 +125,10 @@ std::string next(int generation, double milliseconds) {
     while (more && Clock::now() < until);
     const Generated& made = writing.generation->result();
     return object([&](JsonWriter& out) {
-      out.member("text", std::string_view(made.text).substr(writing.told));
+      out.member("text", std::string_view(made.text).substr(writing.sent));
       out.member("tokens", std::uint64_t{made.tokens.size()});
       out.flag("done", !more);
-      writing.told = made.text.size();
+      writing.sent = made.text.size();
       if (more) return;
       const double rate = made.seconds > 0 ? static_cast<double>(made.tokens.size()) / made.seconds : 0;
       out.key("result");

@@ -158,8 +158,8 @@ bool is_path(std::string_view text) noexcept {
 
 bool is_dangerous_global(std::string_view module, std::string_view name) noexcept {
   // No class is nested that deeply, and none has such a name.
-  constexpr std::size_t kMostDots = 16, kLongest = 1000;
-  if (module.size() + name.size() > kLongest || std::count(name.begin(), name.end(), '.') > std::ptrdiff_t{kMostDots})
+  constexpr std::size_t kMaxDots = 16, kLongest = 1000;
+  if (module.size() + name.size() > kLongest || std::count(name.begin(), name.end(), '.') > std::ptrdiff_t{kMaxDots})
     return true;
   if (lists_module(module) || lists(module, name)) return true;
   if (name.find('.') == name.npos) return false;
@@ -207,7 +207,7 @@ bool does_something(const wire::Pickle& pickle) {
 }
 
 // Findings of one kind that a pickle gets; the others are counted.
-constexpr std::size_t kMostNamed = 1000;
+constexpr std::size_t kMaxNamed = 1000;
 
 namespace {
 
@@ -259,7 +259,7 @@ bool is_known(const wire::Pickle& pickle, const PickleRules& rules, wire::Pickle
 
 }  // namespace
 
-std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, std::optional<std::uint64_t> base,
+std::size_t check_globals(const wire::Pickle& pickle, const PickleRules& rules, std::optional<std::uint64_t> base,
                           std::uint64_t at, std::string_view where, std::vector<Finding>& out) {
   std::size_t plausible = 0;
   std::set<std::pair<std::string_view, std::string_view>> seen;
@@ -283,7 +283,7 @@ std::size_t judge_globals(const wire::Pickle& pickle, const PickleRules& rules, 
     const bool bad = computed || is_dangerous_global(module, name);
     const std::uint64_t offset = base ? *base + pickle.at(ref) : at;
     auto& count = bad ? dangerous : unknown;
-    if (count.named++ >= kMostNamed) {
+    if (count.named++ >= kMaxNamed) {
       if (count.more++ == 0) count.first_more = offset;
       continue;
     }

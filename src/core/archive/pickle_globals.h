@@ -40,7 +40,7 @@ struct PickleRules {
 // for each rule and then one with the number of the others. `base` is where the pickle's input begins in the file;
 // without it, findings have the offset `at`. In a malformed pickle, counts only globals whose names could be Python's.
 // Returns the number of those.
-std::size_t judge_globals(const wire::Pickle&, const PickleRules&, std::optional<std::uint64_t> base, std::uint64_t at,
+std::size_t check_globals(const wire::Pickle&, const PickleRules&, std::optional<std::uint64_t> base, std::uint64_t at,
                           std::string_view where, std::vector<Finding>& out);
 
 }  // namespace weighbridge::core

@@ -17,12 +17,12 @@ namespace {
 using wire::Pickle, wire::PickleKind;
 
 // A file with more pickles in a row than this is reported: joblib and PyTorch write a few, and each takes a reader.
-constexpr unsigned kMostInRow = 10'000;
+constexpr unsigned kMaxInRow = 10'000;
 constexpr unsigned kLegacyPickles = 5;
 // How deep strings in pickles in strings are read; a deeper one is reported as unread. Each level is a recursion.
 constexpr unsigned kDeepest = 8;
 // Findings about unread strings of one file; more of them would say nothing new.
-constexpr unsigned kMostUnread = 100;
+constexpr unsigned kMaxUnread = 100;
 
 constexpr std::string_view kPickleNames[] = {".pkl", ".pickle", ".joblib", ".dat", ".data", ".p",
                                              ".pck", ".bin",    ".pt",     ".pth", ".ckpt", ".pkl.txt"};
@@ -61,18 +61,18 @@ wire::PickleError PickleScan::row(const wire::PickleInput& input, std::uint64_t 
                                   std::optional<std::uint64_t> base, std::uint64_t at, std::string_view where) {
   std::string first(base::to_size(std::min<std::uint64_t>(kTorchMagicPickle.size(), input.size - start)), '\0');
   input.read(start, std::as_writable_bytes(std::span(first)));
-  const unsigned most = first == kTorchMagicPickle ? kLegacyPickles : kMostInRow;
+  const unsigned maximum = first == kTorchMagicPickle ? kLegacyPickles : kMaxInRow;
   wire::PickleError error;
   if (start >= input.size) error = {wire::PickleFault::end, start, "there are no bytes where the pickle should begin"};
   for (unsigned n = 0; start < input.size; ++n) {
-    if (n == most) {
-      if (most == kMostInRow)
+    if (n == maximum) {
+      if (maximum == kMaxInRow)
         out_.push_back(Findings::make(rules_.malformed, {.offset = base ? *base + start : at}, {}, {},
                                       "there are more than 10,000 pickles in a row"));
       break;
     }
     const Pickle pickle = Pickle::read(input, start, memory_);
-    judge_globals(pickle, rules_, base, at, where, out_);
+    check_globals(pickle, rules_, base, at, where, out_);
     nested(pickle, input, base, at, where);
     if (!pickle.data().empty()) data(pickle, input, start, base, at, where);
     if (n == 0) error = pickle.error();
@@ -92,7 +92,7 @@ void PickleScan::data(const Pickle& pickle, const wire::PickleInput& input, std:
           base ? std::optional(*base + each.offset) : std::nullopt, at, where);
   const Pickle plain = Pickle::read({input.size, input.read}, start, memory_);
   std::vector<Finding> found;
-  judge_globals(plain, rules_, base, at, where, found);
+  check_globals(plain, rules_, base, at, where, found);
   for (Finding& each : found)
     if (each.severity == Severity::error && !each.found.starts_with("a name ") &&
         std::ranges::find(out_, each.found, &Finding::found) == out_.end())
@@ -106,8 +106,8 @@ bool may_be_text_pickle(std::string_view bytes) noexcept {
   return bytes.find_first_of("\n\x93") != bytes.npos && !bytes.starts_with('\n');
 }
 
-std::string first_of(const wire::PickleInput& input, std::size_t most) {
-  std::string out(base::to_size(std::min<std::uint64_t>(input.size, most)), '\0');
+std::string first_of(const wire::PickleInput& input, std::size_t maximum) {
+  std::string out(base::to_size(std::min<std::uint64_t>(input.size, maximum)), '\0');
   if (!out.empty()) input.read(0, std::as_writable_bytes(std::span(out)));
   return out;
 }
@@ -196,7 +196,7 @@ void PickleScan::numbered(const wire::PickleInput& input, std::uint64_t at, std:
 }
 
 void PickleScan::unread(std::uint64_t at, std::string_view where, std::string what) {
-  if (shared_->unread++ >= kMostUnread) return;
+  if (shared_->unread++ >= kMaxUnread) return;
   out_.push_back(Findings::make(rules_.unread, {.offset = at}, {}, std::move(what),
                                 where.empty() ? std::string() : "in " + quoted(excerpt(where, 80))));
 }

@@ -25,7 +25,7 @@ constexpr std::uint64_t kLongestComment = 0xFFFF;
 constexpr std::uint16_t kStrong = 1U << 6, kMasked = 1U << 13;
 constexpr std::uint32_t kFolderAttribute = 0x10;  // of MS-DOS, in the external attributes
 // No deflate data decodes to more than this many times its bytes.
-constexpr std::uint64_t kMostExpansion = 1032;
+constexpr std::uint64_t kMaxExpansion = 1032;
 
 template <class Number> Number at(std::string_view bytes, std::size_t place) {
   return base::load_le<Number>(bytes.data() + place);
@@ -58,11 +58,11 @@ class Walk {
 
   // The names of the first entries.
   std::vector<std::string> names() {
-    constexpr std::uint64_t kMost = std::uint64_t{64} << 10;  // some hundred names, enough to recognize a format
+    constexpr std::uint64_t kMaxRead = std::uint64_t{64} << 10;  // some hundred names, enough to recognize a format
     std::vector<std::string> out;
     const auto end = find_end();
     if (!end) return out;
-    const std::string text = io::text_of(source_, end->offset, std::min(end->size, kMost));
+    const std::string text = io::text_of(source_, end->offset, std::min(end->size, kMaxRead));
     std::size_t place = 0;
     while (read_entry(text, place, end->offset)) out.emplace_back(zip_.members.back().name);
     return out;
@@ -171,9 +171,9 @@ class Walk {
     ZipMember member;
     member.entry_at = at_file;
     member.name = rest.substr(kEntrySize, record.name);
-    if (findings_.asks(at_file, at_file + whole)) {
+    if (findings_.wanted(at_file, at_file + whole)) {
       findings_.record<EntryRecord>(Span::Kind::entry, at_file, rest.substr(0, whole), member.name);
-      tell_variable(at_file + kEntrySize, member.name, record.extra, record.comment);
+      report_variable(at_file + kEntrySize, member.name, record.extra, record.comment);
     }
     member.crc32 = record.crc32;
     member.stored = record.stored;
@@ -204,7 +204,7 @@ class Walk {
     return true;
   }
 
-  void tell_variable(std::uint64_t at_file, std::string_view name, std::uint64_t extra, std::uint64_t comment) const {
+  void report_variable(std::uint64_t at_file, std::string_view name, std::uint64_t extra, std::uint64_t comment) const {
     const std::uint64_t extra_at = at_file + name.size();
     findings_.span(Span::Kind::field, at_file, extra_at, "name", name);
     findings_.span(Span::Kind::field, extra_at, extra_at + extra, "extra fields");
@@ -301,11 +301,11 @@ class Walk {
     const std::uint64_t data = member.header_at + kLocalSize + name + extra;
     const bool inside = base::fits(data, member.stored, end_of_[i]);
     if (inside) member.offset = data;
-    if (const std::uint64_t end = data + (inside ? member.stored : 0); findings_.asks(member.header_at, end_of_[i])) {
+    if (const std::uint64_t end = data + (inside ? member.stored : 0); findings_.wanted(member.header_at, end_of_[i])) {
       findings_.span(Span::Kind::entry, member.header_at, end, member.name,
                      member.encoding == Encoding::deflate ? "a member, compressed by deflate" : "a member");
       findings_.record<LocalRecord>(Span::Kind::entry, member.header_at, header.substr(0, kLocalSize), "local header");
-      tell_variable(member.header_at + kLocalSize, member.name, extra, 0);
+      report_variable(member.header_at + kLocalSize, member.name, extra, 0);
       // What a writer that cannot seek puts after the data: CRC-32 and sizes, with a signature or without.
       if ((flags & kDescriptor) != 0)
         findings_.span(Span::Kind::entry, end, std::min(end + 24, end_of_[i]), "data descriptor", member.name);
@@ -354,9 +354,9 @@ class Walk {
 
   void judge(ZipMember& member) {
     if (member.unreadable != nullptr) return;
-    const bool possible = member.encoding == Encoding::raw ? member.size == member.stored
-                                                           : member.size / kMostExpansion <= member.stored &&
-                                                                 (member.size == 0 || member.stored > 0);
+    const bool possible = member.encoding == Encoding::raw
+                              ? member.size == member.stored
+                              : member.size / kMaxExpansion <= member.stored && (member.size == 0 || member.stored > 0);
     if (possible) return;
     member.broken = true;
     findings_.report(rules_.size, {.offset = member.entry_at, .tensor = member.name}, {},
@@ -414,15 +414,15 @@ bool zip::find_zip64(std::string_view extra, std::string_view& wide, bool& found
   return true;
 }
 
-std::string zip_front(const Source& source, const ZipMember& member, std::size_t most, const Context& context,
+std::string zip_front(const Source& source, const ZipMember& member, std::size_t maximum, const Context& context,
                       std::string& fault) {
   if (member.encoding == Encoding::raw)
-    return io::text_of(source, member.offset, std::min<std::uint64_t>(most, member.stored));
+    return io::text_of(source, member.offset, std::min<std::uint64_t>(maximum, member.stored));
   std::string out;
   fault = read_zip_member(source, member, context, [&](std::span<const std::byte> piece) {
-    const std::size_t n = std::min(piece.size(), most - out.size());
+    const std::size_t n = std::min(piece.size(), maximum - out.size());
     out.append(reinterpret_cast<const char*>(piece.data()), n);
-    return out.size() < most;
+    return out.size() < maximum;
   });
   return out;
 }

@@ -91,9 +91,9 @@ std::vector<std::string> zip_names(const Source&);
 // The name of the member that a file begins with, if `head` has all of it; else empty.
 std::string_view first_zip_member(std::string_view head) noexcept;
 
-// The first bytes of a member once decoded, at least `most` if it has so many. `fault` is what its decoder says, empty
-// if nothing is wrong.
-std::string zip_front(const Source&, const ZipMember&, std::size_t most, const Context&, std::string& fault);
+// The first bytes of a member once decoded, at least `maximum` if it has so many. `fault` is what its decoder says,
+// empty if nothing is wrong.
+std::string zip_front(const Source&, const ZipMember&, std::size_t maximum, const Context&, std::string& fault);
 
 // [reads] Passes the decoded bytes of a member to the sink. Returns what is wrong with its encoding; empty: nothing.
 std::string read_zip_member(const Source&, const ZipMember&, const Context&,

@@ -48,9 +48,10 @@ bool is_zip_name(std::string_view name) noexcept {
 }
 
 std::uint16_t zip_padding(const ZipOut& member) {
-  constexpr std::uint64_t kLeast = 6;  // id, length, the alignment
-  const std::uint64_t end = member.header_at + kLocalSize + member.name.size() + (member.large ? 20U : 0U) + kLeast;
-  return static_cast<std::uint16_t>(kLeast + (kZipAlignment - end % kZipAlignment) % kZipAlignment);
+  constexpr std::uint64_t kMinPadding = 6;  // id, length, the alignment
+  const std::uint64_t end =
+      member.header_at + kLocalSize + member.name.size() + (member.large ? 20U : 0U) + kMinPadding;
+  return static_cast<std::uint16_t>(kMinPadding + (kZipAlignment - end % kZipAlignment) % kZipAlignment);
 }
 
 std::size_t zip_header_size(const ZipOut& member) noexcept {

@@ -23,7 +23,7 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::uint64_t kMostShape = 64 << 10;  // bytes; a tensor that states a shape is far smaller
+constexpr std::uint64_t kMaxShape = 64 << 10;  // bytes; a tensor that states a shape is far smaller
 
 // Not for ONNX: its graph says how each initializer is used.
 constexpr std::string_view kOnnx = "onnx";
@@ -60,7 +60,7 @@ std::string refusal(const Tensor& tensor, const Coded& coded, std::string_view w
 
 // The product of the shape that a tensor states, as integers or as the JSON of bitsandbytes.
 std::optional<std::uint64_t> stated_product(const Coded& coded) {
-  if (coded.shape_length > kMostShape) return std::nullopt;
+  if (coded.shape_length > kMaxShape) return std::nullopt;
   const std::string bytes = io::text_of(*coded.shape_source, coded.shape_offset, coded.shape_length);
   std::vector<std::uint64_t> dims;
   const std::size_t width = info(coded.shape_dtype).bits / 8;

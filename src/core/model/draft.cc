@@ -118,7 +118,7 @@ void Draft::begin_view(const Model& model) {
   state_->in_several_files = of.in_several_files;
   state_->attributes_in_tree = of.attributes_in_tree;
   state_->is_view = true;
-  state_->made = of.made;
+  state_->composition = of.composition;
 }
 void Draft::set_attributes_in_tree() { state_->attributes_in_tree = true; }
 void Draft::set_in_several_files() { state_->in_several_files = true; }
@@ -323,11 +323,11 @@ void Draft::adopt_marked(const Model& model, const std::vector<bool>& marked) {
   std::size_t names = to.arena.size();
   for (std::uint32_t i = 0; i < from->tensors.size(); ++i) names += marked[i] ? from->tensors[i].name.length : 0;
   if (names > to.arena.capacity()) {
-    constexpr std::size_t kMost = std::size_t{64} << 20;  // bytes reserved in advance for tensors that may never come
+    constexpr std::size_t kSpare = std::size_t{64} << 20;  // bytes reserved in advance for tensors that may never come
     const std::size_t tensors = std::max<std::size_t>(to.tensors.size() + from->tensors.size(), 1);
     const std::size_t room = std::max(to.tensors.capacity(), tensors);
     const auto like_these = base::checked_mul(names / tensors + 1, room).value_or(UINT64_MAX);
-    to.arena.reserve(std::max(names, base::to_size(std::min<std::uint64_t>(like_these, std::max(kMost, 2 * names)))));
+    to.arena.reserve(std::max(names, base::to_size(std::min<std::uint64_t>(like_these, std::max(kSpare, 2 * names)))));
   }
   // As adopt(), for tensors without rare properties, which nearly all are.
   const auto is_plain = [&](const TensorRecord& record) {

@@ -31,15 +31,15 @@ class Joiner {
   Joiner(std::span<const Model> models, OnDuplicate on_duplicate, const Limits& limits)
       : on_duplicate_(on_duplicate),
         limits_(limits),
-        made_(std::make_shared<core::Made>(core::Made{.models = {models.begin(), models.end()}})),
+        composition_(std::make_shared<core::Composition>(core::Composition{.models = {models.begin(), models.end()}})),
         state_(std::make_shared<core::State>()) {
-    made_->selected = models.size();
+    composition_->selected = models.size();
   }
 
   Model run() {
     require_limits();
     state_->is_view = true;  // its tensors are not those of one file
-    state_->made = made_;
+    state_->composition = composition_;
     set_formats();
     for (std::uint32_t m = 0; m < models().size(); ++m) {
       begins_.push_back(static_cast<std::uint32_t>(state_->tensors.size()));
@@ -49,9 +49,11 @@ class Joiner {
       for (const Value::Entry& entry : from->attributes.all) join_entry(attributes_, "attributes", entry, m);
       for (const Value::Entry& entry : from->extra.all) join_entry(extra_, "extra", entry, m);
       join_tokenizer(m);
-      if (!from->made) continue;
-      made_->losses.insert(made_->losses.end(), from->made->losses.begin(), from->made->losses.end());
-      made_->changes.insert(made_->changes.end(), from->made->changes.begin(), from->made->changes.end());
+      if (!from->composition) continue;
+      composition_->losses.insert(composition_->losses.end(), from->composition->losses.begin(),
+                                  from->composition->losses.end());
+      composition_->changes.insert(composition_->changes.end(), from->composition->changes.begin(),
+                                   from->composition->changes.end());
     }
     index_names();
     state_->attributes.set(attributes_.take());
@@ -82,7 +84,7 @@ class Joiner {
     }
   };
 
-  const std::vector<Model>& models() const { return made_->models; }
+  const std::vector<Model>& models() const { return composition_->models; }
   std::string called(std::size_t model) const { return core::called(models()[model], model); }
   std::string in_both(std::size_t a, std::size_t b) const {
     return core::quoted(called(a)) + " and in " + core::quoted(called(b));
@@ -126,7 +128,7 @@ class Joiner {
 
   // Records that `kept` replaced `dropped`.
   void note(LossKind kind, std::string subject, std::string what, std::size_t dropped, std::size_t kept) {
-    made_->changes.push_back(
+    composition_->changes.push_back(
         {kind, std::move(subject), std::move(what),
          "taken from " + core::quoted(called(kept)) + ", not from " + core::quoted(called(dropped))});
   }
@@ -312,7 +314,7 @@ class Joiner {
       }
       for (const core::FolderFile& file : state->folder_files)
         if (!file.held)
-          made_->losses.push_back(
+          composition_->losses.push_back(
               {file.weights ? LossKind::unsupported : LossKind::file, core::indexed("files", file.name),
                core::kFolderFile,
                "left out: the files beside the weights are those of " + core::quoted(called(*from))});
@@ -333,7 +335,7 @@ class Joiner {
 
   const OnDuplicate on_duplicate_;
   const Limits& limits_;
-  std::shared_ptr<core::Made> made_;
+  std::shared_ptr<core::Composition> composition_;
   std::shared_ptr<core::State> state_;
   std::vector<std::uint32_t> begins_;                          // of each model, its first tensor
   std::unordered_map<const Source*, std::uint32_t> begin_of_;  // where the sources of a model begin, by its first one
@@ -388,9 +390,9 @@ std::string called(const Model& model, std::size_t number) {
 
 std::vector<Model> members_of(const Model& model) {
   const State* const state = Access::state(model);
-  if (state == nullptr || !state->made) return {model};
-  const std::vector<Model>& models = state->made->models;
-  std::vector<std::vector<std::uint32_t>> taken(state->made->selected);
+  if (state == nullptr || !state->composition) return {model};
+  const std::vector<Model>& models = state->composition->models;
+  std::vector<std::vector<std::uint32_t>> taken(state->composition->selected);
   for (const Origin& origin : state->origins)
     if (origin.model != kNone) taken[origin.model].push_back(origin.tensor);
   std::vector<Model> out;
@@ -415,26 +417,28 @@ std::vector<Model> members_of(const Model& model) {
 
 std::span<const Item> losses_of_making(const Model& model) noexcept {
   const State* const state = Access::state(model);
-  return state != nullptr && state->made ? std::span<const Item>(state->made->losses) : std::span<const Item>();
+  return state != nullptr && state->composition ? std::span<const Item>(state->composition->losses)
+                                                : std::span<const Item>();
 }
 std::span<const Item> changes_of_making(const Model& model) noexcept {
   const State* const state = Access::state(model);
-  return state != nullptr && state->made ? std::span<const Item>(state->made->changes) : std::span<const Item>();
+  return state != nullptr && state->composition ? std::span<const Item>(state->composition->changes)
+                                                : std::span<const Item>();
 }
 
 Model made_with(const Model& of, const Model& from, std::span<const Model> others, std::vector<Item> losses,
                 std::vector<Item> changes) {
   auto state = std::make_shared<State>(*Access::state(of));
-  auto made = std::make_shared<Made>(Made{.models = {from}, .selected = 1});
-  made->models.insert(made->models.end(), others.begin(), others.end());
+  auto composition = std::make_shared<Composition>(Composition{.models = {from}, .selected = 1});
+  composition->models.insert(composition->models.end(), others.begin(), others.end());
   const auto behind = [](std::span<const Item> first, std::vector<Item> second) {
     std::vector<Item> all(first.begin(), first.end());
     all.insert(all.end(), std::move_iterator(second.begin()), std::move_iterator(second.end()));
     return all;
   };
-  made->losses = behind(losses_of_making(from), std::move(losses));
-  made->changes = behind(changes_of_making(from), std::move(changes));
-  state->made = std::move(made);
+  composition->losses = behind(losses_of_making(from), std::move(losses));
+  composition->changes = behind(changes_of_making(from), std::move(changes));
+  state->composition = std::move(composition);
   state->origins.clear();
   for (std::uint32_t i = 0; i < state->tensors.size(); ++i) state->origins.push_back({0, i});
   return Access::model(std::move(state));

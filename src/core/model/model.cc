@@ -310,8 +310,8 @@ std::string_view Model::dtype_label() const& noexcept { return s_ ? std::string_
 std::string_view Model::checksum_form() const noexcept { return s_ ? s_->checksum_form : ""; }
 std::uint64_t Model::file_size() const noexcept {
   std::uint64_t bytes = 0;
-  if (s_ && s_->made) {
-    for (const Model& model : s_->made->models) bytes += model.file_size();
+  if (s_ && s_->composition) {
+    for (const Model& model : s_->composition->models) bytes += model.file_size();
     return bytes;
   }
   if (s_ && !s_->format.empty())
@@ -326,9 +326,10 @@ Shared<std::shared_ptr<const Source>> Model::sources() const noexcept {
   return s_ ? core::Access::shared(s_, s_->sources) : Shared<std::shared_ptr<const Source>>{};
 }
 
-std::vector<std::string> Model::nearest(std::string_view wanted, std::size_t most) const {
+std::vector<std::string> Model::nearest(std::string_view wanted, std::size_t maximum) const {
   std::vector<std::string> names;
-  for (const std::uint32_t i : core::nearest(wanted, size(), most, [&](std::uint32_t k) { return s_->tensor_name(k); }))
+  for (const std::uint32_t i :
+       core::nearest(wanted, size(), maximum, [&](std::uint32_t k) { return s_->tensor_name(k); }))
     names.emplace_back(s_->tensor_name(i));
   return names;
 }

@@ -64,9 +64,9 @@ template <class Name> void sort_names(std::vector<NameKey>& items, Name name) {
     std::size_t shared = first.size();
     for (const NameKey& item : all) {
       const std::string_view other = name(item.index);
-      const std::size_t most = std::min(shared, other.size());
-      shared = std::min(group.shared, most);
-      while (shared < most && first[shared] == other[shared]) ++shared;
+      const std::size_t maximum = std::min(shared, other.size());
+      shared = std::min(group.shared, maximum);
+      while (shared < maximum && first[shared] == other[shared]) ++shared;
     }
     for (NameKey& item : all) item.key = prefix_key(name(item.index).substr(shared));
     if (std::ranges::is_sorted(all, less)) continue;

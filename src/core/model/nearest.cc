@@ -11,31 +11,31 @@ namespace {
 
 // The edit distance takes the product of both lengths, so longer names are cut or passed over. A name is similar within
 // a third of its length, at most kReach edits. Shorter names than kShortest are inside of nearly every name.
-constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3, kMostNear = 3;
+constexpr std::size_t kLongest = 256, kReach = 12, kShortest = 3, kMaxNear = 3;
 
-// Edit distance of two names, at most `most` + 1, with one row of the usual table.
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
+// Edit distance of two names, at most `maximum` + 1, with one row of the usual table.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t maximum) {
   if (a.size() > b.size()) std::swap(a, b);
-  if (b.size() - a.size() > most) return most + 1;
+  if (b.size() - a.size() > maximum) return maximum + 1;
   std::vector<std::size_t> row(a.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t j = 1; j <= b.size(); ++j) {
-    std::size_t diagonal = row[0], least = j;
+    std::size_t diagonal = row[0], minimum = j;
     row[0] = j;
     for (std::size_t i = 1; i <= a.size(); ++i) {
       const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
       diagonal = row[i];
       row[i] = std::min({row[i] + 1, row[i - 1] + 1, replaced});
-      least = std::min(least, row[i]);
+      minimum = std::min(minimum, row[i]);
     }
-    if (least > most) return most + 1;
+    if (minimum > maximum) return maximum + 1;
   }
   return row[a.size()];
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t most,
+std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t maximum,
                                    const std::function<std::string_view(std::uint32_t)>& name_of) {
   struct Near {
     std::size_t distance;
@@ -53,7 +53,7 @@ std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count,
     const std::size_t distance = inside ? 1 : edit_distance(wanted, candidate, reach);
     if (distance <= reach) found.push_back({distance, i});
   }
-  const std::size_t n = std::min(most, found.size());
+  const std::size_t n = std::min(maximum, found.size());
   std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end());
   std::vector<std::uint32_t> out;
   for (std::size_t i = 0; i < n; ++i) out.push_back(found[i].index);
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count,
 std::string near_text(std::string_view wanted, std::uint32_t count,
                       const std::function<std::string_view(std::uint32_t)>& name_of) {
   std::string out;
-  for (const std::uint32_t i : nearest(wanted, count, kMostNear, name_of))
+  for (const std::uint32_t i : nearest(wanted, count, kMaxNear, name_of))
     out += (out.empty() ? "; the nearest is " : ", ") + quoted(name_of(i));
   return out;
 }

@@ -15,8 +15,8 @@ namespace {
 
 // A match takes the product of the steps and the length of the name. Groups are parsed by recursion. Repeats are
 // expanded into steps.
-constexpr std::size_t kMostPatternSteps = 1000, kDeepestGroup = 50, kUnset = SIZE_MAX;
-constexpr std::uint32_t kMostRepeats = 1000;
+constexpr std::size_t kMaxPatternSteps = 1000, kDeepestGroup = 50, kUnset = SIZE_MAX;
+constexpr std::uint32_t kMaxRepeats = 1000;
 
 // "s/a/b/" with a backslash before a slash that belongs to a or b.
 std::optional<std::array<std::string, 3>> parts_of(std::string_view text) {
@@ -83,7 +83,7 @@ class PatternParser {
   }
   std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(out_.steps_.size()); }
   void add(Kind kind, std::uint32_t a = 0, std::uint32_t b = 0) {
-    if (out_.steps_.size() >= kMostPatternSteps) fail("is too long, with its repetitions written out");
+    if (out_.steps_.size() >= kMaxPatternSteps) fail("is too long, with its repetitions written out");
     out_.steps_.push_back({kind, a, b});
   }
   void save(std::size_t slot) { add(Kind::save, static_cast<std::uint32_t>(slot)); }
@@ -228,29 +228,29 @@ class PatternParser {
     std::optional<std::uint32_t> out;
     for (; more() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
       out = out.value_or(0) * 10 + static_cast<std::uint32_t>(text_[at_] - '0');
-      if (*out > kMostRepeats) fail("repeats something more than 1000 times");
+      if (*out > kMaxRepeats) fail("repeats something more than 1000 times");
     }
     return out;
   }
 
   void repetition(std::uint32_t begin, bool allowed) {
-    std::uint32_t least = 0;
-    std::optional<std::uint32_t> most;
+    std::uint32_t minimum = 0;
+    std::optional<std::uint32_t> maximum;
     if (accept("*")) {
     } else if (accept("+")) {
-      least = 1;
+      minimum = 1;
     } else if (accept("?")) {
-      most = 1;
+      maximum = 1;
     } else if (accept("{")) {
       const auto first = number();
       if (!first) fail("has a { that no number follows: \\{ is the character");
-      least = *first;
+      minimum = *first;
       if (!accept(","))
-        most = least;
+        maximum = minimum;
       else
-        most = number();
+        maximum = number();
       if (!accept("}")) fail("has a { without a }");
-      if (most && *most < least) fail("has a repetition whose end comes before its beginning");
+      if (maximum && *maximum < minimum) fail("has a repetition whose end comes before its beginning");
     } else {
       return;
     }
@@ -271,8 +271,8 @@ class PatternParser {
       out_.steps_[at].a = lazy ? past : in;
       out_.steps_[at].b = lazy ? in : past;
     };
-    for (std::uint32_t i = 0; i < least; ++i) copy();
-    if (!most) {
+    for (std::uint32_t i = 0; i < minimum; ++i) copy();
+    if (!maximum) {
       const std::uint32_t fork = here();
       add(Kind::split);
       copy();
@@ -281,7 +281,7 @@ class PatternParser {
       return;
     }
     std::vector<std::uint32_t> forks;
-    for (std::uint32_t i = least; i < *most; ++i) {
+    for (std::uint32_t i = minimum; i < *maximum; ++i) {
       forks.push_back(here());
       add(Kind::split);
       copy();

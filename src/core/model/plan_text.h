@@ -17,8 +17,8 @@ inline constexpr char kAbsent[] = "absent";
 inline constexpr const char* kFolderFile = "a file of the folder";
 // Shortens long keys, because one tensor can have very many items.
 inline std::string indexed(std::string_view what, std::string_view key) {
-  constexpr std::size_t kMost = 1024;
-  return std::string(what) + "[\"" + excerpt(key, kMost) + "\"]";
+  constexpr std::size_t kMaxKeyShown = 1024;
+  return std::string(what) + "[\"" + excerpt(key, kMaxKeyShown) + "\"]";
 }
 inline std::string subject(const Tensor& tensor) { return indexed("tensors", tensor.name()); }
 inline std::string subject(const Tensor& tensor, const Part& part) {

@@ -17,7 +17,7 @@ inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t to
 }
 
 // Calls the hook, for work that does not know the job's size. Throws Cancelled if the hook says so.
-inline void ask(const Context& context) {
+inline void check_cancelled(const Context& context) {
   if (!goes_on(context, 0, 0)) throw Cancelled{};
 }
 
@@ -33,7 +33,7 @@ class Progress {
     if (stopped_.load(std::memory_order_relaxed)) throw Cancelled{};
     if (total_ > 0 && done >= total_) return;
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock) tell();
+    if (lock) report();
   }
   // A context for work inside the job: its limits, no threads, and a hook that forwards here without counting. Must not
   // outlive this.
@@ -59,11 +59,11 @@ class Progress {
     if (!context_.progress) return;
     const std::lock_guard lock(mutex_);
     done_.store(total_, std::memory_order_relaxed);
-    tell();
+    report();
   }
 
  private:
-  void tell() {
+  void report() {
     if (context_.progress(done_.load(std::memory_order_relaxed), total_)) return;
     stopped_.store(true, std::memory_order_relaxed);
     throw Cancelled{};

@@ -23,14 +23,14 @@
 namespace weighbridge::core {
 
 // What a model was made of, if it is not simply the content of a file: several models, or one and its adapters.
-struct Made {
+struct Composition {
   std::vector<Model> models;              // members; their content rules apply
   std::size_t selected = 0;               // to the first `selected` ones only for the tensors taken from them
   std::vector<Item> losses{}, changes{};  // for plans
 };
 // Which member a tensor of such a model comes from.
 struct Origin {
-  std::uint32_t model = kNone, tensor = kNone;  // in Made::models, and in that model
+  std::uint32_t model = kNone, tensor = kNone;  // in Composition::models, and in that model
 };
 
 // Text in the retained header, or (top bit of offset set) in the arena, for texts that the header does not contain
@@ -136,8 +136,8 @@ struct State {
   std::vector<TensorRecord> tensors;
   std::deque<PartSide> part_sides;  // large: a vector that grows would hold them three times
   std::deque<TensorSide> tensor_sides;
-  std::shared_ptr<const Made> made;  // null: the model of a file
-  std::vector<Origin> origins;       // of the tensors of a composed model; shorter if its last tensors are computed
+  std::shared_ptr<const Composition> composition;  // null: the model of a file
+  std::vector<Origin> origins;  // of the tensors of a composed model; shorter if its last tensors are computed
   Entries attributes, extra;
   std::optional<Tokenizer> tokenizer;
   std::vector<std::uint32_t> by_name;  // tensor indices in the order of their names' bytes

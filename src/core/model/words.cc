@@ -21,9 +21,9 @@ std::string shape_text(Shape shape) {
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string excerpt(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return std::string(text);
-  std::size_t cut = most;
+std::string excerpt(std::string_view text, std::size_t maximum) {
+  if (text.size() <= maximum) return std::string(text);
+  std::size_t cut = maximum;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
   return std::string(text.substr(0, cut)) + "...";
 }

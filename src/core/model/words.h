@@ -27,7 +27,7 @@ std::string shape_text(Shape shape);
 std::string quoted(std::string_view text);
 
 // The beginning of a text, cut between characters.
-std::string excerpt(std::string_view text, std::size_t most = 40);
+std::string excerpt(std::string_view text, std::size_t maximum = 40);
 
 // Whether the word is one of these, which spaces separate.
 bool has_word(std::string_view words, std::string_view word) noexcept;
@@ -41,9 +41,9 @@ void check_word(std::string_view option, std::string_view text, std::span<const 
 
 // The names most similar to one that is absent, for error messages.
 
-// At most `most` of `count` names, best first. A name that contains the wanted one, or is contained in it, always
+// At most `maximum` of `count` names, best first. A name that contains the wanted one, or is contained in it, always
 // counts as similar; others by edit distance.
-std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t most,
+std::vector<std::uint32_t> nearest(std::string_view wanted, std::uint32_t count, std::size_t maximum,
                                    const std::function<std::string_view(std::uint32_t)>& name_of);
 // Of these names, the end of a sentence about one that is absent: "; the nearest is "a", "b"", or empty.
 std::string near_text(std::string_view wanted, std::uint32_t count,

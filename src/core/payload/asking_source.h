@@ -49,7 +49,7 @@ class AskingSource final : public io::ForwardingSource {
         static_cast<std::int64_t>(bytes))
       return;
     since_.store(kBetween, std::memory_order_relaxed);
-    ask(context_);
+    check_cancelled(context_);
   }
 
   const Context& context_;

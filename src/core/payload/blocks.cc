@@ -57,7 +57,7 @@ codecs::BlockForm block_form(const BlockTypeInfo& type, Shape shape, std::span<c
 
 codecs::BlockForm block_form(const Tensor& tensor) {
   const BlockTypeInfo& type = *tensor.block_type();
-  std::array<DType, codecs::kMostRoles> dtypes{};
+  std::array<DType, codecs::kMaxRoles> dtypes{};
   for (std::size_t i = 0; i < type.roles.size(); ++i)
     if (const auto part = tensor.part(type.roles[i])) dtypes[i] = part->dtype();
   const Attributes attributes = tensor.attributes();
@@ -123,12 +123,13 @@ class Decoder {
   bool add(std::span<const std::byte> piece) {
     const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_bytes_;
     while (!piece.empty()) {
-      const bool apart = !carried_.empty() || piece.size() < step_bytes_;
+      const bool needs_carry = !carried_.empty() || piece.size() < step_bytes_;
       const std::uint64_t whole = std::min<std::uint64_t>(piece.size() / step_bytes_ * step_bytes_, batch);
-      const std::uint64_t take = apart ? std::min<std::uint64_t>(piece.size(), step_bytes_ - carried_.size()) : whole;
+      const std::uint64_t take =
+          needs_carry ? std::min<std::uint64_t>(piece.size(), step_bytes_ - carried_.size()) : whole;
       const std::span<const std::byte> bytes = piece.first(static_cast<std::size_t>(take));  // at most the piece
       piece = piece.subspan(bytes.size());
-      if (!apart) {
+      if (!needs_carry) {
         if (!decode(bytes)) return false;
         continue;
       }
@@ -143,7 +144,7 @@ class Decoder {
  private:
   bool decode(std::span<const std::byte> bytes) {
     const std::uint64_t count = std::min(bytes.size() / step_bytes_ * step_, elements_ - at_);
-    std::array<std::span<const std::byte>, codecs::kMostRoles> parts{bytes};
+    std::array<std::span<const std::byte>, codecs::kMaxRoles> parts{bytes};
     for (std::size_t i = 0; i < windows_.size(); ++i)
       parts[i + 1] = windows_[i].bytes(codec_.range(form_, i + 1, at_, count));
     dense_.resize(base::to_size(count));
@@ -185,7 +186,7 @@ class BlockElements final : public Elements {
     const std::uint64_t window = std::max<std::uint64_t>(kWindow / step_, 1) * step_;
     const std::uint64_t batch = std::max<std::uint64_t>(codec_.batch / step_, 1) * step_;
     const std::uint64_t end = first + n;
-    std::array<Held, codecs::kMostRoles> held;
+    std::array<Held, codecs::kMaxRoles> held;
     std::vector<float> dense;
     for (std::uint64_t from = first / step_ * step_; from < end;) {
       const std::uint64_t until = std::min({from + window, (end + step_ - 1) / step_ * step_, count()});
@@ -193,7 +194,7 @@ class BlockElements final : public Elements {
         fetch(i, codec_.range(form_, i, from, until - from), held[i], context);
       for (; from < until; from += batch) {
         const std::uint64_t made = std::min(batch, until - from);
-        std::array<std::span<const std::byte>, codecs::kMostRoles> parts;
+        std::array<std::span<const std::byte>, codecs::kMaxRoles> parts;
         for (std::size_t i = 0; i < parts_.size(); ++i) parts[i] = held[i].at(codec_.range(form_, i, from, made));
         dense.resize(base::to_size(made));
         codec_.decode(form_, from, made, std::span(parts).first(parts_.size()), dense.data());

@@ -71,10 +71,10 @@ struct Split {
 
 struct Task {
   std::uint64_t weight = 0;          // stored bytes
-  std::size_t first = 0, count = 0;  // runs, or indices in Pass::abreast_; with a split, one piece of the run
+  std::size_t first = 0, count = 0;  // runs, or indices in Pass::in_lanes_; with a split, one piece of the run
   Split* split = nullptr;
   std::uint32_t piece = 0;
-  bool abreast = false;  // several long runs in lanes
+  bool in_lanes = false;  // several long runs in lanes
 };
 
 std::optional<std::uint64_t> first_non_bool(std::span<const std::byte> bytes) noexcept {
@@ -231,7 +231,7 @@ class Pass {
         tasks_.push_back(task);
       i += task.count;
     }
-    put_abreast();
+    put_in_lanes();
     // The longest first, so that a serial one does not start when all others are done; equal ones in file order.
     std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.weight > b.weight; });
   }
@@ -239,7 +239,7 @@ class Pass {
   void add_long(std::size_t i) {
     const Run& run = runs_[i];
     if (run.sha256 && !run.xxh3 && !run.codec && gap_ <= kTurn && codecs::has(codecs::ShaPath::vectors)) {
-      abreast_.push_back(i);
+      in_lanes_.push_back(i);
       return;
     }
     if (run.sha256 || run.xxh3 || run.codec || run.range.length <= 2 * kCrcPiece) {
@@ -255,17 +255,17 @@ class Pass {
   }
 
   // Long runs of similar length share a task, if enough tasks remain for all threads. Small groups would gain nothing.
-  void put_abreast() {
-    std::stable_sort(abreast_.begin(), abreast_.end(),
+  void put_in_lanes() {
+    std::stable_sort(in_lanes_.begin(), in_lanes_.end(),
                      [this](std::size_t a, std::size_t b) { return runs_[a].range.length > runs_[b].range.length; });
     std::uint64_t total = 0;
-    for (const std::size_t i : abreast_) total += runs_[i].range.length;
+    for (const std::size_t i : in_lanes_) total += runs_[i].range.length;
     const std::uint64_t share = total / executor_of(context_).concurrency();
-    for (std::size_t i = 0; i < abreast_.size();) {
-      const std::uint64_t longest = runs_[abreast_[i]].range.length;
+    for (std::size_t i = 0; i < in_lanes_.size();) {
+      const std::uint64_t longest = runs_[in_lanes_[i]].range.length;
       Task task{longest, i, 1, nullptr, 0, true};
-      for (++i; i < abreast_.size() && task.count < codecs::kShaLanes; ++i, ++task.count) {
-        const std::uint64_t length = runs_[abreast_[i]].range.length;
+      for (++i; i < in_lanes_.size() && task.count < codecs::kShaLanes; ++i, ++task.count) {
+        const std::uint64_t length = runs_[in_lanes_[i]].range.length;
         if (task.weight + length > share || length < longest / 2) break;
         task.weight += length;
       }
@@ -273,7 +273,7 @@ class Pass {
         tasks_.push_back(task);
       } else {
         for (std::size_t k = task.first; k < i; ++k)
-          tasks_.push_back({runs_[abreast_[k]].range.length, abreast_[k], 1, nullptr, 0});
+          tasks_.push_back({runs_[in_lanes_[k]].range.length, in_lanes_[k], 1, nullptr, 0});
       }
     }
   }
@@ -281,8 +281,8 @@ class Pass {
   void work(const Task& task) {
     if (task.split) {
       check_piece(*task.split, task.piece);
-    } else if (task.abreast) {
-      check_abreast(task);
+    } else if (task.in_lanes) {
+      check_in_lanes(task);
     } else if (runs_[task.first].range.length > small_) {
       judge(runs_[task.first], check_long(runs_[task.first]));
     } else {
@@ -332,7 +332,7 @@ class Pass {
     judge(run, whole);
   }
 
-  void check_abreast(const Task& task) {
+  void check_in_lanes(const Task& task) {
     struct Turn {
       const Run* run = nullptr;
       std::uint64_t done = 0;
@@ -344,7 +344,7 @@ class Pass {
     std::array<std::uint64_t, codecs::kShaLanes> lengths{};
     std::array<codecs::Digest256, codecs::kShaLanes> digests;
     for (std::size_t i = 0; i < task.count; ++i) {
-      turns[i].run = &runs_[abreast_[task.first + i]];
+      turns[i].run = &runs_[in_lanes_[task.first + i]];
       turns[i].room = buffer.span().subspan(i * kTurn, kTurn);
       lengths[i] = turns[i].run->range.length;
     }
@@ -536,7 +536,7 @@ class Pass {
   const std::vector<std::shared_ptr<const Source>>* sources_ = nullptr;
   std::vector<std::uint32_t> order_;  // jobs, sorted by extent
   std::vector<Run> runs_;
-  std::vector<std::size_t> abreast_;  // long raw runs with a SHA-256, the longest first
+  std::vector<std::size_t> in_lanes_;  // long raw runs with a SHA-256, the longest first
   std::vector<Task> tasks_;
   std::vector<std::unique_ptr<Split>> splits_;
   std::mutex mutex_;  // of out_

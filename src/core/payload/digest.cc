@@ -31,7 +31,8 @@ namespace {
 
 using codecs::Digest256, codecs::Sha256;
 
-using core::begin_part, core::kLeaf, core::Leaves, core::Node, core::see, core::Seen, core::tag_of, core::tensor_node;
+using core::begin_part, core::kLeaf, core::Leaves, core::Node, core::digest_input, core::DigestInput, core::tag_of,
+    core::tensor_node;
 // The size of one read: a leaf for every lane, hashed while it is still in the cache. Smaller tensors are read and
 // hashed together.
 constexpr std::size_t kRead = codecs::kShaLanes * kLeaf;
@@ -67,9 +68,9 @@ class Hasher {
   // A part that is too large for a group, together with the parts that have the same elements in any shape: they share
   // their leaves. Chunks finish in any order but are added to the nodes in file order. Threads start them in ascending
   // order, so few of them wait here.
-  struct Large {
-    explicit Large(const Seen& seen_) : seen(seen_), elements(elements_of(seen_)) {}
-    Seen seen;  // the first part
+  struct LargePart {
+    explicit LargePart(const DigestInput& input_) : input(input_), elements(elements_of(input_)) {}
+    DigestInput input;  // the first part
     core::ElementsPtr elements;
     std::vector<Node> nodes;
     std::mutex mutex;
@@ -122,7 +123,7 @@ class Hasher {
         continue;
       }
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
-        if (!given(see(tensors_[t], tensors_[t].part(i), version_)).empty()) continue;
+        if (!given(digest_input(tensors_[t], tensors_[t].part(i), version_)).empty()) continue;
         work.add(tensors_[t].part(i));
         total += tensors_[t].part(i).size();
       }
@@ -136,7 +137,7 @@ class Hasher {
     }
     // Parts that threads cannot share go first, longest first.
     std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
-      return large_[a.first]->seen.size > large_[b.first]->seen.size;
+      return large_[a.first]->input.size > large_[b.first]->input.size;
     });
     tasks_.insert(tasks_.end(), chunks.begin(), chunks.end());
     tasks_.insert(tasks_.end(), groups.begin(), groups.end());
@@ -144,8 +145,8 @@ class Hasher {
     return total;
   }
 
-  std::span<const Digest256> given(const Seen& seen) const {
-    return given_ && !seen.index && seen.size > 0 ? given_(seen.part) : std::span<const Digest256>();
+  std::span<const Digest256> given(const DigestInput& input) const {
+    return given_ && !input.index && input.size > 0 ? given_(input.part) : std::span<const Digest256>();
   }
 
   // Gives parts with the same elements the same number, in streams_.
@@ -183,11 +184,11 @@ class Hasher {
   void add_large(std::uint32_t t, std::size_t first_part, std::vector<Task>& chunks, core::Work& work,
                  std::uint64_t& total) {
     for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
-      const Seen part = see(tensors_[t], tensors_[t].part(i), version_);
+      const DigestInput part = digest_input(tensors_[t], tensors_[t].part(i), version_);
       const auto [known, is_new] =
           large_of_.try_emplace(streams_[first_part + i], static_cast<std::uint32_t>(large_.size()));
       const std::uint32_t at = known->second;
-      if (is_new) large_.push_back(std::make_unique<Large>(part));
+      if (is_new) large_.push_back(std::make_unique<LargePart>(part));
       large_[at]->nodes.push_back(begin_part(part));
       pieces_.push_back({t, at, static_cast<std::uint32_t>(large_[at]->nodes.size() - 1), part.part.role()});
       if (const auto leaves = given(part); !leaves.empty()) {
@@ -197,25 +198,25 @@ class Hasher {
       if (!is_new) continue;
       work.add(part.part);
       total += part.part.size();
-      const Seen& seen = large_[at]->seen;
+      const DigestInput& input = large_[at]->input;
       if (!core::divides(*large_[at]->elements, kRead)) {
         tasks_.push_back({Task::Kind::stream, at, 0, 0});
         continue;
       }
-      for (std::uint64_t offset = 0; offset < seen.size; offset += kChunk)
+      for (std::uint64_t offset = 0; offset < input.size; offset += kChunk)
         chunks.push_back({Task::Kind::chunk, at, 0, offset});
     }
   }
 
   void perform(const Task& task) {
     switch (task.kind) {
-      case Task::Kind::stream: stream(large_[task.first]->seen, large_[task.first]->nodes); break;
+      case Task::Kind::stream: stream(large_[task.first]->input, large_[task.first]->nodes); break;
       case Task::Kind::chunk: chunk(*large_[task.first], task.offset); break;
       case Task::Kind::group: group(task.first, task.last); break;
     }
   }
 
-  void stream(const Seen& seen, std::span<Node> nodes) {
+  void stream(const DigestInput& input, std::span<Node> nodes) {
     Leaves leaves(version_);
     core::Chunks chunks(kRead, [&](std::span<const std::byte> bytes) {
       leaves.add(bytes);
@@ -223,24 +224,24 @@ class Hasher {
       for (Node& node : nodes) node.bytes(digests);
       return true;
     });
-    elements_of(seen)->stream(progress_.inner(), [&](std::span<const std::byte> piece) {
-      progress_.add(stored(seen, piece.size()));
+    elements_of(input)->stream(progress_.inner(), [&](std::span<const std::byte> piece) {
+      progress_.add(stored(input, piece.size()));
       return chunks.add(piece);
     });
     chunks.finish();
   }
 
-  static core::ElementsPtr elements_of(const Seen& seen) {
-    return seen.index ? core::widened(seen.part) : core::elements_of(seen.part);
+  static core::ElementsPtr elements_of(const DigestInput& input) {
+    return input.index ? core::widened(input.part) : core::elements_of(input.part);
   }
   // Of so many bytes that are hashed.
-  static std::uint64_t stored(const Seen& seen, std::uint64_t bytes) {
-    return seen.index ? bytes / 8 * (info(seen.part.dtype()).bits / 8) : bytes;
+  static std::uint64_t stored(const DigestInput& input, std::uint64_t bytes) {
+    return input.index ? bytes / 8 * (info(input.part.dtype()).bits / 8) : bytes;
   }
 
-  void chunk(Large& large, std::uint64_t offset) {
+  void chunk(LargePart& large, std::uint64_t offset) {
     const core::BufferPool::Lease lease(reads_);
-    const std::uint64_t end = offset + std::min(kChunk, large.seen.size - offset);
+    const std::uint64_t end = offset + std::min(kChunk, large.input.size - offset);
     const Context inner = progress_.inner();
     std::vector<Digest256> digests;
     digests.reserve(kChunk / kLeaf);
@@ -253,7 +254,7 @@ class Hasher {
       const auto hashed = leaves.hash();
       digests.insert(digests.end(), hashed.begin(), hashed.end());
       at += bytes.size();
-      progress_.add(stored(large.seen, bytes.size()));
+      progress_.add(stored(large.input, bytes.size()));
     }
     const std::lock_guard lock(large.mutex);
     large.early.emplace(offset, std::move(digests));
@@ -273,7 +274,7 @@ class Hasher {
     for (std::uint32_t t = first; t < last; ++t) {
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
         const Part part = tensors_[t].part(i);
-        if (!core::is_direct(part) || !given(see(tensors_[t], part, version_)).empty()) continue;
+        if (!core::is_direct(part) || !given(digest_input(tensors_[t], part, version_)).empty()) continue;
         reads.push_back({part, memory.span().subspan(used, base::to_size(part.size()))});
         used += base::to_size(part.size());
         if (!core::is_index(tensors_[t].layout(), part.role())) leaves.add(reads.back().out);
@@ -288,25 +289,25 @@ class Hasher {
     for (std::uint32_t t = first; t < last; ++t) {
       parts.clear();
       for (std::uint32_t i = 0; i < tensors_[t].part_count(); ++i) {
-        const Seen seen = see(tensors_[t], tensors_[t].part(i), version_);
-        Node node = begin_part(seen);
-        if (const auto known = given(seen); !known.empty()) {
+        const DigestInput input = digest_input(tensors_[t], tensors_[t].part(i), version_);
+        Node node = begin_part(input);
+        if (const auto known = given(input); !known.empty()) {
           node.bytes(std::as_bytes(known));
-        } else if (!core::is_direct(seen.part)) {
-          stream(seen, std::span(&node, 1));
-        } else if (seen.index) {
-          core::require_index(seen.part.dtype());
-          widened.resize(base::to_size(seen.size));
-          core::widen(seen.part.dtype(), reads[next++].out, widened);
+        } else if (!core::is_direct(input.part)) {
+          stream(input, std::span(&node, 1));
+        } else if (input.index) {
+          core::require_index(input.part.dtype());
+          widened.resize(base::to_size(input.size));
+          core::widen(input.part.dtype(), reads[next++].out, widened);
           of_indices.add(widened);
           node.bytes(std::as_bytes(of_indices.hash()));
         } else {
-          const auto count = base::to_size(seen.leaves());
+          const auto count = base::to_size(input.leaves());
           node.bytes(std::as_bytes(digests.first(count)));
           digests = digests.subspan(count);
           ++next;
         }
-        parts.emplace_back(seen.part.role(), node.finish());
+        parts.emplace_back(input.part.role(), node.finish());
       }
       nodes_[t] = tensor_node(tensors_[t], parts, version_);
     }
@@ -320,7 +321,7 @@ class Hasher {
   std::vector<std::uint32_t> streams_;               // of all parts; equal for parts with the same elements
   std::vector<bool> shared_;                         // by stream
   std::map<std::uint32_t, std::uint32_t> large_of_;  // by stream
-  std::vector<std::unique_ptr<Large>> large_;
+  std::vector<std::unique_ptr<LargePart>> large_;
   std::vector<Piece> pieces_;  // by tensor, then part
   std::vector<Task> tasks_;
   core::BufferPool reads_{kRead};
@@ -357,8 +358,8 @@ std::vector<std::uint32_t> first_twins(const std::vector<Tensor>& tensors) {
       places.push_back({extent->source, extent->offset, extent->length, t});
   }
   const core::Range* before = nullptr;
-  core::Extents(std::move(places)).walk([&](const core::Range& here, core::Meeting meeting, const core::Range*) {
-    if (meeting == core::Meeting::alias && is_twin(tensors[before->item], tensors[here.item]))
+  core::Extents(std::move(places)).walk([&](const core::Range& here, core::Relation relation, const core::Range*) {
+    if (relation == core::Relation::alias && is_twin(tensors[before->item], tensors[here.item]))
       first[here.item] = first[before->item];
     before = &here;
   });

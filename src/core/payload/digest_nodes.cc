@@ -33,25 +33,25 @@ TypeFields fields_of(const Tensor& tensor, std::uint32_t version) noexcept {
 
 }  // namespace
 
-Seen see(const Tensor& tensor, const Part& part, std::uint32_t version) {
+DigestInput digest_input(const Tensor& tensor, const Part& part, std::uint32_t version) {
   const bool index = is_index(tensor.layout(), part.role());
   return {tensor, part, index, index ? part.count() * 8 : part.size(), version};
 }
 
-Node begin_part(const Seen& seen) {
-  Node node('P', seen.version);
-  node.text(seen.part.role());
-  node.text(seen.index ? name(DType::u64) : name(seen.part.dtype()));
-  if (seen.tensor.layout() == Layout::dense) {
-    const Shape shape = seen.tensor.shape();
+Node begin_part(const DigestInput& input) {
+  Node node('P', input.version);
+  node.text(input.part.role());
+  node.text(input.index ? name(DType::u64) : name(input.part.dtype()));
+  if (input.tensor.layout() == Layout::dense) {
+    const Shape shape = input.tensor.shape();
     node.u64(shape.size());
     for (const std::uint64_t d : shape) node.u64(d);
   } else {
     node.u64(1);
-    node.u64(seen.part.count());
+    node.u64(input.part.count());
   }
-  node.u64(seen.size);
-  node.u64(seen.leaves());
+  node.u64(input.size);
+  node.u64(input.leaves());
   return node;
 }
 

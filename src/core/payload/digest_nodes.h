@@ -68,7 +68,7 @@ class Leaves {
 };
 
 // A part as the digest sees it.
-struct Seen {
+struct DigestInput {
   Tensor tensor;
   Part part;
   bool index;          // whether its elements are widened to u64
@@ -77,9 +77,9 @@ struct Seen {
   std::uint64_t leaves() const noexcept { return size / kLeaf + (size % kLeaf != 0 ? 1 : 0); }
 };
 
-Seen see(const Tensor&, const Part&, std::uint32_t version);
+DigestInput digest_input(const Tensor&, const Part&, std::uint32_t version);
 // The node of a part up to where the digests of its leaves follow.
-Node begin_part(const Seen&);
+Node begin_part(const DigestInput&);
 // The node of a tensor, from the roles of its parts and their nodes.
 codecs::Digest256 tensor_node(const Tensor&, std::span<const std::pair<std::string_view, codecs::Digest256>> parts,
                               std::uint32_t version);

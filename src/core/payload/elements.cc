@@ -75,10 +75,10 @@ class MappedElements final : public Elements {
 
   void read(std::uint64_t first, std::uint64_t n, std::span<std::byte> out, const Context& context,
             codecs::CastTally* tally) const override {
-    const std::uint64_t most = tile(units(from_->at_once()), context), end = (first + n + map_.to - 1) / map_.to;
+    const std::uint64_t maximum = tile(units(from_->at_once()), context), end = (first + n + map_.to - 1) / map_.to;
     std::vector<std::byte> in, whole;
     for (std::uint64_t unit = first / map_.to; unit < end;) {
-      const std::uint64_t take = std::min(most, end - unit), all = take * map_.to;
+      const std::uint64_t take = std::min(maximum, end - unit), all = take * map_.to;
       in.resize(bytes_of(from_->dtype(), take * map_.from));
       from_->read(unit * map_.from, take * map_.from, in, context);
       const std::uint64_t begin = std::max(unit * map_.to, first), until = std::min(unit * map_.to + all, first + n);
@@ -118,8 +118,8 @@ class MappedElements final : public Elements {
   std::uint64_t tile(std::uint64_t wanted, const Context& context) const {
     const bool whole = info(from_->dtype()).bits % 8 == 0 && info(dtype()).bits % 8 == 0;
     const std::uint64_t step = std::lcm(units(from_->granularity()), std::uint64_t{whole ? 1U : 8U});
-    const std::uint64_t least = bytes_of(from_->dtype(), map_.from * step) + bytes_of(dtype(), map_.to * step);
-    if (least > context.limits.memory)
+    const std::uint64_t minimum = bytes_of(from_->dtype(), map_.from * step) + bytes_of(dtype(), map_.to * step);
+    if (minimum > context.limits.memory)
       base::over_limit("memory",
                        fmt::format("{} elements that are encoded together do not fit in the limit of {} bytes",
                                    map_.from * step, context.limits.memory));
@@ -246,10 +246,10 @@ ElementsPtr own_elements(const Tensor& tensor) {
 
 void Elements::stream(const Context& context, const ElementSink& sink, codecs::CastTally* tally) const {
   const std::uint64_t step = std::lcm(granularity(), std::uint64_t{8});
-  const std::uint64_t most = std::max<std::uint64_t>(elements_in(kPiece, dtype_) / step, 1) * step;
+  const std::uint64_t maximum = std::max<std::uint64_t>(elements_in(kPiece, dtype_) / step, 1) * step;
   std::vector<std::byte> piece;
   for (std::uint64_t done = 0; done < count_;) {
-    const std::uint64_t n = std::min(most, count_ - done);
+    const std::uint64_t n = std::min(maximum, count_ - done);
     piece.resize(bytes_of(dtype_, n));
     read(done, n, piece, context, tally);
     if (!sink(piece)) return;
@@ -295,8 +295,8 @@ ElementsPtr cast_of(const Tensor& tensor, ElementsPtr own, DType dtype) {
 
 bool divides(const Elements& elements, std::uint64_t bytes) noexcept {
   const std::uint64_t bits = info(elements.dtype()).bits;
-  const std::uint64_t least = std::max(elements.at_once(), 8 * elements.granularity());
-  return bits > 0 && bytes * 8 % bits == 0 && least <= bytes * 8 / bits;
+  const std::uint64_t minimum = std::max(elements.at_once(), 8 * elements.granularity());
+  return bits > 0 && bytes * 8 % bits == 0 && minimum <= bytes * 8 / bits;
 }
 
 bool divides(const Tensor& tensor, DType dtype, std::uint64_t bytes) noexcept try {

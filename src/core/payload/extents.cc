@@ -22,8 +22,8 @@ Extents Extents::of(const Model& model) {
 
 std::uint64_t Extents::distinct_bytes() const {
   std::uint64_t total = 0;
-  walk([&](const Range& range, Meeting, const Range* widest) {
-    const std::uint64_t begin = widest ? std::max(range.offset, widest->end()) : range.offset;
+  walk([&](const Range& range, Relation, const Range* furthest) {
+    const std::uint64_t begin = furthest ? std::max(range.offset, furthest->end()) : range.offset;
     total += std::max(begin, range.end()) - begin;
   });
   return total;
@@ -53,11 +53,11 @@ Sharing sharing(const Model& model) {
     return follows_in_blob(model[t], item - first_part[t]);
   };
   std::uint32_t first = kNone;
-  Extents::of(model).walk([&](const Range& range, Meeting meeting, const Range* widest) {
-    if (meeting != Meeting::alias) first = range.item;
+  Extents::of(model).walk([&](const Range& range, Relation relation, const Range* furthest) {
+    if (relation != Relation::alias) first = range.item;
     if (follows(range.item)) return;
     out.first[range.item] = first;
-    if (meeting == Meeting::overlap) out.partly[range.item] = widest->item;
+    if (relation == Relation::overlap) out.partly[range.item] = furthest->item;
   });
   for (std::uint32_t item = 0; item < out.tensor.size(); ++item) {
     if (!follows(item)) continue;

@@ -24,10 +24,10 @@ struct Range {
 };
 
 // How a range relates to the ranges before it in its source.
-enum class Meeting : std::uint8_t {
-  apart,   // shares no byte with them
-  alias,   // has exactly the bytes of the previous one
-  overlap  // shares some bytes with one of them
+enum class Relation : std::uint8_t {
+  separate,  // shares no byte with them
+  alias,     // has exactly the bytes of the previous one
+  overlap    // shares some bytes with one of them
 };
 
 // Takes 32 bytes per range. Immutable, so any thread may use it.
@@ -42,19 +42,19 @@ class Extents {
   // Sorted by source, offset, length, item; includes empty ranges.
   std::span<const Range> sorted() const noexcept { return ranges_; }
 
-  // Calls meet(range, Meeting, widest) for each nonempty range in order. `widest` is the earlier range of the same
-  // source that ends last, if any.
-  template <class Meet> void walk(Meet meet) const {
-    const Range *before = nullptr, *widest = nullptr;
+  // Calls visit(range, Relation, furthest) for each nonempty range in order. `furthest` is the earlier range of the
+  // same source that ends last, if any.
+  template <class Visit> void walk(Visit visit) const {
+    const Range *before = nullptr, *furthest = nullptr;
     for (const Range& range : ranges_) {
       if (range.length == 0) continue;
-      if (before && before->source != range.source) before = widest = nullptr;
-      const Meeting meeting = before && before->same_bytes(range)      ? Meeting::alias
-                              : widest && range.offset < widest->end() ? Meeting::overlap
-                                                                       : Meeting::apart;
-      meet(range, meeting, widest);
+      if (before && before->source != range.source) before = furthest = nullptr;
+      const Relation relation = before && before->same_bytes(range)          ? Relation::alias
+                                : furthest && range.offset < furthest->end() ? Relation::overlap
+                                                                             : Relation::separate;
+      visit(range, relation, furthest);
       before = &range;
-      if (!widest || range.end() >= widest->end()) widest = &range;
+      if (!furthest || range.end() >= furthest->end()) furthest = &range;
     }
   }
 

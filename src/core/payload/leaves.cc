@@ -12,7 +12,7 @@ namespace weighbridge::core {
 namespace {
 
 // A task hashes at least as many leaves as there are lanes, and there are never more tasks than threads could use.
-constexpr std::size_t kPerTask = 16, kMostTasks = 64;
+constexpr std::size_t kPerTask = 16, kMaxTasks = 64;
 
 bool is_stored_as_read(const Part& part) noexcept {
   return is_direct(part) && part.dtype() != DType::boolean &&
@@ -102,7 +102,7 @@ std::size_t FileLeaves::Reading::take(std::uint64_t offset, std::span<const std:
     joined_.insert(joined_.end(), piece.begin(), piece.end());
     ready_.emplace_back(joined_);
   }
-  per_task_ = std::max(kPerTask, ready_.size() / kMostTasks + 1);
+  per_task_ = std::max(kPerTask, ready_.size() / kMaxTasks + 1);
   return (ready_.size() + per_task_ - 1) / per_task_;
 }
 

@@ -13,7 +13,7 @@
 
 namespace weighbridge::core {
 
-// Of the stored bytes, or of the bytes before the encoding, without Payload::front.
+// Of the stored bytes, or of the bytes before the encoding, without Payload::stream_prefix.
 enum class PartDigest : std::uint8_t {
   none,
   sha256,

@@ -100,7 +100,7 @@ void stream_computed(const core::PartRecord& part, const Builder::Pull& pull, co
   Regroup pieces(part, sink);
   std::uint64_t done = 0;
   for (;;) {
-    core::ask(context);
+    core::check_cancelled(context);
     std::span<std::byte> room = pieces.room();
     if (done == part.size) {  // one more call shows whether it has too much
       std::byte surplus{};
@@ -125,7 +125,7 @@ void stream_made(const Part& part, const core::PartSide& side, const Context& co
   bool stopped = false;
   try {
     side.make(context, [&](std::span<const std::byte> piece) {
-      core::ask(context);
+      core::check_cancelled(context);
       made += piece.size();
       // What it is made from has changed since it was measured.
       if (made > part.size()) base::malformed("part/size", "a tensor changed while it was read");
@@ -277,7 +277,7 @@ void decode_part(const Part& part, const Context& context,
                                     // A little input may decode to a lot, so decoded bytes count like bytes read.
                                     if ((made += piece.size()) >= kPiece) {
                                       made = 0;
-                                      ask(context);
+                                      check_cancelled(context);
                                     }
                                     return sink(piece);
                                   }),

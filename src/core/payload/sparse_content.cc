@@ -71,7 +71,7 @@ class SparsePass {
     stream(indptr, [&](std::span<const std::byte> piece) { checker.indptr(piece); });
     stream(indices, [&](std::span<const std::byte> piece) { checker.indices(piece); });
     const codecs::SparseReport report = checker.finish();
-    remark_unchecked(tensor, indices, report);
+    warn_unchecked(tensor, indices, report);
     for (const auto& violation : report.violations) {
       const bool in_indptr = violation.fault == codecs::SparseFault::indptr_start ||
                              violation.fault == codecs::SparseFault::indptr_order ||
@@ -86,12 +86,12 @@ class SparsePass {
     codecs::CooChecker checker({shape.begin(), shape.end()}, values.count(), coords.dtype(), budget_);
     stream(coords, [&](std::span<const std::byte> piece) { checker.coords(piece); });
     const codecs::SparseReport report = checker.finish();
-    remark_unchecked(tensor, coords, report);
+    warn_unchecked(tensor, coords, report);
     for (const auto& violation : report.violations) add(tensor, coords, violation);
   }
 
   // Warns about a valid structure with too many entries to look for duplicates.
-  void remark_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
+  void warn_unchecked(const Tensor& tensor, const Part& part, const codecs::SparseReport& report) {
     if (report.duplicates_checked || report.total > 0) return;
     Finding finding = Findings::make(
         rules_.unchecked, {.offset = offset_of(part), .tensor = tensor.name(), .hint = base::limit_hint("memory")});

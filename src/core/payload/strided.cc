@@ -38,7 +38,7 @@ Reach reach_of(Shape shape, std::span<const std::int64_t> strides) {
 constexpr std::uint64_t kApart = 4096;
 // Of one call: bytes, and ranges, which take about a hundred bytes each.
 constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;
-constexpr std::size_t kMostRanges = std::size_t{1} << 14;
+constexpr std::size_t kMaxRanges = std::size_t{1} << 14;
 
 // What all boxes of one part share.
 struct Gather {
@@ -66,13 +66,13 @@ struct Gather {
   // bytes after it; at the latest with read_wanted().
   void run(std::int64_t from, std::int64_t stride, std::uint64_t n, std::byte* out, std::uint64_t step) {
     const auto apart = static_cast<std::uint64_t>(std::abs(stride));
-    const std::uint64_t most =
+    const std::uint64_t maximum =
         apart > kApart / width ? 1 : std::max<std::uint64_t>(1, kAtOnce / (width * std::max<std::uint64_t>(1, apart)));
     for (std::uint64_t done = 0; done < n;) {
-      const std::uint64_t take = std::min(most, n - done), length = (apart * (take - 1) + 1) * width;
+      const std::uint64_t take = std::min(maximum, n - done), length = (apart * (take - 1) + 1) * width;
       const std::int64_t last = from + stride * static_cast<std::int64_t>(take - 1);
       const std::int64_t lowest = std::min(from, last);
-      if (bytes + length > kAtOnce || wanted.size() == kMostRanges) read_wanted();
+      if (bytes + length > kAtOnce || wanted.size() == kMaxRanges) read_wanted();
       wanted.push_back({offset + static_cast<std::uint64_t>(lowest) * width, length, from - lowest, stride, take,
                         out + done * step, step});
       bytes += length;

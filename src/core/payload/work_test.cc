@@ -60,11 +60,11 @@ TEST(Work, OneElementRepeatedWithoutEndIsRefusedWhereverItIsMade) {
   EXPECT_EQ(thrown([&] { w.stream_dense(DType::f16, {}, kIgnore); }).rule, "limit/work");
   const Limits roomy{.decoded = UINT64_MAX};
   EXPECT_EQ(thrown([&] { static_cast<void>(w.to_dense({.limits = roomy})); }).rule, "limit/work");
-  const Finding told = thrown([&] { part.stream({}, kIgnore); });
-  EXPECT_EQ(told.kind, Kind::limit);
-  EXPECT_EQ(told.hint.what, Hint::What::limit);
-  EXPECT_EQ(told.hint.name, "work");
-  EXPECT_EQ(told.hint.value, std::to_string(kMany));
+  const Finding exceeded = thrown([&] { part.stream({}, kIgnore); });
+  EXPECT_EQ(exceeded.kind, Kind::limit);
+  EXPECT_EQ(exceeded.hint.what, Hint::What::limit);
+  EXPECT_EQ(exceeded.hint.name, "work");
+  EXPECT_EQ(exceeded.hint.value, std::to_string(kMany));
 }
 
 TEST(Work, AFewOfThemAreRead) {
@@ -118,12 +118,12 @@ TEST(Work, SixteenTimesTheDataAndAtLeast256MiBAreAllowed) {
 }
 
 TEST(Limits, OfADecodedTensorAreBytesOf64GiB) {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 30;
-  EXPECT_EQ(Limits{}.decoded, kMost);
+  constexpr std::uint64_t kDecodedLimit = std::uint64_t{64} << 30;
+  EXPECT_EQ(Limits{}.decoded, kDecodedLimit);
   Builder builder;
   const auto kept = std::make_shared<const std::vector<std::uint64_t>>(2, 0);
   const Bytes zeros{std::as_bytes(std::span(*kept)), kept};
-  builder.object("s", Layout::sparse_coo, {kMost / 4 + 1}, {},
+  builder.object("s", Layout::sparse_coo, {kDecodedLimit / 4 + 1}, {},
                  {{"values", DType::f32, {1}, {zeros.span.first(4), kept}},
                   {"coords", DType::u64, {1}, {zeros.span.first(8), kept}}});
   const Model model = builder.build();

@@ -12,7 +12,7 @@ namespace weighbridge::core {
 
 class Budget {
  public:
-  constexpr explicit Budget(std::uint64_t most) noexcept : most_(most), left_(most) {}
+  constexpr explicit Budget(std::uint64_t maximum) noexcept : maximum_(maximum), left_(maximum) {}
 
   // `n` things that cost `each`. False, and nothing is taken, if less is left.
   constexpr bool take(std::uint64_t n, std::uint64_t each = 1) noexcept {
@@ -25,14 +25,14 @@ class Budget {
   constexpr std::uint64_t left() const noexcept { return left_; }
 
   // What a finding expects: "at most 64 bytes", and more.
-  Said said(std::string_view more = {}) const { return at_most(in_bytes(most_), more); }
+  Said said(std::string_view more = {}) const { return at_most(in_bytes(maximum_), more); }
   // take(), and a finding of limit/memory if that fails.
   bool keep(Findings& findings, const At& at, std::uint64_t n, std::uint64_t each, const Said& detail = {}) {
     return take(n, each) || findings.fail(rules::kLimitMemory, at, said(), {}, detail);
   }
 
  private:
-  std::uint64_t most_, left_;
+  std::uint64_t maximum_, left_;
 };
 
 }  // namespace weighbridge::core

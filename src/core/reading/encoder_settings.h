@@ -59,7 +59,7 @@ std::vector<OddSetting> parse_odd_settings(std::string_view);
 // Whether a caller passes the setting by name: "KEY" or "FILE:KEY".
 bool passes(std::span<const std::string> ignored, const OddSetting&);
 // What a setting says, and what becomes of it if nobody refuses it: a sentence.
-std::string told(const OddSetting&);
+std::string setting_text(const OddSetting&);
 std::string note_of(const OddSetting& unknown);
 // Throws Error{unsupported} with the rule `rule` that names every refused setting of the model's tokenizer that is not
 // passed. Returns a sentence for each that is passed or unknown.

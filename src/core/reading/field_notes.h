@@ -20,7 +20,7 @@ class FieldNotes {
 
   // `value` is a text, a number, or a function that makes a text and is called only for wanted bytes.
   template <class Value> void add(std::string_view what, std::uint64_t begin, std::uint64_t end, const Value& value) {
-    if (!findings_->asks(base_ + begin, base_ + end)) return;
+    if (!findings_->wanted(base_ + begin, base_ + end)) return;
     if constexpr (Count<Value>)
       fields_.push_back({std::string(what), begin, end, std::to_string(value)});
     else if constexpr (requires { std::string(value()); })

@@ -14,8 +14,8 @@ void Piece::append_to(std::string& out) const {
   const std::string_view text(static_cast<const char*>(data_), form_ <= Form::quote ? base::to_size(size_) : 0);
   switch (form_) {
     case Form::text: out += text; break;
-    case Form::excerpt: out += excerpt(text, most_); break;
-    case Form::quote: out += quoted(excerpt(text, most_)); break;
+    case Form::excerpt: out += excerpt(text, maximum_); break;
+    case Form::quote: out += quoted(excerpt(text, maximum_)); break;
     case Form::number: out += std::to_string(size_); break;
     case Form::negative: out += std::to_string(static_cast<std::int64_t>(size_)); break;
     case Form::bytes: out += bytes_text(size_); break;

@@ -43,22 +43,22 @@ class Piece {
   friend constexpr Piece in_quotes(std::string_view, std::size_t) noexcept;
   friend constexpr Piece of_shape(Shape) noexcept;
   enum class Form : std::uint8_t { text, excerpt, quote, number, negative, bytes, shape };
-  constexpr Piece(Form form, const void* data, std::uint64_t size, std::size_t most = 0)
-      : data_(data), size_(size), most_(most), form_(form) {}
+  constexpr Piece(Form form, const void* data, std::uint64_t size, std::size_t maximum = 0)
+      : data_(data), size_(size), maximum_(maximum), form_(form) {}
 
   const void* data_ = nullptr;
-  std::uint64_t size_ = 0;  // of the text or the shape; or the number
-  std::size_t most_ = 0;    // characters of an excerpt
+  std::uint64_t size_ = 0;   // of the text or the shape; or the number
+  std::size_t maximum_ = 0;  // characters of an excerpt
   Form form_ = Form::text;
 };
 inline constexpr std::size_t kWhole = static_cast<std::size_t>(-1);  // for the next two: all of a text
 // "12 bytes"; the beginning of a text of the file; the same in quotes; "[2, 3]".
 constexpr Piece in_bytes(std::uint64_t n) noexcept { return {Piece::Form::bytes, nullptr, n}; }
-constexpr Piece excerpted(std::string_view text, std::size_t most = 40) noexcept {
-  return {Piece::Form::excerpt, text.data(), text.size(), most};
+constexpr Piece excerpted(std::string_view text, std::size_t maximum = 40) noexcept {
+  return {Piece::Form::excerpt, text.data(), text.size(), maximum};
 }
-constexpr Piece in_quotes(std::string_view text, std::size_t most = 40) noexcept {
-  return {Piece::Form::quote, text.data(), text.size(), most};
+constexpr Piece in_quotes(std::string_view text, std::size_t maximum = 40) noexcept {
+  return {Piece::Form::quote, text.data(), text.size(), maximum};
 }
 constexpr Piece of_shape(Shape shape) noexcept { return {Piece::Form::shape, shape.data(), shape.size()}; }
 
@@ -180,24 +180,24 @@ class Findings {
   // What the walker reports about the bytes that it reads, for explain(). Kept only for the bytes that `spans` wants,
   // and only of the given file.
   void keep_spans(Spans* spans) noexcept { spans_ = spans; }
-  bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
-    return spans_ != nullptr && file_.empty() && spans_->asks(begin, end);
+  bool wanted(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return spans_ != nullptr && file_.empty() && spans_->wanted(begin, end);
   }
   // `value` is a text, or a function that makes it and is called only for wanted bytes.
   template <class Value>
   void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what, const Value& value) const {
-    if (!asks(begin, end)) return;
+    if (!wanted(begin, end)) return;
     if constexpr (requires { std::string(value()); })
       spans_->add(kind, begin, end, what, value());
     else
       spans_->add(kind, begin, end, what, std::string(value));
   }
   void span(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what) const {
-    if (asks(begin, end)) spans_->add(kind, begin, end, what, {});
+    if (wanted(begin, end)) spans_->add(kind, begin, end, what, {});
   }
   // The fields of a record of base/record.h, as far as the bytes reach.
   template <class Record> void fields(std::uint64_t at, std::string_view bytes) const {
-    if (asks(at, at + bytes.size())) spans_->add_fields(at, bytes, base::rows_of<Record>());
+    if (wanted(at, at + bytes.size())) spans_->add_fields(at, bytes, base::rows_of<Record>());
   }
   // The same, and a span for the bytes, which may be more than the record.
   template <class Record>
@@ -211,7 +211,7 @@ class Findings {
   }
   // A JSON text or a CBOR item, with everything nested in it.
   void tree(Grammar grammar, Span::Kind kind, std::uint64_t at, std::string_view text, std::string_view what) const {
-    if (asks(at, at + text.size())) spans_->add_tree(grammar, kind, what, at, text);
+    if (wanted(at, at + text.size())) spans_->add_tree(grammar, kind, what, at, text);
   }
 
  private:

@@ -48,6 +48,6 @@ void check_written(const Format& to, const Options& options) {
                                                        : to.written.other_version));
 }
 
-bool Glance::lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
+bool Probe::lists(std::string_view file) const { return std::ranges::binary_search(listing, file); }
 
 }  // namespace weighbridge::core

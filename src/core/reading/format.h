@@ -28,7 +28,7 @@ struct WriteLayout;  // both in core/writing/layout.h
 struct CorpusCase;   // what cases() of a format returns: defined for tests and fuzzers only
 
 // What detection may look at, read once for all formats. For a folder, head and tail are empty.
-struct Glance {
+struct Probe {
   std::span<const std::byte> head{};  // the first min(size, 4096) bytes
   std::span<const std::byte> tail{};  // the last min(size, 64) bytes; empty until no format has matched the head
   std::uint64_t size = 0;
@@ -48,7 +48,7 @@ struct Member {
 };
 
 // The input of a format's walker.
-struct Opening {
+struct ReadJob {
   const Place& place;
   const Context& context;
   Findings& findings;
@@ -71,22 +71,22 @@ struct Format {
   FormatInfo info;
   Written written{};
   // Whether the content shows this format: by magic numbers or a unique structure; for a folder, by its listing.
-  bool (*matches)(const Glance&);
+  bool (*matches)(const Probe&);
   // Of a format whose extension others use too: whether a file with it that does not match may be a damaged one. Null:
   // the extension is enough.
-  bool (*plausible)(const Glance&) = nullptr;
+  bool (*plausible)(const Probe&) = nullptr;
   // Reads the structure of the file into the draft, whose first source is the file, and reports findings. Leaves
   // invalid tensors out. Throws Error{io}, Stop.
   void (*read)(const Source&, const Context&, Findings&, Draft&) = nullptr;
-  // Replaces `read` for a model in several files: a folder, or a file for which `spreads` is true. Null: the format has
-  // none. The draft's first source is the opened file, if any.
-  void (*read_files)(const Opening&, Draft&) = nullptr;
+  // Replaces `read` for a model in several files: a folder, or a file for which `spans_files` is true. Null: the format
+  // has none. The draft's first source is the opened file, if any.
+  void (*read_files)(const ReadJob&, Draft&) = nullptr;
   // Whether this file lists other files that hold the tensors. Null: no file does.
-  bool (*spreads)(const Glance&) = nullptr;
+  bool (*spans_files)(const Probe&) = nullptr;
   // Reports warnings about a file that was opened by itself, and marks a part of a model. Null: none.
-  void (*remark)(const Place&, const Context&, Findings&, Draft&) = nullptr;
+  void (*warn_alone)(const Place&, const Context&, Findings&, Draft&) = nullptr;
   // File names by which a folder of this format is recognized, for messages; empty: the format has no folders.
-  std::span<const std::string_view> signs{};
+  std::span<const std::string_view> marker_files{};
   // Checks the rules that read payload; findings are sorted by offset and rule. Null: there are none.
   void (*check_content)(const Model&, const Context&, Findings&) = nullptr;
   // The same for one of several processes that divide the parts. Null: the first one checks everything.

@@ -49,8 +49,8 @@ struct Reading {
 };
 // The same, with the rules for JSON files.
 struct JsonReading : Reading {
-  JsonReading(const Place& where, const Limits& most, Findings& sink, const JsonRules& json)
-      : Reading{.place = where, .limits = most, .findings = sink}, rules(json) {}
+  JsonReading(const Place& where, const Limits& bounds, Findings& sink, const JsonRules& json)
+      : Reading{.place = where, .limits = bounds, .findings = sink}, rules(json) {}
   const JsonRules& rules;
 };
 

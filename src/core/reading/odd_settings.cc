@@ -12,7 +12,7 @@
 namespace weighbridge::core {
 namespace {
 
-constexpr std::size_t kMostTold = 2000;  // bytes of a message, so that it fits a screen
+constexpr std::size_t kMaxListed = 2000;  // bytes of a message, so that it fits a screen
 
 }  // namespace
 
@@ -55,12 +55,12 @@ bool passes(std::span<const std::string> ignored, const OddSetting& setting) {
   });
 }
 
-std::string told(const OddSetting& setting) {
+std::string setting_text(const OddSetting& setting) {
   return setting.file + " says " + quoted(setting.key) + " is " + setting.value;
 }
 
 std::string note_of(const OddSetting& unknown) {
-  return told(unknown) + ": " + (unknown.why.empty() ? "unknown, and not followed" : unknown.why);
+  return setting_text(unknown) + ": " + (unknown.why.empty() ? "unknown, and not followed" : unknown.why);
 }
 
 std::vector<std::string> require_tokenizer_settings(const Model& model, std::span<const std::string> ignored,
@@ -75,12 +75,12 @@ std::vector<std::string> require_tokenizer_settings(const Model& model, std::spa
   std::string all, first;
   for (const OddSetting& each : settings(kSettingsRefused)) {
     if (passes(ignored, each)) {
-      out.push_back(told(each) + ": ignored as asked");
+      out.push_back(setting_text(each) + ": ignored as asked");
       continue;
     }
     if (first.empty()) first = each.key;
-    if (all.size() < kMostTold)
-      all += (all.empty() ? "" : "; ") + told(each) + (each.why.empty() ? "" : " (" + each.why + ")");
+    if (all.size() < kMaxListed)
+      all += (all.empty() ? "" : "; ") + setting_text(each) + (each.why.empty() ? "" : " (" + each.why + ")");
   }
   if (!all.empty()) {
     Finding finding;

@@ -15,7 +15,7 @@ namespace {
 using Type = SentenceModule::Type;
 
 constexpr std::string_view kTypes[] = {"Dense", "LayerNorm", "Normalize", "WeightedLayerPooling"};
-constexpr std::size_t kMostModules = 64;  // far more than real models have; each takes a pass over a vector
+constexpr std::size_t kMaxModules = 64;  // far more than real models have; each takes a pass over a vector
 
 bool read_text(wire::JsonReader& in, std::string& out) {
   wire::JsonString text;
@@ -78,7 +78,7 @@ std::optional<std::vector<SentenceModule>> parse_sentence_modules(std::string_vi
   if (!in.enter_array()) return std::nullopt;
   while (in.next_element()) {
     SentenceModule each;
-    if (out.size() == kMostModules || !in.enter_object()) return std::nullopt;
+    if (out.size() == kMaxModules || !in.enter_object()) return std::nullopt;
     for (wire::JsonString key; in.next_key(key);)
       if (!read_member(in, wire::json_text(key, scratch), each)) return std::nullopt;
     if (each.type != Type::normalize && each.path.empty()) return std::nullopt;

@@ -92,12 +92,12 @@ std::string last_component(std::string_view path) { return std::string(path.subs
 namespace {
 
 // A larger index is not read for a remark.
-constexpr std::uint64_t kMostIndex = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxIndex = std::uint64_t{64} << 20;
 
 std::optional<Incomplete> lacks_by_index(const Place& place, const Limits& limits, const std::string& file,
                                          const std::string& index) try {
   const auto source = place.open(index);
-  if (!source || source->size() > std::min(limits.header, kMostIndex)) return std::nullopt;
+  if (!source || source->size() > std::min(limits.header, kMaxIndex)) return std::nullopt;
   std::set<std::string, std::less<>> listed;
   const bool good =
       each_in_index(whole_text(*source, limits, index), limits, [&](std::string_view, std::string_view of) {
@@ -127,31 +127,31 @@ std::optional<Incomplete> one_of_several(const Place& place, const Limits& limit
   const auto name = parse_shard_name(file, extension);
   if (!name || name->count < 2 || name->number < 1 || name->number > name->count) return std::nullopt;
   // A name can state any count; so many names take less than a megabyte.
-  constexpr std::uint64_t kMostNamed = 10'000;
+  constexpr std::uint64_t kMaxNamed = 10'000;
   Incomplete out;
-  for (std::uint64_t number = 1; number <= name->count && name->count <= kMostNamed; ++number)
+  for (std::uint64_t number = 1; number <= name->count && name->count <= kMaxNamed; ++number)
     if (number != name->number) out.others.push_back(spell_shard_name({name->stem, number, name->count}, extension));
   out.why = "its name says that it is file " + std::to_string(name->number) + " of " + std::to_string(name->count) +
             ", and no index beside it lists them";
   return out;
 }
 
-void remark_shard(const Place& place, const Limits& limits, const Rule& alone, std::string_view extension,
-                  std::span<const std::string> indexes, Findings& findings, Draft& draft) {
+void warn_shard_alone(const Place& place, const Limits& limits, const Rule& alone, std::string_view extension,
+                      std::span<const std::string> indexes, Findings& findings, Draft& draft) {
   auto lacks = one_of_several(place, limits, extension, indexes);
   if (!lacks) return;
   findings.report(alone, {}, {}, {}, lacks->why);
   draft.set_incomplete(*std::move(lacks));
 }
 
-ShardReader::ShardReader(Reading& reading, const Opening& opening, const ShardRules& rules, std::string_view format,
+ShardReader::ShardReader(Reading& reading, const ReadJob& job, const ShardRules& rules, std::string_view format,
                          Draft& draft)
     : reading_(reading),
-      opening_(opening),
+      job_(job),
       rules_(rules),
       format_(format),
       draft_(draft),
-      context_(opening.context),
+      context_(job.context),
       kept_(context_.limits.memory) {}
 
 Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
@@ -166,7 +166,7 @@ Model ShardReader::read_whole(const std::shared_ptr<const Source>& source) {
 Model ShardReader::load(const std::shared_ptr<const Source>& source, bool& sound) {
   const std::uint64_t before = reading_.findings.errors();
   Findings in_file = reading_.in(source);
-  Member member = opening_.load(source, format_, context_, in_file);
+  Member member = job_.load(source, format_, context_, in_file);
   if (!member.format.empty() && member.format != format_)
     in_file.report(rules_.format, {.offset = 0}, format_, member.format);
   reading_.sources.push_back(source);
@@ -197,13 +197,13 @@ void ShardReader::keep_metadata(const Model& model, std::string_view own) {
 }
 
 void ShardReader::read_numbered(const ShardName& name, std::string_view extension, std::string_view own,
-                                const std::function<void(std::uint64_t number, const Model&)>& see) {
+                                const std::function<void(std::uint64_t number, const Model&)>& on_file) {
   complete_ = true;
   count_ = name.count;
   Incomplete lacks;
   // A name can state a hundred thousand files that were never there.
-  constexpr std::size_t kMostAbsent = 1000;
-  for (std::uint64_t number = 1; number <= name.count && lacks.others.size() < kMostAbsent; ++number) {
+  constexpr std::size_t kMaxAbsent = 1000;
+  for (std::uint64_t number = 1; number <= name.count && lacks.others.size() < kMaxAbsent; ++number) {
     const std::string file = spell_shard_name({name.stem, number, name.count}, extension);
     bool absent = false;
     const auto source = open_shard(reading_.findings, std::nullopt, file, &absent);
@@ -213,11 +213,11 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
     bool sound = true;
     const Model model = load(source, sound);
     files_.push_back(file);
-    if (sound) see(number, model);
+    if (sound) on_file(number, model);
     // The files of a model have about as many tensors each. A name can state any count, so that the room is bounded.
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
-    if (number == 2 && model.size() <= kMost) {
-      const auto room = base::to_size(std::min(kMost, name.count * model.size()));
+    constexpr std::uint64_t kMaxReserved = std::uint64_t{1} << 20;
+    if (number == 2 && model.size() <= kMaxReserved) {
+      const auto room = base::to_size(std::min(kMaxReserved, name.count * model.size()));
       draft_.reserve(room, room, 2 * room);
     }
     draft_.adopt_marked(model, std::vector<bool>(model.size(), true));
@@ -230,7 +230,7 @@ void ShardReader::read_numbered(const ShardName& name, std::string_view extensio
   const std::string named = first + (more > 0 ? " and " + std::to_string(more) + " more" : std::string());
   reading_.findings.report_absent(rules_.missing, {.hint = {Hint::What::file, first, {}}}, named);
   lacks.why = named + (more > 0 ? " are missing" : " is missing");
-  if (lacks.others.size() == kMostAbsent) lacks.others.clear();  // not all are known
+  if (lacks.others.size() == kMaxAbsent) lacks.others.clear();  // not all are known
   draft_.set_incomplete(std::move(lacks));
 }
 
@@ -289,7 +289,7 @@ void ShardReader::read_index(JsonReading& reading, const IndexRules& rules, cons
 // Goes on to the end of the value whatever is wrong with it, because malformed JSON after it takes precedence.
 void ShardReader::read_map(Index& index, JsonReader& in) {
   const std::size_t depth = in.depth();
-  const std::uint64_t most = std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost);
+  const std::uint64_t maximum = std::min(reading_.limits.tensors, reading_.limits.memory / kEntryCost);
   std::string scratch, shard_text;
   std::string_view previous;
   auto last = index.numbers.end();
@@ -304,7 +304,7 @@ void ShardReader::read_map(Index& index, JsonReader& in) {
     entry.name_at = index.offset(name);
     entry.name_size = static_cast<std::uint32_t>(name.raw.size());
     entry.shard = last->second;
-    if (index.entries.size() <= most) return true;
+    if (index.entries.size() <= maximum) return true;
     index.beyond = index.entries.size() > reading_.limits.tensors ? &rules::kLimitTensors : &rules::kLimitMemory;
     return false;
   };
@@ -497,18 +497,18 @@ void ShardReader::check_total(const Index& index, const JsonObject& object) {
     index.findings().report(index.rules.total_size, {.offset = object.offset(*total)}, bytes_, excerpted(total->raw));
 }
 
-bool is_index(const Glance& glance, std::string_view suffix) {
-  const auto brace = std::ranges::find_if(glance.head, [](std::byte b) {
+bool is_index(const Probe& probe, std::string_view suffix) {
+  const auto brace = std::ranges::find_if(probe.head, [](std::byte b) {
     return b != std::byte{' '} && b != std::byte{'\n'} && b != std::byte{'\r'} && b != std::byte{'\t'};
   });
-  return glance.name.ends_with(suffix) && brace != glance.head.end() && *brace == std::byte{'{'};
+  return probe.name.ends_with(suffix) && brace != probe.head.end() && *brace == std::byte{'{'};
 }
 
-void read_index_file(const Opening& opening, const IndexedFiles& of, Draft& draft) {
+void read_index_file(const ReadJob& job, const IndexedFiles& of, Draft& draft) {
   draft.set_format(of.format);
-  JsonReading reading(opening.place, opening.context.limits, opening.findings, of.json);
-  ShardReader shards(reading, opening, of.shards, of.format, draft);
-  const auto source = opening.place.file();
+  JsonReading reading(job.place, job.context.limits, job.findings, of.json);
+  ShardReader shards(reading, job, of.shards, of.format, draft);
+  const auto source = job.place.file();
   const std::string name(source->file_name());
   if (const TextFile index = text_of_file(reading, name, source); index.text)
     shards.read_index(reading, of.index, index);

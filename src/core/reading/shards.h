@@ -40,8 +40,8 @@ std::string spell_shard_name(const ShardName&, std::string_view extension);
 std::optional<Incomplete> one_of_several(const Place&, const Limits&, std::string_view extension,
                                          std::span<const std::string> indexes);
 // Reports that with the rule, and marks the draft as incomplete.
-void remark_shard(const Place&, const Limits&, const Rule& alone, std::string_view extension,
-                  std::span<const std::string> indexes, Findings&, Draft&);
+void warn_shard_alone(const Place&, const Limits&, const Rule& alone, std::string_view extension,
+                      std::span<const std::string> indexes, Findings&, Draft&);
 // "w.safetensors" of "models/w.safetensors".
 std::string last_component(std::string_view path);
 
@@ -67,17 +67,17 @@ struct IndexRules {
 class ShardReader {
  public:
   // `format` is the format that every file must have. Adds the files to reading.sources and the draft.
-  ShardReader(Reading&, const Opening&, const ShardRules&, std::string_view format, Draft&);
+  ShardReader(Reading&, const ReadJob&, const ShardRules&, std::string_view format, Draft&);
 
   // Reads a single file with all tensors.
   Model read_whole(const std::shared_ptr<const Source>&);
   // Reads all files that the index names.
   void read_index(JsonReading&, const IndexRules&, const TextFile&);
-  // Reads all tensors of all files with the name's stem and count. Calls `see` with the number (from 1) and model of
-  // each file without errors. Leaves out metadata whose keys begin with `own`, which differ between files. If files are
-  // missing, marks the draft as incomplete, and verify reports an error.
+  // Reads all tensors of all files with the name's stem and count. Calls `on_file` with the number (from 1) and model
+  // of each file without errors. Leaves out metadata whose keys begin with `own`, which differ between files. If files
+  // are missing, marks the draft as incomplete, and verify reports an error.
   void read_numbered(const ShardName&, std::string_view extension, std::string_view own,
-                     const std::function<void(std::uint64_t number, const Model&)>& see);
+                     const std::function<void(std::uint64_t number, const Model&)>& on_file);
 
   // Reports files of the folder that are named like this model's and were not read. Lists the folder, so only `verify`
   // should call it.
@@ -148,7 +148,7 @@ class ShardReader {
   void check_total(const Index&, const JsonObject&);
 
   Reading& reading_;
-  const Opening& opening_;
+  const ReadJob& job_;
   const ShardRules& rules_;
   const std::string_view format_;
   Draft& draft_;
@@ -168,7 +168,7 @@ class ShardReader {
 };
 
 // Whether the file's name has this suffix and its content is a JSON object.
-bool is_index(const Glance&, std::string_view suffix);
+bool is_index(const Probe&, std::string_view suffix);
 
 // Reads an index that the caller opened, and the files beside it.
 struct IndexedFiles {
@@ -177,6 +177,6 @@ struct IndexedFiles {
   const IndexRules& index;
   std::string_view format;  // of the model and of each file
 };
-void read_index_file(const Opening&, const IndexedFiles&, Draft&);
+void read_index_file(const ReadJob&, const IndexedFiles&, Draft&);
 
 }  // namespace weighbridge::core

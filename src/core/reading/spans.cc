@@ -78,7 +78,7 @@ class JsonTree {
       in.enter_array();
       for (std::uint64_t i = 0; in.next_element(); ++i) {
         if (!in.skip_value(raw)) return;
-        if (const std::uint64_t at = branch.place(raw); spans_.asks(at, at + raw.size()))
+        if (const std::uint64_t at = branch.place(raw); spans_.wanted(at, at + raw.size()))
           add(branch, at, raw, fmt::format("[{}]", i));
       }
     }
@@ -87,7 +87,7 @@ class JsonTree {
  private:
   void add(const Branch& branch, std::uint64_t begin, std::string_view raw, std::string_view name) {
     const std::uint64_t at = branch.place(raw), end = at + raw.size();
-    if (!spans_.asks(begin, end)) return;
+    if (!spans_.wanted(begin, end)) return;
     const bool holds = raw.starts_with('{') || raw.starts_with('[');
     // A short list is easier to read as it is.
     const bool shown = !holds || (raw.starts_with('[') && raw.size() <= kLongestValue);
@@ -107,12 +107,12 @@ class CborTree {
     if (in.peek() == wire::CborKind::map) {
       in.enter_map();
       while (in.next_entry() && in.skip_item(key) && in.skip_item(item))
-        if (spans_.asks(branch.place(key), branch.place(item) + item.size()))
+        if (spans_.wanted(branch.place(key), branch.place(item) + item.size()))
           add(branch, branch.place(key), item, shown(key));
     } else if (in.peek() == wire::CborKind::array) {
       in.enter_array();
       for (std::uint64_t i = 0; in.next_element() && in.skip_item(item); ++i)
-        if (const std::uint64_t at = branch.place(item); spans_.asks(at, at + item.size()))
+        if (const std::uint64_t at = branch.place(item); spans_.wanted(at, at + item.size()))
           add(branch, at, item, fmt::format("[{}]", i));
     }
   }
@@ -167,8 +167,8 @@ class CborTree {
 }  // namespace
 
 void Spans::add(Span::Kind kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value) {
-  if (!asks(begin, end)) return;
-  if (all_.size() >= most_ + kAround) {
+  if (!wanted(begin, end)) return;
+  if (all_.size() >= maximum_ + kAround) {
     ++left_out_;
     return;
   }
@@ -180,7 +180,7 @@ void Spans::add_fields(std::uint64_t at, std::string_view rest, std::span<const 
   for (const base::FieldRow& row : rows)
     for (std::size_t i = 0; i < std::max<std::size_t>(row.count, 1); ++i) {
       if (rest.size() < row.size) return;
-      if (asks(at, at + row.size))
+      if (wanted(at, at + row.size))
         add(Span::Kind::field, at, at + row.size, row.count == 0 ? row.name : fmt::format("{}[{}]", row.name, i),
             value_of(row, rest.substr(0, row.size)));
       at += row.size;
@@ -201,11 +201,11 @@ std::vector<Span> Spans::take() {
     return std::tuple(a.offset, b.size, a.kind) < std::tuple(b.offset, a.size, b.kind);
   });
   all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
-  if (all_.size() > most_) {
+  if (all_.size() > maximum_) {
     // Those around the beginning of the range are the most useful.
     std::stable_partition(all_.begin(), all_.end(), [&](const Span& span) { return span.offset <= begin_; });
-    left_out_ += all_.size() - most_;
-    all_.resize(static_cast<std::size_t>(most_));
+    left_out_ += all_.size() - maximum_;
+    all_.resize(static_cast<std::size_t>(maximum_));
   }
   return std::move(all_);
 }

@@ -19,9 +19,9 @@ enum class Grammar : std::uint8_t { json, cbor };
 class Spans {
  public:
   // Keeps ranges with bytes in [begin, end).
-  Spans(std::uint64_t begin, std::uint64_t end, std::uint64_t most) : begin_(begin), end_(end), most_(most) {}
+  Spans(std::uint64_t begin, std::uint64_t end, std::uint64_t maximum) : begin_(begin), end_(end), maximum_(maximum) {}
 
-  bool asks(std::uint64_t begin, std::uint64_t end) const noexcept {
+  bool wanted(std::uint64_t begin, std::uint64_t end) const noexcept {
     return begin < end_ && begin_ < end && begin < end;
   }
   void add(Span::Kind, std::uint64_t begin, std::uint64_t end, std::string_view what, std::string value);
@@ -35,7 +35,7 @@ class Spans {
   std::uint64_t left_out() const noexcept { return left_out_; }
 
  private:
-  std::uint64_t begin_, end_, most_;
+  std::uint64_t begin_, end_, maximum_;
   std::uint64_t left_out_ = 0;
   std::vector<Span> all_;
 };

@@ -26,8 +26,8 @@ class Walker {
   ~Walker() = default;
 
   // Whether the file has that many bytes; reports it if not.
-  bool has_bytes(const Rule& too_short, std::uint64_t least) {
-    return size_ >= least || findings_.fail(too_short, {.offset = size_}, in_bytes(least), in_bytes(size_));
+  bool has_bytes(const Rule& too_short, std::uint64_t minimum) {
+    return size_ >= minimum || findings_.fail(too_short, {.offset = size_}, in_bytes(minimum), in_bytes(size_));
   }
   // Whether the model may have that many tensors; reports it if not.
   bool few_enough(At at, std::uint64_t tensors) {

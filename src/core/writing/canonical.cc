@@ -17,13 +17,13 @@ namespace {
 // config.json.
 constexpr std::string_view kProvenance[] = {"created_at", "hf._name_or_path", "hf.transformers_version"};
 // Readers refuse files with deeper values.
-constexpr std::uint32_t kMostDepth = 256;
+constexpr std::uint32_t kMaxDepth = 256;
 
 void sort_entries(std::vector<Value::Entry>& entries) { std::ranges::stable_sort(entries, {}, &Value::Entry::first); }
 
 // The value with the keys of its maps in order.
 Value sorted(const Value& value, std::uint32_t depth = 0) {
-  if (depth == kMostDepth) return value;
+  if (depth == kMaxDepth) return value;
   if (value.kind() == Value::Kind::map) {
     std::vector<Value::Entry> entries;
     for (const auto& [key, each] : value.map()) entries.emplace_back(key, sorted(each, depth + 1));

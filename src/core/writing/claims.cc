@@ -96,13 +96,13 @@ struct Types {
     if (is_matrix(tensor)) matrices[type] += count;
     all[std::move(type)] += count;
   }
-  static std::string_view most(const Census& census) {
+  static std::string_view main_type(const Census& census) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
     const auto at = std::max_element(census.begin(), census.end(), fewer);
     return at == census.end() ? std::string_view{} : std::string_view(at->first);
   }
-  std::string_view most() const { return most(matrices.empty() ? all : matrices); }
-  std::string_view most_of_floats() const { return most(floats); }
+  std::string_view main_type() const { return main_type(matrices.empty() ? all : matrices); }
+  std::string_view main_type_of_floats() const { return main_type(floats); }
 };
 
 Types types_of(const Model& model) {
@@ -179,7 +179,7 @@ std::string with_dtype(std::string_view json, std::string_view torch) {
 std::optional<std::uint64_t> data_begin(const Model& model) {
   const State* const state = Access::state(model);
   if (state == nullptr || state->format != "safetensors" || state->in_several_files || state->sources.size() != 1 ||
-      state->made || state->sources[0]->size() < 8)
+      state->composition || state->sources[0]->size() < 8)
     return std::nullopt;
   std::array<std::byte, 8> prefix{};
   state->sources[0]->read_at(0, prefix);
@@ -192,7 +192,7 @@ std::array<std::byte, 32> sha256_of(const Source& source, std::uint64_t begin, s
                                     const Context& context) {
   codecs::Sha256 hash;
   io::read_pieces(source, begin, end, [&](std::uint64_t, std::span<const std::byte> piece) {
-    ask(context);
+    check_cancelled(context);
     hash.update(piece);
     return true;
   });
@@ -210,7 +210,7 @@ bool same_data(const Model& laid_out, const WriteLayout& layout, const FormatInf
   std::uint64_t at = *begin;
   for (const Payload& payload : layout.payloads) {
     const bool copied = (payload.form == Payload::Form::stored || payload.form == Payload::Form::logical) &&
-                        payload.encoding == Encoding::raw && payload.front.empty() && !payload.shared &&
+                        payload.encoding == Encoding::raw && payload.stream_prefix.empty() && !payload.shared &&
                         payload.part < payload.tensor.part_count();
     if (!copied) return false;
     const auto extent = payload.tensor.part(payload.part).extent();
@@ -489,8 +489,8 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
         break;
       case About::file_type: {
         count();
-        if (was->most() == is->most()) break;
-        const auto* const row = std::ranges::find(kFileTypes, is->most(), &FileType::type);
+        if (was->main_type() == is->main_type()) break;
+        const auto* const row = std::ranges::find(kFileTypes, is->main_type(), &FileType::type);
         if (row == std::end(kFileTypes)) {
           drop(key, "most elements have another type than before");
           break;
@@ -507,16 +507,16 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
       case About::config:
         if (value.kind() != Value::Kind::text || !value.as_text()->starts_with('{')) break;
         count();
-        if (const auto* const row = std::ranges::find(kTorchNames, is->most_of_floats(), &TorchName::dtype);
-            is->most_of_floats() != was->most_of_floats() && row != std::end(kTorchNames))
+        if (const auto* const row = std::ranges::find(kTorchNames, is->main_type_of_floats(), &TorchName::dtype);
+            is->main_type_of_floats() != was->main_type_of_floats() && row != std::end(kTorchNames))
           if (std::string text = with_dtype(*value.as_text(), row->torch); text != *value.as_text())
             out.push_back({key, Value::text(std::move(text)), {}});
         break;
       case About::dtype: {
         count();
-        const std::string_view now = is->most_of_floats();
+        const std::string_view now = is->main_type_of_floats();
         const auto* const row = std::ranges::find(kTorchNames, now, &TorchName::dtype);
-        if (now == was->most_of_floats() || row == std::end(kTorchNames)) break;
+        if (now == was->main_type_of_floats() || row == std::end(kTorchNames)) break;
         const std::string text = value.to_text(), stated = torch_text(text, row->torch);
         if (text != stated && text != "null") out.push_back({key, Value::text(stated), {}});
         break;

@@ -15,16 +15,16 @@
 namespace weighbridge::core {
 namespace {
 
-struct Met {
+struct Visited {
   std::uint32_t item;
-  Meeting meeting;
-  std::uint32_t widest;
-  bool operator==(const Met&) const = default;
+  Relation relation;
+  std::uint32_t furthest;
+  bool operator==(const Visited&) const = default;
 };
-std::vector<Met> walk(std::vector<Range> ranges) {
-  std::vector<Met> out;
-  Extents(std::move(ranges)).walk([&](const Range& range, Meeting meeting, const Range* widest) {
-    out.push_back({range.item, meeting, widest ? widest->item : kNone});
+std::vector<Visited> walk(std::vector<Range> ranges) {
+  std::vector<Visited> out;
+  Extents(std::move(ranges)).walk([&](const Range& range, Relation relation, const Range* furthest) {
+    out.push_back({range.item, relation, furthest ? furthest->item : kNone});
   });
   return out;
 }
@@ -32,14 +32,15 @@ std::vector<Met> walk(std::vector<Range> ranges) {
 TEST(Extents, TellAliasesFromOverlapsInTheOrderOfTheFile) {
   // A wide range, two equal ranges inside it, one that only touches it, one in another source.
   EXPECT_EQ(walk({{0, 50, 10, 3}, {0, 0, 100, 0}, {0, 50, 10, 1}, {0, 100, 5, 2}, {1, 60, 5, 4}, {0, 70, 0, 5}}),
-            (std::vector<Met>{{0, Meeting::apart, kNone},
-                              {1, Meeting::overlap, 0},
-                              {3, Meeting::alias, 0},
-                              {2, Meeting::apart, 0},
-                              {4, Meeting::apart, kNone}}));
+            (std::vector<Visited>{{0, Relation::separate, kNone},
+                                  {1, Relation::overlap, 0},
+                                  {3, Relation::alias, 0},
+                                  {2, Relation::separate, 0},
+                                  {4, Relation::separate, kNone}}));
   // The range that ends last counts, not the previous one.
-  EXPECT_EQ(walk({{0, 0, 100, 0}, {0, 10, 5, 1}, {0, 90, 20, 2}}),
-            (std::vector<Met>{{0, Meeting::apart, kNone}, {1, Meeting::overlap, 0}, {2, Meeting::overlap, 0}}));
+  EXPECT_EQ(
+      walk({{0, 0, 100, 0}, {0, 10, 5, 1}, {0, 90, 20, 2}}),
+      (std::vector<Visited>{{0, Relation::separate, kNone}, {1, Relation::overlap, 0}, {2, Relation::overlap, 0}}));
 }
 
 TEST(Extents, AgreeWithACountOfEveryByte) {
@@ -50,12 +51,12 @@ TEST(Extents, AgreeWithACountOfEveryByte) {
       ranges.push_back({static_cast<std::uint32_t>(random() % 2), random() % 20, random() % 6, i});
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> covered;
     const Extents extents(ranges);
-    extents.walk([&](const Range& range, Meeting meeting, const Range*) {
+    extents.walk([&](const Range& range, Relation relation, const Range*) {
       bool shares = false, same = false;
       for (std::uint64_t at = range.offset; at < range.end(); ++at) shares |= covered[{range.source, at}]++ > 0;
       for (const Range& other : ranges) same |= other.item < range.item && other.same_bytes(range);
-      EXPECT_EQ(meeting == Meeting::apart, !shares);
-      EXPECT_EQ(meeting == Meeting::alias, same);
+      EXPECT_EQ(relation == Relation::separate, !shares);
+      EXPECT_EQ(relation == Relation::alias, same);
     });
     std::uint64_t bytes = 0;
     for (const auto& [at, count] : covered) bytes += count > 0 ? 1 : 0;
@@ -130,7 +131,7 @@ TEST(Extents, OverlapsAreKnownOfAModel) {
 TEST(Extents, WritersNameThePartialCopies) {
   const Model model = views(3, 100);
   WriteLayout out;
-  name_copies(Ledger(out), model);
+  name_copies(PlanItems(out), model);
   ASSERT_EQ(out.losses.size(), 2U);
   EXPECT_EQ(out.losses[0].kind, LossKind::alias);
   EXPECT_EQ(out.losses[0].from, "some of the bytes of tensors[\"view0\"]");

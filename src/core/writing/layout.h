@@ -22,24 +22,24 @@ namespace weighbridge::core {
 // One stored run of payload of the output, in file order.
 struct Payload {
   enum class Form : std::uint8_t {
-    stored,   // the part's stored bytes verbatim: encoding and digest stay what they are
-    logical,  // Part::stream(), then `encoding`
-    dense,    // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
-    made,     // the output of `make` or `make_range`, then `encoding`: codes and scales, rows in another order
+    stored,     // the part's stored bytes verbatim: encoding and digest stay what they are
+    logical,    // Part::stream(), then `encoding`
+    dense,      // Tensor::stream_dense(dtype), then `encoding`: casts, densified, dequantized
+    generated,  // the output of `make` or `make_range`, then `encoding`: codes and scales, rows in another order
   };
   Form form = Form::logical;
   Encoding encoding = Encoding::raw;  // of the output
   PartDigest digest = PartDigest::none;
-  DType dtype = DType::unknown;    // logical dtype of the output
-  std::uint32_t part = 0;          // index within the tensor, for stored and logical
-  Tensor tensor;                   // of the input
-  std::uint32_t out_tensor = 0;    // index in WriteLayout::tensors
-  std::string_view role;           // in the output; static text or text of the input model
-  std::uint64_t logical_size = 0;  // bytes after decoding
-  std::uint64_t stored_size = 0;   // bytes in the file; an upper bound if it is to be encoded
-  std::uint32_t alignment = 1;     // padded with zero bytes before it to a multiple of this
-  std::uint64_t lead = 0;          // bytes between that padding and the payload, written by WriteLayout::lead
-  std::string front{};             // bytes encoded before the payload's own, in the same stream
+  DType dtype = DType::unknown;     // logical dtype of the output
+  std::uint32_t part = 0;           // index within the tensor, for stored and logical
+  Tensor tensor;                    // of the input
+  std::uint32_t out_tensor = 0;     // index in WriteLayout::tensors
+  std::string_view role;            // in the output; static text or text of the input model
+  std::uint64_t logical_size = 0;   // bytes after decoding
+  std::uint64_t stored_size = 0;    // bytes in the file; an upper bound if it is to be encoded
+  std::uint32_t alignment = 1;      // padded with zero bytes before it to a multiple of this
+  std::uint64_t preamble_size = 0;  // bytes between that padding and the payload, written by WriteLayout::make_preamble
+  std::string stream_prefix{};      // bytes encoded before the payload's own, in the same stream
   // It holds the parts of all tensors whose OutTensor::view names it, so its place and size are not those of one part.
   // Then `form` is stored or made, the encoding raw, and `out_tensor` the first of these tensors.
   bool shared = false;
@@ -112,20 +112,20 @@ struct WriteLayout {
   std::string head;  // bytes at the start (after the prefix)
   std::vector<OutTensor> tensors;
   std::vector<Payload> payloads;
-  // The Payload::lead bytes before a payload, made once all are stored. Empty if no payload has any.
-  std::function<std::string(std::size_t payload, const Stored&)> lead{};
+  // The Payload::preamble_size bytes before a payload, made once all are stored. Empty if no payload has any.
+  std::function<std::string(std::size_t payload, const Stored&)> make_preamble{};
   // The bytes that follow the payloads, made once all are stored; stored[i] belongs to payloads[i]. May be empty.
   std::function<std::string(std::span<const Stored>)> tail{};
   // Writes what depends on all other bytes, such as checksums of the whole file. May be empty.
-  std::function<void(const WrittenFile&)> seal{};
+  std::function<void(const WrittenFile&)> finalize{};
   std::optional<Companion> companion{};
   std::optional<Model> base{};          // the model that the output is a changed copy of
   std::shared_ptr<OutFolder> folder{};  // null: one file
   bool repeats = false;                 // the bytes of its tensors are in other files of the folder
-  bool judges_folder_files = false;     // the writer's losses list core::folder_files(); otherwise plan() adds them
+  bool lists_folder_files = false;      // the writer's losses list core::folder_files(); otherwise plan() adds them
   std::uint64_t size = 0;               // of the whole file: exact, or an upper bound when size_exact is false
   bool size_exact = true;
-  std::shared_ptr<const void> keep{};  // keeps what the views above point to
+  std::shared_ptr<const void> owner{};  // keeps what the views above point to
 };
 
 struct OutFile {
@@ -161,12 +161,12 @@ std::vector<const WriteLayout*> files_of(const WriteLayout& layout);
 // A replacement header for a file whose payload does not change. An edit writes it in place, or copies the file without
 // reading the payload. Bytes after the header may move together; bytes before it stay.
 struct NewHeader {
-  std::uint64_t offset = 0;         // of the header in the file
-  std::uint64_t room = 0;           // bytes that the header takes now, up to the payload or to the end of the file
-  std::uint64_t least = 0;          // bytes that the new one needs
-  std::uint64_t step = 1;           // with payload after it, its length is a multiple of this, unless it is `room`
-  std::uint64_t most = UINT64_MAX;  // that the format allows
-  // The header in exactly `length` bytes, at least `least`; empty if it cannot have this length.
+  std::uint64_t offset = 0;            // of the header in the file
+  std::uint64_t room = 0;              // bytes that the header takes now, up to the payload or to the end of the file
+  std::uint64_t minimum = 0;           // bytes that the new one needs
+  std::uint64_t step = 1;              // with payload after it, its length is a multiple of this, unless it is `room`
+  std::uint64_t maximum = UINT64_MAX;  // that the format allows
+  // The header in exactly `length` bytes, at least `minimum`; empty if it cannot have this length.
   std::function<std::string(std::uint64_t length)> make{};
   // If set, why dropping tensors needs more than a new header (it completes "because ..."). All other members are then
   // unset.

@@ -46,13 +46,13 @@ std::string number_text(double number) {
 
 // The message leaves out a bound that nobody comes near.
 void check_range(const OptionInfo& row, std::string_view text, std::optional<double> number) {
-  const auto [least, most, above] = row.range;
-  if (number && (above ? *number > least : *number >= least) && *number <= most) return;
-  const bool bounded = most <= 1 << 24 || (number && *number > most && most <= 0x1p63);
+  const auto [minimum, maximum, above] = row.range;
+  if (number && (above ? *number > minimum : *number >= minimum) && *number <= maximum) return;
+  const bool bounded = maximum <= 1 << 24 || (number && *number > maximum && maximum <= 0x1p63);
   refuse(row, text,
          std::string(row.type == OptionType::fraction ? "a number " : "a whole number ") +
-             (above ? "above " : "from ") + number_text(least) +
-             (bounded ? (above ? ", at most " : " to ") + number_text(most) : ""));
+             (above ? "above " : "from ") + number_text(minimum) +
+             (bounded ? (above ? ", at most " : " to ") + number_text(maximum) : ""));
 }
 
 // "5GB" and "5G" are 5 * 10^9 bytes, as in huggingface_hub; "5GiB" is 5 * 2^30. Also K, M, T, or plain bytes, in
@@ -71,17 +71,18 @@ std::uint64_t size_in_bytes(const OptionInfo& row, std::string_view text) {
     known = unit.empty() || unit == "b" || unit == "ib";
     for (std::size_t i = 0; i <= power; ++i) factor *= unit == "ib" ? 1024 : 1000;
   }
-  const auto [least, most, above] = row.range;
-  const auto fits = [&](double size) { return size >= least && size <= most; };
+  const auto [minimum, maximum, above] = row.range;
+  const auto fits = [&](double size) { return size >= minimum && size <= maximum; };
   if (const auto whole = known && factor == 1 ? wire::as_u64(digits) : std::nullopt;
       whole && fits(static_cast<double>(*whole)))
     return *whole;
   const auto number = known && !digits.empty() && digits[0] != '.' ? wire::as_double(digits) : std::nullopt;
-  if (number && fits(*number * factor) && *number * factor < 0x1p63 && (least == 0 || *number * factor >= 1))
+  if (number && fits(*number * factor) && *number * factor < 0x1p63 && (minimum == 0 || *number * factor >= 1))
     return static_cast<std::uint64_t>(*number * factor);
-  if (most < 0x1p53) refuse(row, text, "a whole number from " + number_text(least) + " to " + number_text(most));
+  if (maximum < 0x1p53)
+    refuse(row, text, "a whole number from " + number_text(minimum) + " to " + number_text(maximum));
   refuse(row, text,
-         std::string(least > 0 ? "a size above 0 " : "a size ") + "such as 5GB, 500M, 200KiB or a number of bytes");
+         std::string(minimum > 0 ? "a size above 0 " : "a size ") + "such as 5GB, 500M, 200KiB or a number of bytes");
 }
 
 }  // namespace

@@ -33,75 +33,77 @@ DType target_dtype(const Tensor& tensor, const Options& options) {
   return options.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options.cast : dtype;
 }
 
-void drop_extra(Ledger ledger, const Model& model) {
+void drop_extra(PlanItems plan_items, const Model& model) {
   for (const auto& [key, value] : model.extra())
-    ledger.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+    plan_items.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
 }
 
-void drop_extra(Ledger ledger, const Tensor& tensor) {
+void drop_extra(PlanItems plan_items, const Tensor& tensor) {
   for (const auto& [key, value] : tensor.extra())
-    ledger.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    plan_items.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
 }
 
-void drop_extra(Ledger ledger, const Tensor& tensor, const Part& part) {
+void drop_extra(PlanItems plan_items, const Tensor& tensor, const Part& part) {
   for (const auto& [key, value] : part.extra())
-    ledger.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
+    plan_items.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(), "dropped");
 }
 
-void drop_attributes(Ledger ledger, const Tensor& tensor) {
+void drop_attributes(PlanItems plan_items, const Tensor& tensor) {
   for (const auto& [key, value] : tensor.attributes()) {
     if (is_packing_attribute(tensor, key)) continue;
-    ledger.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(), "dropped");
+    plan_items.lose(LossKind::attribute, subject(tensor) + "." + indexed("attributes", key), value.to_text(),
+                    "dropped");
   }
 }
 
-void drop_attributes(Ledger ledger, const Model& model, std::string_view why) {
+void drop_attributes(PlanItems plan_items, const Model& model, std::string_view why) {
   for (const auto& [key, value] : model.attributes())
-    ledger.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: " + std::string(why));
+    plan_items.lose(LossKind::attribute, indexed("attributes", key), value.to_text(), "dropped: " + std::string(why));
 }
 
-void drop_tokenizer(Ledger ledger, const Model& model, std::string_view container_has) {
+void drop_tokenizer(PlanItems plan_items, const Model& model, std::string_view container_has) {
   if (model.tokenizer())
-    ledger.lose(LossKind::tokenizer, "tokenizer", "a tokenizer",
-                "dropped: " + std::string(container_has) + " no place for it");
+    plan_items.lose(LossKind::tokenizer, "tokenizer", "a tokenizer",
+                    "dropped: " + std::string(container_has) + " no place for it");
 }
 
-bool judge_known(Ledger ledger, const Tensor& tensor, std::string_view container) {
+bool check_known(PlanItems plan_items, const Tensor& tensor, std::string_view container) {
   if (const Finding* why = tensor.unsupported()) {
-    ledger.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), why->message);
+    plan_items.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()), why->message);
     return false;
   }
   if (!tensor.has_shape()) {
-    ledger.block(LossKind::shape, subject(tensor), "an unknown shape", std::string(container) + " states every shape");
+    plan_items.block(LossKind::shape, subject(tensor), "an unknown shape",
+                     std::string(container) + " states every shape");
     return false;
   }
   return true;
 }
 
-void judge_dense(Ledger ledger, const Tensor& tensor, DType dtype, std::string_view no_digest) {
+void check_dense(PlanItems plan_items, const Tensor& tensor, DType dtype, std::string_view no_digest) {
   const Layout layout = tensor.layout();
   if (layout != Layout::dense)
-    ledger.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-                "dense " + std::string(name(dtype)));
+    plan_items.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                    "dense " + std::string(name(dtype)));
   for (const Part& part : tensor.parts()) {
-    drop_extra(ledger, tensor, part);
+    drop_extra(plan_items, tensor, part);
     // The dense form of a quantized tensor is f32, for any dtype of its scales.
     if (is_quantized(layout) && (part.role() == "scales" || part.role() == "zeros") && part.dtype() == DType::f64)
-      ledger.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+      plan_items.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
     if (layout != Layout::dense) continue;
     if (part != tensor.main()) {
-      ledger.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+      plan_items.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       continue;
     }
-    judge_encoding(ledger, tensor, part, Encoding::raw);
+    check_encoding(plan_items, tensor, part, Encoding::raw);
     if (!part.digest().empty())
-      ledger.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), std::string(no_digest));
+      plan_items.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), std::string(no_digest));
   }
 }
 
-void judge_encoding(Ledger ledger, const Tensor& tensor, const Part& part, Encoding to) {
+void check_encoding(PlanItems plan_items, const Tensor& tensor, const Part& part, Encoding to) {
   const auto change = [&](std::string from, std::string anew) {
-    ledger.change(LossKind::layout, subject(tensor, part), std::move(from), std::move(anew));
+    plan_items.change(LossKind::layout, subject(tensor, part), std::move(from), std::move(anew));
   };
   if (is_coded(part.encoding())) change(std::string(part.encoding_name()), encoding_text(part, to));
   if (part.order() == Order::big && info(part.dtype()).swap_bytes > 1) change("big-endian", "little-endian");
@@ -113,17 +115,17 @@ DType Planning::cast_of(const Tensor& tensor) const {
   return tensor.layout() == Layout::dense && !tensor.unsupported() && to != tensor.dtype() ? to : DType::unknown;
 }
 
-void judge_cast(Ledger ledger, const Tensor& tensor, DType to) {
+void check_cast(PlanItems plan_items, const Tensor& tensor, DType to) {
   const DType from = tensor.dtype();
   if (from == to) return;
   const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
   if (wider)
-    ledger.change(LossKind::dtype, subject(tensor), std::string(name(from)), std::string(name(to)));
+    plan_items.change(LossKind::dtype, subject(tensor), std::string(name(from)), std::string(name(to)));
   else
-    ledger.lose(LossKind::precision, subject(tensor), std::string(name(from)), std::string(name(to)));
+    plan_items.lose(LossKind::precision, subject(tensor), std::string(name(from)), std::string(name(to)));
 }
 
-void name_copies(Ledger ledger, const Model& model, std::span<const std::uint32_t> tensors) {
+void name_copies(PlanItems plan_items, const Model& model, std::span<const std::uint32_t> tensors) {
   std::vector<Range> stored;
   stored.reserve(tensors.size());
   for (const std::uint32_t i : tensors) {
@@ -133,25 +135,25 @@ void name_copies(Ledger ledger, const Model& model, std::span<const std::uint32_
       stored.push_back({extent->source, extent->offset, extent->length, i});
   }
   std::uint32_t first = kNone;
-  Extents(std::move(stored)).walk([&](const Range& range, Meeting meeting, const Range* widest) {
-    if (meeting != Meeting::alias) first = range.item;
-    if (meeting == Meeting::alias) name_copy(ledger, model[range.item], model[first]);
-    if (meeting == Meeting::overlap) name_partial_copy(ledger, model[range.item], model[widest->item]);
+  Extents(std::move(stored)).walk([&](const Range& range, Relation relation, const Range* furthest) {
+    if (relation != Relation::alias) first = range.item;
+    if (relation == Relation::alias) name_copy(plan_items, model[range.item], model[first]);
+    if (relation == Relation::overlap) name_partial_copy(plan_items, model[range.item], model[furthest->item]);
   });
 }
 
-void name_copies(Ledger ledger, const Model& model) {
+void name_copies(PlanItems plan_items, const Model& model) {
   std::vector<std::uint32_t> all(model.size());
   std::iota(all.begin(), all.end(), 0U);
-  name_copies(ledger, model, all);
+  name_copies(plan_items, model, all);
 }
 
-void name_copy(Ledger ledger, const Tensor& tensor, const Tensor& of) {
-  ledger.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(of), "a copy of them");
+void name_copy(PlanItems plan_items, const Tensor& tensor, const Tensor& of) {
+  plan_items.lose(LossKind::alias, subject(tensor), "the bytes of " + subject(of), "a copy of them");
 }
 
-void name_partial_copy(Ledger ledger, const Tensor& tensor, const Tensor& with) {
-  ledger.lose(LossKind::alias, subject(tensor), "some of the bytes of " + subject(with), "a copy of them");
+void name_partial_copy(PlanItems plan_items, const Tensor& tensor, const Tensor& with) {
+  plan_items.lose(LossKind::alias, subject(tensor), "some of the bytes of " + subject(with), "a copy of them");
 }
 
 std::uint32_t main_part(const Tensor& tensor) {
@@ -177,7 +179,7 @@ void encode_payload(Payload& payload, const Options& options) {
   payload.encoding =
       options.encoding.empty() || payload.logical_size == 0 ? Encoding::raw : encoding_named(options.encoding);
   const codecs::Codec* const codec = codec_of(payload.encoding);
-  payload.stored_size = codec ? codec->bound(payload.logical_size + payload.front.size()) : 0;
+  payload.stored_size = codec ? codec->bound(payload.logical_size + payload.stream_prefix.size()) : 0;
 }
 
 std::string encoding_text(const Part& from, Encoding to) {
@@ -203,22 +205,22 @@ bool can_be_text(std::string_view key, const Value& value, std::string_view text
   return value.kind() != Value::Kind::foreign && base::is_utf8(key) && base::is_utf8(text);
 }
 
-Foreseen foresee_payloads(const WriteLayout& out, std::uint64_t at) {
-  Foreseen foreseen;
-  foreseen.stored.resize(out.payloads.size());
+PlannedPayloads plan_payloads(const WriteLayout& out, std::uint64_t at) {
+  PlannedPayloads planned;
+  planned.stored.resize(out.payloads.size());
   for (std::size_t i = 0; i < out.payloads.size(); ++i) {
     const Payload& p = out.payloads[i];
-    at = *base::align_up(at, p.alignment) + p.lead;
-    foreseen.stored[i] = {out.size_exact ? at : UINT64_MAX, out.size_exact ? p.stored_size : UINT64_MAX,
-                          placeholder(p.digest)};
+    at = *base::align_up(at, p.alignment) + p.preamble_size;
+    planned.stored[i] = {out.size_exact ? at : UINT64_MAX, out.size_exact ? p.stored_size : UINT64_MAX,
+                         placeholder(p.digest)};
     at += p.stored_size;
   }
-  foreseen.end = at;
-  return foreseen;
+  planned.end = at;
+  return planned;
 }
 
 void fill_with(Payload& payload, const ElementsPtr& elements) {
-  payload.form = Payload::Form::made;
+  payload.form = Payload::Form::generated;
   if (!divides(*elements, kPayloadRange)) {
     payload.make = [elements](const Context& context, const std::function<void(std::span<const std::byte>)>& sink) {
       elements->stream(context, [&](std::span<const std::byte> piece) { return sink(piece), true; });

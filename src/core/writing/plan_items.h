@@ -17,9 +17,9 @@
 namespace weighbridge::core {
 
 // Adds to the blockers, losses and changes of a layout, which must outlive it.
-class Ledger {
+class PlanItems {
  public:
-  explicit Ledger(WriteLayout& out) : out_(out) {}
+  explicit PlanItems(WriteLayout& out) : out_(out) {}
   void block(LossKind kind, std::string subject, std::string from, std::string to) {
     out_.blockers.push_back({kind, std::move(subject), std::move(from), std::move(to)});
   }
@@ -43,38 +43,38 @@ class Ledger {
 DType target_dtype(const Tensor&, const Options&);
 
 // Lists the unknown keys as losses, for containers that cannot hold them.
-void drop_extra(Ledger, const Model&);
-void drop_extra(Ledger, const Tensor&);
-void drop_extra(Ledger, const Tensor&, const Part&);
+void drop_extra(PlanItems, const Model&);
+void drop_extra(PlanItems, const Tensor&);
+void drop_extra(PlanItems, const Tensor&, const Part&);
 // Attributes that only describe the packing of a quantized tensor are not listed: the loss of its layout covers them.
-void drop_attributes(Ledger, const Tensor&);
+void drop_attributes(PlanItems, const Tensor&);
 // Lists the metadata as losses, for containers that have none; `why` says so.
-void drop_attributes(Ledger, const Model&, std::string_view why);
+void drop_attributes(PlanItems, const Model&, std::string_view why);
 // Lists the tokenizer as a loss, if there is one: "NumPy has" no place for it.
-void drop_tokenizer(Ledger, const Model&, std::string_view container_has);
+void drop_tokenizer(PlanItems, const Model&, std::string_view container_has);
 
 // False, with a blocker, if the tensor's type or shape is unknown: "NumPy states every shape".
-bool judge_known(Ledger, const Tensor&, std::string_view container);
+bool check_known(PlanItems, const Tensor&, std::string_view container);
 // Lists what changes in a tensor that is written as one raw, row-major, little-endian part of `dtype`.
-void judge_dense(Ledger, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
-void judge_cast(Ledger, const Tensor&, DType to);
+void check_dense(PlanItems, const Tensor&, DType dtype, std::string_view no_digest = "no digest");
+void check_cast(PlanItems, const Tensor&, DType to);
 
 // Lists the tensors among these that share some or all bytes with another; each is written separately.
-void name_copies(Ledger, const Model&, std::span<const std::uint32_t> tensors);
-void name_copies(Ledger, const Model&);  // of all tensors
+void name_copies(PlanItems, const Model&, std::span<const std::uint32_t> tensors);
+void name_copies(PlanItems, const Model&);  // of all tensors
 // The loss for a tensor that gets its own copy of shared bytes: all bytes shared, or only some. Partial overlaps are
 // never written (reading G6 makes them a warning).
-void name_copy(Ledger, const Tensor&, const Tensor& of);
-void name_partial_copy(Ledger, const Tensor&, const Tensor& with);
+void name_copy(PlanItems, const Tensor&, const Tensor& of);
+void name_partial_copy(PlanItems, const Tensor&, const Tensor& with);
 
 // Lists what changes in the encoding of a part that is stored anew.
-void judge_encoding(Ledger, const Tensor&, const Part&, Encoding to);
+void check_encoding(PlanItems, const Tensor&, const Part&, Encoding to);
 
 // What the planners of all formats begin with: the model, the options, and the layout that they make.
 class Planning {
  public:
   Planning(const Model& model, const Options& options) : model_(model), options_(options) {
-    out_.keep = std::make_shared<const Model>(model);
+    out_.owner = std::make_shared<const Model>(model);
   }
 
  protected:
@@ -87,7 +87,7 @@ class Planning {
   const Model& model_;
   const Options& options_;
   WriteLayout out_;
-  Ledger ledger_{out_};
+  PlanItems plan_items_{out_};
 };
 
 // The index of Tensor::main() among the tensor's parts.
@@ -108,11 +108,11 @@ bool can_be_text(std::string_view key, const Value&, std::string_view text);
 
 // Where the layout's payloads will be stored, from `at` on; `end` is the offset after the last. If sizes are only upper
 // bounds, offsets are chosen so that their texts have the maximum length.
-struct Foreseen {
+struct PlannedPayloads {
   std::vector<Stored> stored;
   std::uint64_t end = 0;
 };
-Foreseen foresee_payloads(const WriteLayout&, std::uint64_t at);
+PlannedPayloads plan_payloads(const WriteLayout&, std::uint64_t at);
 
 // Makes the payload `made`: of the bytes of these elements, by make_range if they divide, else by make.
 void fill_with(Payload&, const ElementsPtr&);

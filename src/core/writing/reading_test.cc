@@ -128,14 +128,14 @@ class FarAway final : public Source {
   }
   void read(std::span<const ReadRange> ranges) const override {
     ++calls;
-    most = std::max(most, ranges.size());
+    maximum = std::max(maximum, ranges.size());
     for (const ReadRange& range : ranges) {
       bytes += range.out.size();
       for (std::size_t i = 0; i < range.out.size(); ++i) range.out[i] = at(range.offset + i);
     }
   }
   static std::byte at(std::uint64_t offset) { return static_cast<std::byte>(offset * 0x9E3779B97F4A7C15U >> 56); }
-  mutable std::size_t calls = 0, most = 0, bytes = 0;
+  mutable std::size_t calls = 0, maximum = 0, bytes = 0;
 };
 
 // Each element was a call, if they are more than 4 KiB apart.
@@ -171,7 +171,7 @@ TEST(ReadRange, StridedElementsThatAreFarApartAreReadManyWithOneCall) {
     const Model model = draft.finish();
     const std::vector<std::byte> got = all_of(model[0U].main());
     EXPECT_EQ(source->calls, c.calls) << count;
-    EXPECT_LE(source->most, std::size_t{1} << 14);
+    EXPECT_LE(source->maximum, std::size_t{1} << 14);
     std::vector<std::byte> expected;
     std::vector<std::uint64_t> index(c.shape.size());
     for (std::uint64_t i = 0; i < count; ++i) {

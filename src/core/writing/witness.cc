@@ -121,11 +121,11 @@ Model witnessed(const Model& model) {
   const std::function<Model(const State&)> rebuilt = [&](const State& of) {
     auto copy = std::make_shared<State>(of);
     for (auto& source : copy->sources) replace(source);
-    if (of.made) {
-      auto made = std::make_shared<Made>(*of.made);
-      for (Model& each : made->models)
+    if (of.composition) {
+      auto composition = std::make_shared<Composition>(*of.composition);
+      for (Model& each : composition->models)
         if (Access::state(each) != nullptr) each = rebuilt(*Access::state(each));
-      copy->made = std::move(made);
+      copy->composition = std::move(composition);
     }
     return Access::model(std::move(copy));
   };

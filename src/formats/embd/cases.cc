@@ -192,8 +192,8 @@ void add_tensors(Corpus& c) {
   c.extra("unused-dimension", "unused-dimension", {"x", 0, {1, 7}, floats(1, 0), {}, 1});
   c.extra("unknown-dtype", "unknown-dtype", {"x", 9, {3}, floats(3, 0)});
   c.edit("unknown-dtype-of-required", "unknown-dtype", [](CaseFile& f) { f.tensors[0].dtype = 255; });
-  constexpr std::uint32_t kMost = UINT32_MAX;
-  c.extra("size-overflow", "size-overflow", {"x", 0, {kMost, kMost, kMost, kMost}, {}});
+  constexpr std::uint32_t kMaxDimension = UINT32_MAX;
+  c.extra("size-overflow", "size-overflow", {"x", 0, {kMaxDimension, kMaxDimension, kMaxDimension, kMaxDimension}, {}});
   c.extra("size-overflow-bytes", "size-overflow", {"x", 0, {1U << 31, 1U << 31}, {}});
   c.extra("data-bounds", "data-bounds", {"x", 0, {2}, floats(1, 0)});
   c.extra("data-bounds-2-64", "data-bounds", {"x", 0, {1}, {}, UINT64_MAX - 63});

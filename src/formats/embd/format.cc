@@ -18,8 +18,8 @@ constexpr auto kOptions = core::names_of_format<core::count_of_format("embd")>("
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  return glance.head.size() >= sizeof kMagic && std::memcmp(glance.head.data(), kMagic, sizeof kMagic) == 0;
+bool matches(const core::Probe& probe) {
+  return probe.head.size() >= sizeof kMagic && std::memcmp(probe.head.data(), kMagic, sizeof kMagic) == 0;
 }
 
 constexpr core::Format kFormat = {

@@ -19,7 +19,7 @@ namespace rules {
 
 extern const core::Format kFormat;
 
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Checks the two checksums over payload (reading E1).
 void check_content(const Model&, const Context&, core::Findings&);

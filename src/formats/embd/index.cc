@@ -146,7 +146,7 @@ class IndexWalk {
 
   // Reading E13: payloads that are not aligned may have gaps.
   void check_gap(std::uint64_t begin, std::uint64_t end) {
-    if (!complete_ || (header_.flags & kTensorsAligned) == 0 || end <= begin || end - begin <= kMostGap) return;
+    if (!complete_ || (header_.flags & kTensorsAligned) == 0 || end <= begin || end - begin <= kMaxGap) return;
     findings_.report(rules::kGap, {.offset = begin}, {}, core::in_bytes(end - begin), "in the tensor data");
   }
 

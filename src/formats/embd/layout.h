@@ -15,10 +15,10 @@ namespace weighbridge::embd {
 inline constexpr char kMagic[4] = {'E', 'M', 'B', 'D'};
 inline constexpr char kMagicEnd[4] = {'D', 'B', 'M', 'E'};
 inline constexpr std::uint16_t kVersionMajor = 1, kVersionMinor = 0;
-inline constexpr std::uint64_t kAlignment = 64;            // of payloads, with TENSORS_ALIGNED
-inline constexpr std::uint64_t kMostGap = kAlignment - 1;  // a larger gap is not padding
-inline constexpr std::size_t kMaxRank = 4;                 // Descriptor::shape has four
-inline constexpr std::size_t kMaxText = UINT16_MAX;        // names, keys, values, tokens: a length has two bytes
+inline constexpr std::uint64_t kAlignment = 64;           // of payloads, with TENSORS_ALIGNED
+inline constexpr std::uint64_t kMaxGap = kAlignment - 1;  // a larger gap is not padding
+inline constexpr std::size_t kMaxRank = 4;                // Descriptor::shape has four
+inline constexpr std::size_t kMaxText = UINT16_MAX;       // names, keys, values, tokens: a length has two bytes
 
 // "Flags Field"
 inline constexpr std::uint32_t kVocabEmbedded = 1, kTensorsAligned = 2, kChecksumEnabled = 4, kCompressed = 8;

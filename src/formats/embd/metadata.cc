@@ -48,9 +48,9 @@ class MetadataWalk {
                           core::in_bytes(kMetadataHeaderSize + header_.total), core::in_bytes(section_.size()));
   }
 
-  void tell(const RawEntry& entry) const {
+  void report_span(const RawEntry& entry) const {
     const std::uint64_t end = entry.value_at() + entry.value.size(), key_at = entry.at + kMetadataEntrySize;
-    if (!findings_.asks(entry.at, end)) return;
+    if (!findings_.wanted(entry.at, end)) return;
     findings_.span(Span::Kind::entry, entry.at, end, entry.key, core::excerpt(entry.value));
     findings_.fields<MetadataEntry>(entry.at, section_.substr(base::to_size(entry.at - offset_)));
     findings_.span(Span::Kind::field, key_at, entry.value_at(), "key", core::excerpt(entry.key));
@@ -70,7 +70,7 @@ class MetadataWalk {
       if (!entry)
         return findings_.fail(rules::kMetadataEntry, {.offset = offset_ + std::min<std::uint64_t>(at, section_.size())},
                               {count, " entries"}, {}, {"entry ", i});
-      tell(*entry);
+      report_span(*entry);
       entries_.push_back(*entry);
       at += kMetadataEntrySize + entry->key.size() + entry->value.size();
     }

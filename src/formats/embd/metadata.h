@@ -85,6 +85,6 @@ struct MetadataPlan {
 };
 
 // Throws Error{misuse} for options that the metadata cannot hold.
-MetadataPlan plan_metadata(const Model&, const Options&, core::Ledger);
+MetadataPlan plan_metadata(const Model&, const Options&, core::PlanItems);
 
 }  // namespace weighbridge::embd

@@ -221,7 +221,7 @@ class FileWalk : core::Walker {
   }
 
   void check_gap(std::uint64_t begin, std::uint64_t end, std::string_view next) {
-    if (end > begin && end - begin > kMostGap)
+    if (end > begin && end - begin > kMaxGap)
       findings_.report(rules::kGap, {.offset = begin}, {}, core::in_bytes(end - begin), {"before the ", next});
   }
 

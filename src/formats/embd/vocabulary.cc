@@ -52,12 +52,12 @@ class VocabularyWalk {
 
   void read_tokens() {
     const std::uint64_t end = kVocabHeaderSize + total_;
-    const std::uint64_t most = std::min<std::uint64_t>(out_.vocab_size, total_ / kTokenSize);
+    const std::uint64_t maximum = std::min<std::uint64_t>(out_.vocab_size, total_ / kTokenSize);
     if (!core::Budget(limits_.memory)
-             .keep(findings_, {.offset = offset_}, most, kTokenCost, "the vocabulary has too many tokens to keep"))
+             .keep(findings_, {.offset = offset_}, maximum, kTokenCost, "the vocabulary has too many tokens to keep"))
       return;
-    out_.tokens.ends.reserve(base::to_size(most));
-    out_.tokens.blob.reserve(base::to_size(total_ - most * kTokenSize));
+    out_.tokens.ends.reserve(base::to_size(maximum));
+    out_.tokens.blob.reserve(base::to_size(total_ - maximum * kTokenSize));
     std::uint64_t at = kVocabHeaderSize;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::uint64_t length =
@@ -103,7 +103,7 @@ class VocabularyWalk {
   }
 
   void check_gap(std::uint64_t begin, std::uint64_t end) {
-    if (end - begin > kMostGap)
+    if (end - begin > kMaxGap)
       findings_.report(rules::kGap, {.offset = offset_ + begin}, {}, core::in_bytes(end - begin), "in the vocabulary");
   }
 

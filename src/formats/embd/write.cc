@@ -23,12 +23,12 @@ using core::indexed, core::subject;
 
 // The plan reads one tensor, position_ids, because its elements decide whether dropping it is a loss (reading E14).
 // Real models have fewer positions.
-constexpr std::uint64_t kMostPositions = 4096;
+constexpr std::uint64_t kMaxPositions = 4096;
 
 // Whether the elements are 0, 1, 2, ... [reads]
 bool counts_up(const Part& part, const Context& context) {
   std::uint64_t next = 0;
-  bool good = part.count() <= kMostPositions;
+  bool good = part.count() <= kMaxPositions;
   if (!good) return false;
   part.stream(context, [&](std::span<const std::byte> piece) {
     for (; good && !piece.empty(); piece = piece.subspan(8))
@@ -44,12 +44,12 @@ class Planner : core::Planning {
       : Planning(model, options), context_(context) {}
 
   core::WriteLayout run() {
-    core::drop_extra(ledger_, model_);
-    metadata_ = plan_metadata(model_, options_, ledger_);
+    core::drop_extra(plan_items_, model_);
+    metadata_ = plan_metadata(model_, options_, plan_items_);
     plan_tokenizer();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (metadata_.numbers) check_architecture(*metadata_.numbers);
-    core::name_copies(ledger_, model_, written_);
+    core::name_copies(plan_items_, model_, written_);
     if (out_.blockers.empty()) lay_out();
     return std::move(out_);
   }
@@ -64,64 +64,64 @@ class Planner : core::Planning {
       plan.obstacle =
           "it has " + std::to_string(tokenizer->vocab_size) + " tokens, vocab_size is " + std::to_string(wanted);
     if (!plan.obstacle.empty()) {
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: " + plan.obstacle);
+      plan_items_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: " + plan.obstacle);
       return;
     }
     for (const std::size_t i : plan.found)
-      ledger_.change(LossKind::tokenizer, indexed("tokenizer.special", kSpecial[i]), core::kAbsent,
-                     std::to_string(plan.special[i]));
+      plan_items_.change(LossKind::tokenizer, indexed("tokenizer.special", kSpecial[i]), core::kAbsent,
+                         std::to_string(plan.special[i]));
     for (const std::string_view key : plan.dropped)
-      ledger_.lose(LossKind::tokenizer, indexed("tokenizer.special", key), "a special token", "dropped");
+      plan_items_.lose(LossKind::tokenizer, indexed("tokenizer.special", key), "a special token", "dropped");
     if (!std::ranges::is_sorted(plan.order))
-      ledger_.change(LossKind::tokenizer, "tokenizer.ids", "in another order", "0, 1, 2, ...");
+      plan_items_.change(LossKind::tokenizer, "tokenizer.ids", "in another order", "0, 1, 2, ...");
     vocabulary_ = std::move(plan);
   }
 
   // Lists everything about one tensor that EMBD cannot express.
   void judge(const Tensor& tensor) {
-    judge_text(tensor);
-    if (!core::judge_known(ledger_, tensor, "EMBD")) return;
-    if (judge_position_ids(tensor)) return;
-    core::judge_dense(ledger_, tensor, target_dtype(tensor), "no digest of its own");
-    if (judge_dtype(tensor) && judge_shape(tensor)) written_.push_back(tensor.index());
+    check_text(tensor);
+    if (!core::check_known(plan_items_, tensor, "EMBD")) return;
+    if (check_position_ids(tensor)) return;
+    core::check_dense(plan_items_, tensor, target_dtype(tensor), "no digest of its own");
+    if (check_dtype(tensor) && check_shape(tensor)) written_.push_back(tensor.index());
   }
 
-  void judge_text(const Tensor& tensor) {
+  void check_text(const Tensor& tensor) {
     if (tensor.name().size() > kMaxText)
-      ledger_.block(LossKind::name, subject(tensor), bytes_text(tensor.name().size()),
-                    "longer than the " + std::to_string(kMaxText) + " that EMBD allows");
-    core::drop_attributes(ledger_, tensor);
-    core::drop_extra(ledger_, tensor);
+      plan_items_.block(LossKind::name, subject(tensor), bytes_text(tensor.name().size()),
+                        "longer than the " + std::to_string(kMaxText) + " that EMBD allows");
+    core::drop_attributes(plan_items_, tensor);
+    core::drop_extra(plan_items_, tensor);
   }
 
   // Reading E14. True if the tensor is left out of the file.
-  bool judge_position_ids(const Tensor& tensor) {
+  bool check_position_ids(const Tensor& tensor) {
     if (tensor.name() != kPositionIds || tensor.dtype() != DType::i64 || tensor.layout() != Layout::dense) return false;
     if (counts_up(tensor.main(), context_))
-      ledger_.change(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
-                     "left out: EMBD implies 0, 1, 2, ...");
+      plan_items_.change(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
+                         "left out: EMBD implies 0, 1, 2, ...");
     else
-      ledger_.lose(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
-                   "dropped: EMBD has no i64, and it does not simply count up from 0");
+      plan_items_.lose(LossKind::dtype, subject(tensor), "i64 " + shape_text(tensor.shape()),
+                       "dropped: EMBD has no i64, and it does not simply count up from 0");
     return true;
   }
 
-  bool judge_dtype(const Tensor& tensor) {
+  bool check_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (dtype_value(to) == kDTypeValues) {
       const bool castable = info(to).kind == DTypeKind::real;
-      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
-                    castable ? "no dtype of EMBD: cast it to f32, f16 or bf16" : "no dtype of EMBD");
+      plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                        castable ? "no dtype of EMBD: cast it to f32, f16 or bf16" : "no dtype of EMBD");
       return false;
     }
-    core::judge_cast(ledger_, tensor, to);
+    core::check_cast(plan_items_, tensor, to);
     return true;
   }
 
-  bool judge_shape(const Tensor& tensor) {
+  bool check_shape(const Tensor& tensor) {
     const Shape shape = tensor.shape();
     const auto block = [&](const char* why) {
-      ledger_.block(LossKind::shape, subject(tensor), shape_text(shape), why);
+      plan_items_.block(LossKind::shape, subject(tensor), shape_text(shape), why);
       return false;
     };
     if (shape.empty() || shape.size() > kMaxRank) return block("EMBD has 1 to 4 dimensions");
@@ -134,24 +134,25 @@ class Planner : core::Planning {
 
   void check_architecture(const Numbers& numbers) {
     if (!layers_fit(numbers, model_.size()))
-      return ledger_.block(LossKind::attribute, indexed("attributes", "num_layers"), std::to_string(numbers.num_layers),
-                           "more layers than " + std::to_string(model_.size()) + " tensors can make");
+      return plan_items_.block(LossKind::attribute, indexed("attributes", "num_layers"),
+                               std::to_string(numbers.num_layers),
+                               "more layers than " + std::to_string(model_.size()) + " tensors can make");
     for_each_expected(numbers, [&](const Expected& expected) {
       const auto tensor = model_.find(expected.name);
       const std::string what = indexed("tensors", expected.name);
       if (!tensor) {
         if (expected.required)
-          ledger_.block(LossKind::name, what, core::kAbsent,
-                        "a tensor that EMBD requires, " + shape_text(expected.shape));
+          plan_items_.block(LossKind::name, what, core::kAbsent,
+                            "a tensor that EMBD requires, " + shape_text(expected.shape));
         return;
       }
       if (tensor->unsupported() || !tensor->has_shape()) return;
       if (!std::ranges::equal(tensor->shape(), expected.shape))
-        ledger_.block(LossKind::shape, what, shape_text(tensor->shape()),
-                      "what EMBD asks for, " + shape_text(expected.shape));
+        plan_items_.block(LossKind::shape, what, shape_text(tensor->shape()),
+                          "what EMBD asks for, " + shape_text(expected.shape));
       if (expected.required && info(target_dtype(*tensor)).kind != DTypeKind::real)
-        ledger_.block(LossKind::dtype, what, std::string(name(tensor->dtype())),
-                      "a floating-point dtype, which EMBD requires");
+        plan_items_.block(LossKind::dtype, what, std::string(name(tensor->dtype())),
+                          "a floating-point dtype, which EMBD requires");
     });
   }
 
@@ -181,8 +182,8 @@ class Planner : core::Planning {
   }
 
   void block_head(std::uint64_t size) {
-    ledger_.block(LossKind::shape, "attributes, tokenizer and names", "more than " + bytes_text(size),
-                  "EMBD puts them in front of the data, below 4 GiB");
+    plan_items_.block(LossKind::shape, "attributes, tokenizer and names", "more than " + bytes_text(size),
+                      "EMBD puts them in front of the data, below 4 GiB");
   }
 
   // Appends metadata and vocabulary, which follow the header. False if they are too large.
@@ -215,7 +216,7 @@ class Planner : core::Planning {
       at = aligned(at);
       const auto end = base::checked_add(at, size);
       if (!end || *end > UINT64_MAX - kAlignment - kFooterSize) {
-        ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+        plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
         return false;
       }
       Descriptor d{};
@@ -251,7 +252,7 @@ class Planner : core::Planning {
     if ((header.flags & kChecksumEnabled) != 0) {
       header.header_checksum = codecs::crc32(std::as_bytes(std::span(out_.head)).first(kHeaderSummed));
       out_.head = base::store_record(header);
-      out_.seal = [summed](const core::WrittenFile& file) { seal(summed, file); };
+      out_.finalize = [summed](const core::WrittenFile& file) { seal(summed, file); };
     }
     out_.head += sections;
     out_.tail = [](std::span<const core::Stored>) {

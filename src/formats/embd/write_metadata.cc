@@ -21,8 +21,8 @@ void check_option(std::string_view key, std::string_view text) {
 
 class MetadataPlanner {
  public:
-  MetadataPlanner(const Model& model, const Options& options, core::Ledger ledger)
-      : model_(model), options_(options), ledger_(ledger), told_(derive(model)) {}
+  MetadataPlanner(const Model& model, const Options& options, core::PlanItems plan_items)
+      : model_(model), options_(options), plan_items_(plan_items), derived_(derive(model)) {}
 
   MetadataPlan run() {
     for (const auto& [key, number] : kRequiredKeys) {
@@ -47,25 +47,26 @@ class MetadataPlanner {
     const std::string subject = indexed("attributes", key);
     const Value* const own = model_.attribute(key);
     auto text = own ? text_of(key, *own) : std::nullopt;
-    if (!text && told_.*number == 0) {
+    if (!text && derived_.*number == 0) {
       complete_ = false;
       const std::string_view tensor = teller(key);
-      ledger_.block(LossKind::attribute, subject, core::kAbsent,
-                    tensor.empty() ? "a key that EMBD requires and that no tensor implies: convert the model's Hugging "
-                                     "Face folder, whose config.json has it"
-                                   : "a key that EMBD requires, and there is no tensor " + std::string(tensor) +
-                                         " that implies it");
+      plan_items_.block(
+          LossKind::attribute, subject, core::kAbsent,
+          tensor.empty()
+              ? "a key that EMBD requires and that no tensor implies: convert the model's Hugging "
+                "Face folder, whose config.json has it"
+              : "a key that EMBD requires, and there is no tensor " + std::string(tensor) + " that implies it");
       return;
     }
     if (!text) {
-      text = std::to_string(told_.*number);
-      ledger_.change(LossKind::attribute, subject, core::kAbsent, *text);
+      text = std::to_string(derived_.*number);
+      plan_items_.change(LossKind::attribute, subject, core::kAbsent, *text);
     }
     if (const auto value = positive_integer(*text)) {
       numbers_.*number = *value;
     } else {
       complete_ = false;
-      ledger_.block(LossKind::attribute, subject, excerpt(*text), "a positive integer, which EMBD requires");
+      plan_items_.block(LossKind::attribute, subject, excerpt(*text), "a positive integer, which EMBD requires");
     }
     add(key, *std::move(text));
   }
@@ -78,13 +79,13 @@ class MetadataPlanner {
     const Value* const own = model_.attribute(key);
     if (!given.empty()) {
       const std::string before = own ? own->to_text() : core::kAbsent;
-      if (!own || before != given) ledger_.change(LossKind::attribute, subject, before, given);
+      if (!own || before != given) plan_items_.change(LossKind::attribute, subject, before, given);
       return add(key, given);
     }
     auto text = own ? text_of(key, *own) : std::nullopt;
     if (!text) {
       text = options_.canonical && key == kCreatedAtKey ? base::utc_time(0) : fallback(key);
-      ledger_.change(LossKind::attribute, subject, core::kAbsent, *text);
+      plan_items_.change(LossKind::attribute, subject, core::kAbsent, *text);
     }
     add(key, *std::move(text));
   }
@@ -102,12 +103,13 @@ class MetadataPlanner {
   void check_numbers() {
     if (!complete_) return;
     if (numbers_.embedding_dim != numbers_.hidden_size)
-      ledger_.block(LossKind::attribute, indexed("attributes", "embedding_dim"), std::to_string(numbers_.embedding_dim),
-                    "hidden_size, " + std::to_string(numbers_.hidden_size) + ": EMBD has no projection");
+      plan_items_.block(LossKind::attribute, indexed("attributes", "embedding_dim"),
+                        std::to_string(numbers_.embedding_dim),
+                        "hidden_size, " + std::to_string(numbers_.hidden_size) + ": EMBD has no projection");
     if (numbers_.hidden_size % numbers_.num_attention_heads != 0)
-      ledger_.block(LossKind::attribute, indexed("attributes", "num_attention_heads"),
-                    std::to_string(numbers_.num_attention_heads),
-                    "a divisor of hidden_size, " + std::to_string(numbers_.hidden_size));
+      plan_items_.block(LossKind::attribute, indexed("attributes", "num_attention_heads"),
+                        std::to_string(numbers_.num_attention_heads),
+                        "a divisor of hidden_size, " + std::to_string(numbers_.hidden_size));
   }
 
   // Whether the reader of EMBD adds this attribute, for a header value that the writer would not choose.
@@ -130,21 +132,21 @@ class MetadataPlanner {
     const std::string subject = indexed("attributes", key);
     std::string text = value.to_text();
     const auto drop = [&](std::string why) {
-      ledger_.lose(LossKind::attribute, subject, std::move(text), "dropped: " + std::move(why));
+      plan_items_.lose(LossKind::attribute, subject, std::move(text), "dropped: " + std::move(why));
       return std::nullopt;
     };
     if (!core::can_be_text(key, value, text)) return drop("it cannot be text");
     if (key.size() > kMaxText || text.size() > kMaxText)
       return drop("EMBD holds texts of up to " + bytes_text(kMaxText));
     if (value.kind() != Value::Kind::text)
-      ledger_.lose(LossKind::attribute_type, subject, core::type_text(value), "text");
+      plan_items_.lose(LossKind::attribute_type, subject, core::type_text(value), "text");
     return text;
   }
 
   const Model& model_;
   const Options& options_;
-  core::Ledger ledger_;
-  const Numbers told_;  // as derived from the tensors
+  core::PlanItems plan_items_;
+  const Numbers derived_;  // as derived from the tensors
   Numbers numbers_;
   bool complete_ = true;
   MetadataPlan out_;
@@ -152,8 +154,8 @@ class MetadataPlanner {
 
 }  // namespace
 
-MetadataPlan plan_metadata(const Model& model, const Options& options, core::Ledger ledger) {
-  return MetadataPlanner(model, options, ledger).run();
+MetadataPlan plan_metadata(const Model& model, const Options& options, core::PlanItems plan_items) {
+  return MetadataPlanner(model, options, plan_items).run();
 }
 
 }  // namespace weighbridge::embd

@@ -22,7 +22,7 @@ using test::walk;
 // The file that a layout describes, with its checksums.
 std::string render(const core::WriteLayout& layout) {
   std::string out = test::render(layout);
-  if (!layout.seal) return out;
+  if (!layout.finalize) return out;
   core::WrittenFile file;
   file.size = out.size();
   file.read = [&](std::uint64_t offset, std::span<std::byte> to) {
@@ -31,7 +31,7 @@ std::string render(const core::WriteLayout& layout) {
   file.write = [&](std::uint64_t offset, std::span<const std::byte> from) {
     std::memcpy(out.data() + offset, from.data(), from.size());
   };
-  layout.seal(file);
+  layout.finalize(file);
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kExtensions[] = {"gguf"};
 constexpr auto kOptions = core::names_of_format<core::count_of_format("gguf")>("gguf");
 constexpr std::string_view kStructural[] = {kAlignment, kSplitPrefix, kPadding};
-constexpr std::string_view kSigns[] = {kWholeName, "*-00001-of-*.gguf"};
+constexpr std::string_view kMarkerFiles[] = {kWholeName, "*-00001-of-*.gguf"};
 constexpr std::string_view kVersions[] = {"3"};
 constexpr Layout kLayouts[] = {Layout::dense, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw};
@@ -23,9 +23,9 @@ constexpr DType kHeldDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_part);
-  return glance.head.size() >= kMagic.size() && std::memcmp(glance.head.data(), kMagic.data(), kMagic.size()) == 0;
+bool matches(const core::Probe& probe) {
+  if (probe.folder) return probe.lists(kWholeName) || std::ranges::any_of(probe.listing, is_part);
+  return probe.head.size() >= kMagic.size() && std::memcmp(probe.head.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
 constexpr core::Format kFormat = {
@@ -47,9 +47,9 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .read_files = read_files,
-    .spreads = spreads,
-    .remark = remark,
-    .signs = kSigns,
+    .spans_files = spans_files,
+    .warn_alone = warn_alone,
+    .marker_files = kMarkerFiles,
     .layout = layout,
     .layout_files = layout_files,
     .new_header = new_header,

@@ -15,14 +15,14 @@ extern const core::Format kFormat;
 // "NAME-00002-of-00005.gguf"
 bool is_part(std::string_view file) noexcept;
 // Whether a file begins with the magic number.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 
 // Split models (split.cc): whether this is one of their files, reading the model from all files, and the warning about
 // a file whose name does not say so.
-bool spreads(const core::Glance&);
-void read_files(const core::Opening&, core::Draft&);
-void remark(const Place&, const Context&, core::Findings&, core::Draft&);
+bool spans_files(const core::Probe&);
+void read_files(const core::ReadJob&, core::Draft&);
+void warn_alone(const Place&, const Context&, core::Findings&, core::Draft&);
 
 // Whether Options::quantize can ask for it: a block type that can be encoded, or a smaller dtype.
 bool quantizes_to(std::string_view type) noexcept;

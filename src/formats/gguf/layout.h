@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kHeaderSize = 24;
 inline constexpr std::uint32_t kOldestVersion = 2, kVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 // Written; more padding would outgrow the data. Read is any u32 (U5).
-inline constexpr std::uint64_t kMostAlignment = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 20;
 inline constexpr std::uint32_t kMaxRank = 4;   // GGML_MAX_DIMS
 inline constexpr std::uint64_t kMaxName = 63;  // GGML_MAX_NAME less its 0
 // Bytes of a text, and elements of an array: GGUF_MAX_STRING_LENGTH and GGUF_MAX_ARRAY_ELEMENTS.

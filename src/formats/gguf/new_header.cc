@@ -18,7 +18,7 @@ namespace weighbridge::gguf {
 namespace {
 
 // kPadding with an empty text: length and bytes of the key, type, length of the text.
-constexpr std::uint64_t kLeastPadding = 8 + kPadding.size() + 4 + 8;
+constexpr std::uint64_t kMinPadding = 8 + kPadding.size() + 4 + 8;
 
 struct Parts {
   std::string start;  // up to the number of values
@@ -41,8 +41,8 @@ struct Parts {
     const std::uint64_t room = length - size();
     MetadataOut padding;
     if (room >= alignment) {
-      if (room < kLeastPadding) return {};
-      padding.add(kPadding, Value::text(std::string(base::to_size(room - kLeastPadding), ' ')));
+      if (room < kMinPadding) return {};
+      padding.add(kPadding, Value::text(std::string(base::to_size(room - kMinPadding), ' ')));
     }
     std::string out = spell(values + padding.count(), padding);
     out.resize(base::to_size(length), '\0');
@@ -85,15 +85,15 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   parts->start = header.substr(0, kHeaderSize - 8);
   base::store_le<std::uint64_t>(parts->start.data() + kMagic.size() + 4, edited.size());
   core::WriteLayout judged;
-  core::Ledger ledger(judged);
+  core::PlanItems plan_items(judged);
   MetadataOut metadata;
-  for (const auto& [key, value] : edited.attributes()) metadata.add(key, value, ledger);
+  for (const auto& [key, value] : edited.attributes()) metadata.add(key, value, plan_items);
   if (!judged.losses.empty()) return std::nullopt;
   parts->metadata = metadata.bytes();
   parts->values = metadata.count();
   if (const Value* const stated = original.attribute(kAlignment))
     parts->alignment = stated->as_u64().value_or(kDefaultAlignment);
-  if (parts->alignment > kMostAlignment) return std::nullopt;  // the header would have to be padded to it
+  if (parts->alignment > kMaxAlignment) return std::nullopt;  // the header would have to be padded to it
   const auto room = base::align_up(header.size(), parts->alignment);
   const std::less_equal<const char*> before;
   for (std::uint32_t i = 0; i < edited.size(); ++i) {
@@ -109,7 +109,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   }
   if (!room || edited.size() == 0) return std::nullopt;  // without data the file may end with its header
   core::NewHeader out{.room = *room, .step = parts->alignment};
-  out.least = base::align_up(parts->size(), parts->alignment).value_or(UINT64_MAX);
+  out.minimum = base::align_up(parts->size(), parts->alignment).value_or(UINT64_MAX);
   out.make = [parts](std::uint64_t length) { return parts->make(length); };
   return out;
 }

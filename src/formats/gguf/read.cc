@@ -37,7 +37,7 @@ constexpr std::size_t kShown = 200;  // bytes of a text, for explain(): about tw
 // The beginning of a file in memory, as far as it was needed so far.
 class Head {
  public:
-  Head(const Source& source, std::uint64_t most) : source_(source), end_(std::min(source.size(), most)) {
+  Head(const Source& source, std::uint64_t maximum) : source_(source), end_(std::min(source.size(), maximum)) {
     // Growing would copy what was read; reserved memory costs nothing until it is used.
     text_.reserve(base::to_size(std::min<std::uint64_t>(end_, kReserved)));
     base::use_large_pages(std::as_writable_bytes(std::span(text_.data(), text_.capacity())));
@@ -49,7 +49,7 @@ class Head {
     if (at + length <= text_.size()) return true;
     // Grow by a quarter, so that few calls are made and few bytes after the header are read.
     const std::uint64_t more =
-        std::max(at + length - text_.size(), std::clamp<std::uint64_t>(text_.size() / 4, kPiece, kMostPiece));
+        std::max(at + length - text_.size(), std::clamp<std::uint64_t>(text_.size() / 4, kPiece, kMaxPiece));
     const std::size_t before = text_.size();
     text_.resize(base::to_size(std::min(before + more, end_)));
     source_.read_at(before, std::as_writable_bytes(std::span(text_).subspan(before)));
@@ -65,7 +65,7 @@ class Head {
  private:
   // The first read has most headers without a vocabulary. Reserved is what a large vocabulary takes; pages that are not
   // used cost nothing.
-  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kMostPiece = std::uint64_t{1} << 19,
+  static constexpr std::uint64_t kPiece = std::uint64_t{1} << 16, kMaxPiece = std::uint64_t{1} << 19,
                                  kReserved = std::uint64_t{32} << 20;
   static constexpr std::size_t kSmall = std::size_t{1} << 20;
   const Source& source_;
@@ -130,7 +130,7 @@ class Walk : core::Walker {
     if (!need(length)) return false;
     begin = at_;
     at_ += length;
-    if (!what.empty() && findings_.asks(stated_at, at_)) {
+    if (!what.empty() && findings_.wanted(stated_at, at_)) {
       notes_.add("length of the " + std::string(what), stated_at, begin, length);
       notes_.add(what, begin, at_, text_at(begin, length));
     }

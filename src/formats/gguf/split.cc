@@ -77,34 +77,34 @@ void read_parts(const core::ShardName& name, core::Reading& reading, core::Shard
 
 bool is_part(std::string_view file) noexcept { return part_name(file).has_value(); }
 
-bool spreads(const core::Glance& glance) { return is_part(glance.name) && matches(glance); }
+bool spans_files(const core::Probe& probe) { return is_part(probe.name) && matches(probe); }
 
-void read_files(const core::Opening& opening, core::Draft& draft) {
+void read_files(const core::ReadJob& job, core::Draft& draft) {
   draft.set_format("gguf");
-  const auto given = opening.place.file();
-  const std::string file = given ? std::string(given->file_name()) : first_of(opening.place);
-  core::Reading reading{.place = opening.place, .limits = opening.context.limits, .findings = opening.findings};
-  core::ShardReader parts(reading, opening, kShardRules, "gguf", draft);
+  const auto given = job.place.file();
+  const std::string file = given ? std::string(given->file_name()) : first_of(job.place);
+  core::Reading reading{.place = job.place, .limits = job.context.limits, .findings = job.findings};
+  core::ShardReader parts(reading, job, kShardRules, "gguf", draft);
   if (const auto name = core::parse_shard_name(file, kSuffix)) {
     read_parts(*name, reading, parts, draft);
-  } else if (const auto whole = opening.place.open(file)) {
+  } else if (const auto whole = job.place.open(file)) {
     const Model model = parts.read_whole(whole);
     draft.set_version(model.version());
   }
-  if (opening.findings.mode() == core::Findings::Mode::all) {
+  if (job.findings.mode() == core::Findings::Mode::all) {
     const auto name = core::parse_shard_name(file, kSuffix);
     parts.report_strays(name ? name->stem : kStem, kSuffix);
   }
   for (auto& [key, value] : parts.take_metadata()) draft.set_attribute(std::move(key), std::move(value));
   // Duplicates within one file were reported by its reader.
   draft.drop_same_names([&](std::uint32_t, std::uint32_t later) {
-    opening.findings.report(rules::kDuplicateName, {.tensor = draft.name(later)}, {}, {}, "in two files");
+    job.findings.report(rules::kDuplicateName, {.tensor = draft.name(later)}, {}, {}, "in two files");
   });
   draft.add_sources(std::move(reading.sources));
 }
 
 // A part whose name does not say so: the names of the other files are unknown.
-void remark(const Place&, const Context&, core::Findings& findings, core::Draft& draft) {
+void warn_alone(const Place&, const Context&, core::Findings& findings, core::Draft& draft) {
   const auto number = [&](std::string_view key) -> std::optional<std::uint64_t> {
     const Value* const value = draft.attribute(key);
     return value != nullptr ? value->as_u64() : std::nullopt;

@@ -30,7 +30,7 @@ namespace {
 using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-constexpr std::uint64_t kMost = UINT64_MAX / 4;                 // the bound on sums of sizes
+constexpr std::uint64_t kMaxSum = UINT64_MAX / 4;               // the bound on sums of sizes
 constexpr std::uint64_t kMaxReserve = std::uint64_t{64} << 20;  // every reader has to read it
 
 // The row of kElementTypes for a tensor's type in the output.
@@ -91,29 +91,29 @@ class Planner : core::Planning {
   using Planning::Planning;
 
   core::WriteLayout run() {
-    judge_all();
+    check_all();
     if (out_.blockers.empty()) lay_out(0, outs_.size(), metadata_, out_);
     return std::move(out_);
   }
 
   core::WriteLayout run_files() {
-    judge_all();
+    check_all();
     out_.folder = std::make_shared<core::OutFolder>();
     if (out_.blockers.empty()) lay_out_files();
     return std::move(out_);
   }
 
  private:
-  void judge_all() {
+  void check_all() {
     if (model_.tokenizer() && !model_.attribute("tokenizer.ggml.tokens"))
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped");
-    core::drop_extra(ledger_, model_);
+      plan_items_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped");
+    core::drop_extra(plan_items_, model_);
     take_metadata();
     if (options_.header.reserve > 0)
       metadata_.add(kPadding, Value::text(std::string(base::to_size(options_.header.reserve), ' ')));
     outs_.reserve(model_.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    core::name_copies(ledger_, model_);
+    core::name_copies(plan_items_, model_);
   }
 
   void take_metadata() {
@@ -121,13 +121,13 @@ class Planner : core::Planning {
       if (key == kAlignment) {
         take_alignment(value);
       } else if (key == kPadding) {
-        ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                       "left out: the key is weighbridge's own");
+        plan_items_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                           "left out: the key is weighbridge's own");
       } else if (key.starts_with(kSplitPrefix)) {
-        ledger_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                       "left out: it describes the files of another output");
+        plan_items_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                           "left out: it describes the files of another output");
       } else {
-        metadata_.add(key, value, ledger_);
+        metadata_.add(key, value, plan_items_);
       }
     }
   }
@@ -135,27 +135,27 @@ class Planner : core::Planning {
   void take_alignment(const Value& value) {
     const auto stated = value.as_u64();
     if (!stated || !std::has_single_bit(*stated) || *stated > std::uint64_t{1} << 31)
-      return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
-                          "dropped: it is not a power of two");
+      return plan_items_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
+                              "dropped: it is not a power of two");
     // Each tensor is padded to it, so a large alignment makes a large file of a small model.
-    if (*stated > kMostAlignment)
-      return ledger_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
-                          "dropped: tensors are aligned to at most " + std::to_string(kMostAlignment) + " bytes");
+    if (*stated > kMaxAlignment)
+      return plan_items_.lose(LossKind::attribute, indexed("attributes", kAlignment), value.to_text(),
+                              "dropped: tensors are aligned to at most " + std::to_string(kMaxAlignment) + " bytes");
     alignment_ = *stated;
     metadata_.add(kAlignment, Value::integer(alignment_, DType::u32));
   }
 
   void judge(const Tensor& tensor) {
-    core::drop_extra(ledger_, tensor);
-    core::drop_attributes(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "GGUF")) return;
+    core::drop_extra(plan_items_, tensor);
+    core::drop_attributes(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "GGUF")) return;
     const std::size_t before = out_.blockers.size();
     if (tensor.shape().size() > kMaxRank)
-      ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
-                    "GGUF has at most 4 dimensions");
+      plan_items_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
+                        "GGUF has at most 4 dimensions");
     if (tensor.name().size() > kMaxName)
-      ledger_.change(LossKind::name, subject(tensor), std::to_string(tensor.name().size()) + " bytes",
-                     "the same: llama.cpp opens names of at most 63 bytes");
+      plan_items_.change(LossKind::name, subject(tensor), std::to_string(tensor.name().size()) + " bytes",
+                         "the same: llama.cpp opens names of at most 63 bytes");
     Out& one = outs_.emplace_back();
     one.from = tensor;
     choose_type(one);
@@ -165,8 +165,8 @@ class Planner : core::Planning {
     const auto bytes = elements ? base::checked_mul(*elements / block,
                                                     one.block ? one.block->block_bytes : info(one.type->dtype).bits / 8)
                                 : std::nullopt;
-    if (!bytes || *bytes > kMost)
-      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^62 bytes");
+    if (!bytes || *bytes > kMaxSum)
+      plan_items_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^62 bytes");
     else
       one.size = *bytes;
   }
@@ -183,9 +183,9 @@ class Planner : core::Planning {
       if (!block) return to_dense(one, quantized_->dtype);
       if (tensor.block_type() == block) return copy(one, *block);
       if (whole_blocks(tensor, *block)) return encode(one, *block);
-      ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
-                     "not " + options_.quantize + ": rows of " + std::to_string(tensor.shape().back()) +
-                         " elements cannot be divided into blocks of " + std::to_string(block->block_elements));
+      plan_items_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
+                         "not " + options_.quantize + ": rows of " + std::to_string(tensor.shape().back()) +
+                             " elements cannot be divided into blocks of " + std::to_string(block->block_elements));
     }
     const BlockTypeInfo* const own = tensor.block_type();
     if (own && element_type(*own) && options_.cast == DType::unknown && core::readable_blocks(tensor))
@@ -200,32 +200,34 @@ class Planner : core::Planning {
     one.type = element_type(block);
     one.copied = true;
     const Part part = one.from.main();
-    core::drop_extra(ledger_, one.from, part);
+    core::drop_extra(plan_items_, one.from, part);
     if (!part.digest().empty())
-      ledger_.change(LossKind::extra, subject(one.from, part), std::string(part.digest()), "no digest");
+      plan_items_.change(LossKind::extra, subject(one.from, part), std::string(part.digest()), "no digest");
     if (part.encoding() != Encoding::raw)
-      ledger_.change(LossKind::layout, subject(one.from, part), std::string(part.encoding_name()), "raw");
+      plan_items_.change(LossKind::layout, subject(one.from, part), std::string(part.encoding_name()), "raw");
   }
 
   void encode(Out& one, const BlockTypeInfo& block) {
     one.block = &block;
     one.type = quantized_;
     if (one.from.block_type() == nullptr)
-      core::judge_dense(ledger_, one.from, DType::f32);
+      core::check_dense(plan_items_, one.from, DType::f32);
     else  // blocks of another type: it stays quantized
-      for (const Part& part : one.from.parts()) core::drop_extra(ledger_, one.from, part);
-    ledger_.lose(LossKind::precision, subject(one.from), std::string(one.from.type_name()), std::string(block.name));
+      for (const Part& part : one.from.parts()) core::drop_extra(plan_items_, one.from, part);
+    plan_items_.lose(LossKind::precision, subject(one.from), std::string(one.from.type_name()),
+                     std::string(block.name));
   }
 
   void to_dense(Out& one, DType dtype) {
     one.type = element_type(dtype);
     if (!one.type)
-      return ledger_.block(LossKind::dtype, subject(one.from), std::string(name(dtype)), "no element type of GGUF");
-    core::judge_dense(ledger_, one.from, dtype);
+      return plan_items_.block(LossKind::dtype, subject(one.from), std::string(name(dtype)), "no element type of GGUF");
+    core::check_dense(plan_items_, one.from, dtype);
     if (quantized_ && info(dtype).bits > info(one.from.dtype()).bits)
-      ledger_.change(LossKind::dtype, subject(one.from), std::string(name(one.from.dtype())), std::string(name(dtype)));
+      plan_items_.change(LossKind::dtype, subject(one.from), std::string(name(one.from.dtype())),
+                         std::string(name(dtype)));
     else
-      core::judge_cast(ledger_, one.from, dtype);
+      core::check_cast(plan_items_, one.from, dtype);
   }
 
   // Divides tensors like llama.cpp's splitter: they keep their order, and one that does not fit begins the next file.
@@ -236,21 +238,21 @@ class Planner : core::Planning {
       const auto parsed = core::parse_shard_name(file, kSuffix);
       return parsed && parsed->stem == kStem;
     };
-    const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
+    const std::uint64_t maximum = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
     std::vector<std::size_t> begins{0};
     std::uint64_t filled = 0;
     for (std::size_t i = 0; i < outs_.size(); ++i) {
       const std::uint64_t size = base::align_up(outs_[i].size, alignment_).value_or(UINT64_MAX);
-      if (i > begins.back() && size > most - std::min(most, filled)) {
+      if (i > begins.back() && size > maximum - std::min(maximum, filled)) {
         begins.push_back(i);
         filled = 0;
       }
       filled += size;
     }
     const std::size_t count = begins.size();
-    if (count > kMostFiles)
-      return ledger_.block(LossKind::shape, "tensors", std::to_string(count) + " files",
-                           "more than the 65,535 that split.count can state");
+    if (count > kMaxFiles)
+      return plan_items_.block(LossKind::shape, "tensors", std::to_string(count) + " files",
+                               "more than the 65,535 that split.count can state");
     for (std::size_t k = 0; k < count; ++k) {
       MetadataOut metadata = k == 0 ? metadata_ : MetadataOut();
       if (count > 1) add_split(metadata, k, count);
@@ -296,8 +298,8 @@ class Planner : core::Planning {
       append(at);
       place(one, out);
       at = base::align_up(at + one.size, alignment_).value_or(UINT64_MAX);
-      if (at > kMost)
-        return ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
+      if (at > kMaxSum)
+        return plan_items_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
     }
     // The first payload's alignment pads the header.
     out.size = (last > first ? *base::align_up(head.size(), alignment_) : head.size()) + at;
@@ -325,7 +327,7 @@ class Planner : core::Planning {
                            .dtype = one.block ? DType::f32 : dtype});
   }
 
-  static constexpr std::size_t kMostFiles = 65535;  // split.no and split.count are u16
+  static constexpr std::size_t kMaxFiles = 65535;  // split.no and split.count are u16
   // What Options::quantize asks for.
   const ElementType* const quantized_ = options_.quantize.empty() ? nullptr : element_type(options_.quantize);
   MetadataOut metadata_;

@@ -122,7 +122,7 @@ void append_text(std::string& to, std::string_view text) {
   to += text;
 }
 
-void MetadataOut::add(std::string_view key, const Value& value, core::Ledger& ledger) {
+void MetadataOut::add(std::string_view key, const Value& value, core::PlanItems& plan_items) {
   const std::string where = core::indexed("attributes", key);
   if (const auto encoded = encode(value)) {
     append_text(bytes_, key);
@@ -132,9 +132,9 @@ void MetadataOut::add(std::string_view key, const Value& value, core::Ledger& le
   }
   std::string text = value.to_text();
   if (!core::can_be_text(key, value, text))
-    return ledger.lose(LossKind::attribute, where, std::move(text),
-                       "dropped: GGUF has no type for it, and it cannot be text");
-  ledger.lose(LossKind::attribute_type, where, core::type_text(value), "text");
+    return plan_items.lose(LossKind::attribute, where, std::move(text),
+                           "dropped: GGUF has no type for it, and it cannot be text");
+  plan_items.lose(LossKind::attribute_type, where, core::type_text(value), "text");
   add(key, Value::text(std::move(text)));
 }
 

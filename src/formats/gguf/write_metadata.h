@@ -15,7 +15,7 @@ class MetadataOut {
  public:
   // Adds the pair in the value's own type if GGUF has it, else as text. Lists changes and losses; adds nothing if the
   // value cannot be written.
-  void add(std::string_view key, const Value& value, core::Ledger& ledger);
+  void add(std::string_view key, const Value& value, core::PlanItems& plan_items);
   // Adds a value whose type GGUF has, and lists nothing.
   void add(std::string_view key, const Value& value);
 

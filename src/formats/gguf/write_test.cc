@@ -94,11 +94,11 @@ TEST(GgufWrite, ALargeAlignmentTakesNoMemoryAndIsNotWritten) {
     const Model model = builder.build();
     const core::WriteLayout made = layout(model, {});
     EXPECT_LT(made.head.size(), 1024U);
-    const bool used = stated == kMostAlignment;
+    const bool used = stated == kMaxAlignment;
     EXPECT_EQ(made.losses.size(), used ? 0U : 1U);
-    EXPECT_EQ(made.size, used ? 2 * kMostAlignment : 128U);
+    EXPECT_EQ(made.size, used ? 2 * kMaxAlignment : 128U);
     const Model back = read_back(made);
-    EXPECT_EQ(back["a"].main().extent()->offset, used ? kMostAlignment : 96U);
+    EXPECT_EQ(back["a"].main().extent()->offset, used ? kMaxAlignment : 96U);
     Options small;
     small.shards.max_size = 1;
     const core::WriteLayout shards = layout_files(model, small);

@@ -15,7 +15,7 @@ namespace weighbridge::hdf5 {
 namespace {
 
 // No data that a filter compressed decodes to more than this many times its bytes; 0: the filter does not compress.
-std::uint64_t most_expansion(std::uint16_t filter) noexcept {
+std::uint64_t max_expansion(std::uint16_t filter) noexcept {
   return filter == kDeflate ? 1032 : filter == kLzf ? 88 : 0;
 }
 
@@ -37,8 +37,8 @@ std::string filter_name(std::uint16_t id) {
 
 class ChunkReader {
  public:
-  ChunkReader(File& file, const ChunkIndex& index, std::span<const std::uint64_t> most, Chunked& out)
-      : file_(file), index_(index), most_(most), out_(out), rule_(file.rules.kChunkIndex) {}
+  ChunkReader(File& file, const ChunkIndex& index, std::span<const std::uint64_t> maximum, Chunked& out)
+      : file_(file), index_(index), maximum_(maximum), out_(out), rule_(file.rules.kChunkIndex) {}
 
   void run() {
     if (index_.address == kUndefined) return;
@@ -79,7 +79,7 @@ class ChunkReader {
       for (std::size_t i = 0; i < out_.filters.size(); ++i)
         if ((chunk.skipped >> i & 1U) == 0) {
           if (out_.filters[i].id == kFletcher32) size += 4;
-          expansion = std::max(expansion, most_expansion(out_.filters[i].id));
+          expansion = std::max(expansion, max_expansion(out_.filters[i].id));
         }
     if (expansion > 0 ? size / expansion > chunk.stored : size != chunk.stored)
       throw Broken{file_.rules.kChunkSize,
@@ -131,8 +131,8 @@ class ChunkReader {
   };
   Entry entry(Cursor& in, std::uint64_t size) const {
     Entry out{in.address(), out_.bytes, 0};
-    const std::uint64_t least = std::uint64_t{file_.offset_size} + (filtered() ? 5 : 0);
-    if (filtered() ? size < least || size - least > 7 : size != least) in.fail();
+    const std::uint64_t minimum = std::uint64_t{file_.offset_size} + (filtered() ? 5 : 0);
+    if (filtered() ? size < minimum || size - minimum > 7 : size != minimum) in.fail();
     if (filtered()) {
       out.stored = in.number(static_cast<std::size_t>(size - file_.offset_size - 4));
       out.skipped = in.u32();
@@ -156,13 +156,13 @@ class ChunkReader {
     array_.clear();
     order_.clear();
     for (std::size_t i = 0; i < rank(); ++i) {
-      array_.push_back(most_[i] == kUndefined ? kUndefined
-                                              : most_[i] / out_.chunk[i] + (most_[i] % out_.chunk[i] != 0));
+      array_.push_back(maximum_[i] == kUndefined ? kUndefined
+                                                 : maximum_[i] / out_.chunk[i] + (maximum_[i] % out_.chunk[i] != 0));
       order_.push_back(i);
     }
     if (index_.kind == Index::extensible)
-      if (const auto unlimited = std::ranges::find(most_, kUndefined); unlimited != most_.end()) {
-        const auto at = static_cast<std::size_t>(unlimited - most_.begin());
+      if (const auto unlimited = std::ranges::find(maximum_, kUndefined); unlimited != maximum_.end()) {
+        const auto at = static_cast<std::size_t>(unlimited - maximum_.begin());
         std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(at),
                     order_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
       }
@@ -286,18 +286,18 @@ class ChunkReader {
     const std::string head =
         file_.block(index_.address, 4 + 8 + 6 * std::uint64_t{file_.length_size} + o + 4, kExtensible, true);
     Cursor in = begin_block(head, index_.address, kUndefined);
-    const std::uint64_t size = in.u8(), bits = in.u8(), in_index = in.u8(), least = in.u8(), pointers = in.u8(),
+    const std::uint64_t size = in.u8(), bits = in.u8(), in_index = in.u8(), minimum = in.u8(), pointers = in.u8(),
                         page_bits = in.u8();
     for (int i = 0; i < 4; ++i) in.length();
     const std::uint64_t used = in.length();  // the largest index that was set, and one
     in.length();
     const std::uint64_t at = in.address();
-    if (size < o || bits == 0 || bits > 64 || !std::has_single_bit(least) || !std::has_single_bit(pointers) ||
-        pointers < 2 || page_bits >= 32 || static_cast<std::uint64_t>(std::bit_width(least)) > bits)
+    if (size < o || bits == 0 || bits > 64 || !std::has_single_bit(minimum) || !std::has_single_bit(pointers) ||
+        pointers < 2 || page_bits >= 32 || static_cast<std::uint64_t>(std::bit_width(minimum)) > bits)
       in.fail();
     set_array_grid();
     if (at == kUndefined) return;
-    const std::uint64_t supers = 1 + bits - static_cast<std::uint64_t>(std::bit_width(least) - 1);
+    const std::uint64_t supers = 1 + bits - static_cast<std::uint64_t>(std::bit_width(minimum) - 1);
     const std::uint64_t direct_supers = std::min(supers, 2 * static_cast<std::uint64_t>(std::bit_width(pointers) - 1));
     const std::uint64_t blocks = 2 * (pointers - 1), super_pointers = supers - direct_supers, width = (bits + 7) / 8;
     const std::string index =
@@ -308,7 +308,7 @@ class ChunkReader {
     std::uint64_t first = in_index;
     for (std::uint64_t s = 0; s < supers && first < used; ++s) {
       const std::uint64_t count = std::uint64_t{1} << (s / 2);
-      const auto each = base::checked_mul(std::uint64_t{1} << ((s + 1) / 2), least);
+      const auto each = base::checked_mul(std::uint64_t{1} << ((s + 1) / 2), minimum);
       const auto all = each ? base::checked_mul(*each, count) : std::nullopt;
       if (!all || first > UINT64_MAX - *all) in.fail();
       if (s < direct_supers) {
@@ -348,7 +348,7 @@ class ChunkReader {
 
   File& file_;
   const ChunkIndex& index_;
-  const std::span<const std::uint64_t> most_;
+  const std::span<const std::uint64_t> maximum_;
   Chunked& out_;
   const Rule& rule_;
   std::vector<std::uint64_t> array_;  // the grid that arrays count in, by dimension
@@ -373,11 +373,11 @@ std::vector<Filter> read_filters(Cursor in, std::string& unknown) {
     for (std::uint16_t v = 0; v < values; ++v)
       if (const std::uint32_t value = in.u32(); v == 0) filter.element = value;
     if (version == 1 && values % 2 != 0) in.skip(4);
-    const bool compresses = most_expansion(filter.id) > 0;
+    const bool compresses = max_expansion(filter.id) > 0;
     const bool known = compresses || filter.id == kShuffle || filter.id == kFletcher32;
     // What two compressions need between them is stated nowhere.
     const bool again = std::ranges::any_of(
-        out, [&](const Filter& each) { return each.id == filter.id || (compresses && most_expansion(each.id) > 0); });
+        out, [&](const Filter& each) { return each.id == filter.id || (compresses && max_expansion(each.id) > 0); });
     if (unknown.empty() && (!known || again))
       unknown = filter_name(filter.id) + (known ? " after another of its kind" : "");
     if (filter.id == kShuffle && filter.element == 0) in.fail("the size of an element to shuffle");
@@ -386,8 +386,8 @@ std::vector<Filter> read_filters(Cursor in, std::string& unknown) {
   return out;
 }
 
-void read_chunks(File& file, const ChunkIndex& index, std::span<const std::uint64_t> most, Chunked& out) {
-  ChunkReader(file, index, most, out).run();
+void read_chunks(File& file, const ChunkIndex& index, std::span<const std::uint64_t> maximum, Chunked& out) {
+  ChunkReader(file, index, maximum, out).run();
 }
 
 }  // namespace weighbridge::hdf5

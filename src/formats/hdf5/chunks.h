@@ -55,8 +55,8 @@ struct ChunkIndex {
 
 // The filters of a dataset. Sets `unknown` to the first one that cannot be undone. Throws Broken.
 std::vector<Filter> read_filters(Cursor, std::string& unknown);
-// Fills in `chunks`. `most` has the largest extents of the dataset. Throws Broken.
-void read_chunks(File&, const ChunkIndex&, std::span<const std::uint64_t> most, Chunked&);
+// Fills in `chunks`. `maximum` has the largest extents of the dataset. Throws Broken.
+void read_chunks(File&, const ChunkIndex&, std::span<const std::uint64_t> maximum, Chunked&);
 
 // [reads] Passes all elements to the sink, in pieces. Throws Error by the rules of the format.
 void stream_chunks(const Source&, const Chunked&, const Context&,

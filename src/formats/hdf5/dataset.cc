@@ -11,7 +11,7 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 63;  // of a dataset or a chunk; hsize_t products must not wrap
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 63;  // of a dataset or a chunk; hsize_t products must not wrap
 
 class DatasetReader {
  public:
@@ -73,8 +73,8 @@ class DatasetReader {
     for (const std::uint64_t dim : out_.space.shape) {
       empty = empty || dim == 0;
       const auto product = base::checked_mul(size, std::max<std::uint64_t>(dim, 1));
-      overflow = overflow || !product || *product >= kMostBytes;
-      size = product.value_or(kMostBytes);
+      overflow = overflow || !product || *product >= kMaxBytes;
+      size = product.value_or(kMaxBytes);
     }
     if (overflow) throw Broken{file_.rules.kSizeOverflow, at_, {}, core::of_shape(out_.space.shape)};
     out_.size = empty ? 0 : size;
@@ -211,7 +211,7 @@ class DatasetReader {
     for (std::size_t i = 0; i < chunked.chunk.size(); ++i) {
       const std::uint64_t extent = chunked.chunk[i];
       const auto product = base::checked_mul(chunked.bytes, extent);
-      if (extent == 0 || !product || *product >= kMostBytes) in.fail("chunks below 2^63 bytes", extent);
+      if (extent == 0 || !product || *product >= kMaxBytes) in.fail("chunks below 2^63 bytes", extent);
       chunked.bytes = *product;
       chunked.grid.push_back(chunked.shape[i] / extent + (chunked.shape[i] % extent != 0));
     }
@@ -230,7 +230,7 @@ class DatasetReader {
     chunked.deflate = &file_.rules.kDeflateRule;
     chunked.fletcher = &file_.rules.kFletcher;
     chunked.lzf = &file_.rules.kLzfRule;
-    read_chunks(file_, index, out_.space.most, chunked);
+    read_chunks(file_, index, out_.space.maximum, chunked);
     if (chunked.chunks.empty()) {
       out_.storage = Dataset::Storage::filled;
       return;

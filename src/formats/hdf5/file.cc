@@ -65,15 +65,15 @@ void Cursor::fail(const core::Said& expected, const core::Said& found) const {
   throw Broken{*rule_, offset(), expected, found};
 }
 
-File::File(const Source& source, const Limits& most, const Rules& all, std::uint64_t begin, std::uint64_t end)
+File::File(const Source& source, const Limits& bounds, const Rules& all, std::uint64_t begin, std::uint64_t end)
     : base(begin),
       rules(all),
-      limits(most),
+      limits(bounds),
       source_(source),
       begin_(begin),
       end_(end),
       read_(std::max(kAtLeast, base::checked_mul(end - begin, kTimes).value_or(UINT64_MAX))),
-      kept_(most.memory) {}
+      kept_(bounds.memory) {}
 
 std::uint64_t File::place(std::uint64_t address, std::uint64_t length) const {
   if (address == kUndefined || !holds(address, length))

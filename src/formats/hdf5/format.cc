@@ -18,11 +18,11 @@ constexpr DType kHeldDTypes[] = {DType::boolean, DType::u8,  DType::i8,  DType::
                                  DType::u32,     DType::i32, DType::u64, DType::i64,       DType::f16,
                                  DType::bf16,    DType::f32, DType::f64, DType::complex64, DType::complex128};
 
-bool is_hdf5(const core::Glance& glance) { return has_superblock(glance.head) || is_keras_index(glance); }
+bool is_hdf5(const core::Probe& probe) { return has_superblock(probe.head) || is_keras_index(probe); }
 
-bool is_keras(const core::Glance& glance) {
-  const std::string_view head{reinterpret_cast<const char*>(glance.head.data()), glance.head.size()};
-  if (glance.extension == kKerasExtensions[0] &&
+bool is_keras(const core::Probe& probe) {
+  const std::string_view head{reinterpret_cast<const char*>(probe.head.data()), probe.head.size()};
+  if (probe.extension == kKerasExtensions[0] &&
       (head.starts_with(core::kZipMember) || head.starts_with(core::kZipEmpty)))
     return true;
   const std::string_view first = core::first_zip_member(head);
@@ -45,8 +45,8 @@ constexpr core::Format kHdf5 = {
     .matches = is_hdf5,
     .read = read_h5,
     .read_files = read_keras_index,
-    .spreads = is_keras_index,
-    .remark = remark_keras_shard,
+    .spans_files = is_keras_index,
+    .warn_alone = warn_keras_shard_alone,
     .check_content = check_h5,
     .content_can_fail = true,
 };
@@ -61,8 +61,8 @@ constexpr core::Format kKeras = [] {
   out.matches = is_keras;
   out.read = read_keras;
   out.read_files = nullptr;
-  out.spreads = nullptr;
-  out.remark = nullptr;
+  out.spans_files = nullptr;
+  out.warn_alone = nullptr;
   out.check_content = check_keras;
   return out;
 }();

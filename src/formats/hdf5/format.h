@@ -10,10 +10,10 @@ extern const core::Format kHdf5, kKeras;
 void read_h5(const Source&, const Context&, core::Findings&, core::Draft&);
 void read_keras(const Source&, const Context&, core::Findings&, core::Draft&);
 // Whether the file is the index of weights that Keras divided.
-bool is_keras_index(const core::Glance&);
-void read_keras_index(const core::Opening&, core::Draft&);
+bool is_keras_index(const core::Probe&);
+void read_keras_index(const core::ReadJob&, core::Draft&);
 // Remarks that the file is one of those that an index beside it names.
-void remark_keras_shard(const Place&, const Context&, core::Findings&, core::Draft&);
+void warn_keras_shard_alone(const Place&, const Context&, core::Findings&, core::Draft&);
 void check_h5(const Model&, const Context&, core::Findings&);
 void check_keras(const Model&, const Context&, core::Findings&);
 

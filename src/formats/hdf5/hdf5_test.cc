@@ -24,7 +24,7 @@ std::string case_bytes(std::string_view name) {
 }
 Model model_of(std::string_view name) { return walk(kHdf5, case_bytes(name)).model; }
 
-core::Glance glance(const std::string& bytes, std::string_view extension = {}) {
+core::Probe probe(const std::string& bytes, std::string_view extension = {}) {
   return {.head = std::as_bytes(std::span(bytes)).first(std::min<std::size_t>(bytes.size(), 4096)),
           .tail = {},
           .size = bytes.size(),
@@ -254,16 +254,16 @@ TEST(Hdf5, TheBytesDoNotDependOnTheMemoryAllowed) {
 }
 
 TEST(Hdf5, AFileIsFoundByItsSuperblockAndAnArchiveByItsMembers) {
-  EXPECT_TRUE(kHdf5.matches(glance(case_bytes("valid-one"))));
-  EXPECT_TRUE(kHdf5.matches(glance(case_bytes("valid-userblock"))));
-  EXPECT_FALSE(kHdf5.matches(glance("\x89HDX\r\n\x1a\n")));
+  EXPECT_TRUE(kHdf5.matches(probe(case_bytes("valid-one"))));
+  EXPECT_TRUE(kHdf5.matches(probe(case_bytes("valid-userblock"))));
+  EXPECT_FALSE(kHdf5.matches(probe("\x89HDX\r\n\x1a\n")));
   static const auto all = keras_cases();
   const std::string keras = test::case_of(all, "valid-one").bytes;
-  EXPECT_TRUE(kKeras.matches(glance(keras)));
-  EXPECT_TRUE(kKeras.matches(glance(test::case_of(all, "valid-weights-only").bytes)));
-  EXPECT_FALSE(kHdf5.matches(glance(keras)));
-  EXPECT_FALSE(kKeras.matches(glance("PK\3\4 other")));
-  EXPECT_TRUE(kKeras.matches(glance("PK\3\4 other", "keras")));
+  EXPECT_TRUE(kKeras.matches(probe(keras)));
+  EXPECT_TRUE(kKeras.matches(probe(test::case_of(all, "valid-weights-only").bytes)));
+  EXPECT_FALSE(kHdf5.matches(probe(keras)));
+  EXPECT_FALSE(kKeras.matches(probe("PK\3\4 other")));
+  EXPECT_TRUE(kKeras.matches(probe("PK\3\4 other", "keras")));
 }
 
 TEST(Keras, TheConfigurationIsAnAttributeAndTheWeightsAreRangesOfTheArchive) {

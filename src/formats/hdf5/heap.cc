@@ -43,7 +43,7 @@ FractalHeap::FractalHeap(File& file, std::uint64_t address) : file_(file), addre
   if (in.u16() != 0) throw Broken{file.rules.kHeapKind, file.base + address};  // filters
   file.verify(head, address);
   checksums_ = (in.u8() & 2U) != 0;
-  const std::uint64_t most_managed = in.u32();
+  const std::uint64_t max_managed = in.u32();
   in.length();
   huge_tree_ = in.address();
   in.length();
@@ -51,17 +51,17 @@ FractalHeap::FractalHeap(File& file, std::uint64_t address) : file_(file), addre
   in.skip(8 * l);
   width_ = in.u16();
   start_ = in.length();
-  most_direct_ = in.length();
+  max_direct_ = in.length();
   const std::uint64_t bits = in.u16();
   in.skip(2);
   root_ = in.address();
   rows_ = in.u16();
-  if (!std::has_single_bit(width_) || !std::has_single_bit(start_) || !std::has_single_bit(most_direct_) ||
-      start_ > most_direct_ || most_direct_ > (std::uint64_t{1} << 32) || bits == 0 || bits > 64 || rows_ > 64)
+  if (!std::has_single_bit(width_) || !std::has_single_bit(start_) || !std::has_single_bit(max_direct_) ||
+      start_ > max_direct_ || max_direct_ > (std::uint64_t{1} << 32) || bits == 0 || bits > 64 || rows_ > 64)
     in.fail();
   offset_size_ = (bits + 7) / 8;
-  length_size_ = std::min<std::uint64_t>((static_cast<std::uint64_t>(std::bit_width(most_direct_)) - 1 + 7) / 8,
-                                         encoded_size(most_managed));
+  length_size_ = std::min<std::uint64_t>((static_cast<std::uint64_t>(std::bit_width(max_direct_)) - 1 + 7) / 8,
+                                         encoded_size(max_managed));
 }
 
 // III.G: rows 0 and 1 have blocks of the starting size, each further one twice the size of the one before.
@@ -103,7 +103,7 @@ const std::string& FractalHeap::block(std::uint64_t address, std::uint64_t size,
 std::string_view FractalHeap::managed(std::uint64_t offset, std::uint64_t length, const Cursor& id) {
   std::uint64_t address = root_, rows = rows_, base = 0;
   while (rows > 0) {
-    const auto direct_rows = static_cast<std::uint64_t>(std::bit_width(most_direct_) - std::bit_width(start_)) + 2;
+    const auto direct_rows = static_cast<std::uint64_t>(std::bit_width(max_direct_) - std::bit_width(start_)) + 2;
     const std::uint64_t direct = std::min(rows, direct_rows), children = rows * width_;
     const std::string& bytes =
         block(address, 4 + 1 + file_.offset_size + offset_size_ + children * file_.offset_size + 4, base, false);

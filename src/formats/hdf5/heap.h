@@ -46,7 +46,7 @@ class FractalHeap {
 
   File& file_;
   const std::uint64_t address_;
-  std::uint64_t id_size_ = 0, width_ = 0, start_ = 0, most_direct_ = 0, offset_size_ = 0, length_size_ = 0;
+  std::uint64_t id_size_ = 0, width_ = 0, start_ = 0, max_direct_ = 0, offset_size_ = 0, length_size_ = 0;
   std::uint64_t root_ = kUndefined, rows_ = 0, huge_tree_ = kUndefined, found_at_ = 0;
   bool checksums_ = false;
   std::optional<std::map<std::uint64_t, Huge>> huge_{};

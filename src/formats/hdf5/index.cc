@@ -34,24 +34,23 @@ constexpr core::IndexRules kIndexRules{.value = h5::kIndexValue,
 
 }  // namespace
 
-bool is_keras_index(const core::Glance& glance) { return core::is_index(glance, kKerasIndexSuffix); }
+bool is_keras_index(const core::Probe& probe) { return core::is_index(probe, kKerasIndexSuffix); }
 
-void remark_keras_shard(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+void warn_keras_shard_alone(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   constexpr std::string_view kExtension = ".weights.h5";
   const std::string file(place.file()->file_name());
   const std::size_t number = file.rfind('_');
   if (!file.ends_with(kExtension) || number == file.npos) return;
   const std::string indexes[] = {file.substr(0, number) + std::string(kKerasIndexSuffix)};
-  core::remark_shard(place, context.limits, h5::kShardAlone, kExtension, indexes, findings, draft);
+  core::warn_shard_alone(place, context.limits, h5::kShardAlone, kExtension, indexes, findings, draft);
 }
 
-void read_keras_index(const core::Opening& opening, core::Draft& draft) {
-  core::read_index_file(opening, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "hdf5"},
+void read_keras_index(const core::ReadJob& job, core::Draft& draft) {
+  core::read_index_file(job, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "hdf5"},
                         draft);
   // A group may be in several files, but a dataset is in one.
-  draft.drop_same_names([&](std::uint32_t, std::uint32_t later) {
-    opening.findings.report(h5::kGroupTwice, {.tensor = draft.name(later)});
-  });
+  draft.drop_same_names(
+      [&](std::uint32_t, std::uint32_t later) { job.findings.report(h5::kGroupTwice, {.tensor = draft.name(later)}); });
 }
 
 }  // namespace weighbridge::hdf5

@@ -34,7 +34,7 @@ namespace {
 // is allowed for fill values.
 constexpr std::uint64_t kClaimTimes = 1032, kClaimAtLeast = std::uint64_t{256} << 20;
 // Caps the caller's limit, so that the walk does not exhaust the stack.
-constexpr std::uint32_t kMostDepth = 500;
+constexpr std::uint32_t kMaxDepth = 500;
 constexpr std::string_view kModelConfig = "model_config", kComment = "hdf5.comment";
 
 // Delivers `size` bytes of repeated elements; an empty element is zeros.
@@ -98,12 +98,12 @@ class Walk : core::Walker {
 
   // A short text, or a row of short texts, is metadata: an attribute named by its path.
   bool text_attribute(const Dataset& found, const std::string& name) {
-    constexpr std::uint64_t kMostText = std::uint64_t{64} << 10;  // bytes, as for arrays of NumPy
-    if (found.storage != Dataset::Storage::stored || found.size > kMostText || found.space.shape.size() > 1)
+    constexpr std::uint64_t kMaxText = std::uint64_t{64} << 10;  // bytes, as for arrays of NumPy
+    if (found.storage != Dataset::Storage::stored || found.size > kMaxText || found.space.shape.size() > 1)
       return false;
     const std::string bytes = file_.read(found.at - file_.base, found.size, "texts");
     auto value = read_texts(file_, Cursor(file_, bytes, found.at, rules_.kStorage), found.type, found.space);
-    if (!value || value->to_text().size() > kMostText || !keys_.insert(name).second) return false;
+    if (!value || value->to_text().size() > kMaxText || !keys_.insert(name).second) return false;
     draft_.set_attribute(name, *std::move(value));
     return true;
   }
@@ -129,8 +129,8 @@ class Walk : core::Walker {
       if (fault.whole) throw;
       return report(fault, path);
     }
-    if (const std::uint32_t most = std::min(limits_.depth, kMostDepth); depth >= most && !links.empty())
-      throw Broken{core::rules::kLimitDepth, file_.base + address, core::at_most(most), {}, true};
+    if (const std::uint32_t maximum = std::min(limits_.depth, kMaxDepth); depth >= maximum && !links.empty())
+      throw Broken{core::rules::kLimitDepth, file_.base + address, core::at_most(maximum), {}, true};
     escape_names(links, path);
     for (const Link& link : links) follow(link, path, depth);
   }
@@ -269,12 +269,12 @@ class Walk : core::Walker {
     if (encoding == Encoding::unknown)
       made.encoding_name(found.storage == Dataset::Storage::elsewhere ? "in other files" : "chunks");
     if (computed) compute(made, found);
-    if (found.chunks != nullptr) tell_chunks(*found.chunks, name);
+    if (found.chunks != nullptr) report_chunks(*found.chunks, name);
     if (found.unsupported != nullptr) refuse(tensor, *found.unsupported, found.unsupported_at, found.unsupported_found);
     return tensor;
   }
 
-  void tell_chunks(const Chunked& of, std::string_view name) const {
+  void report_chunks(const Chunked& of, std::string_view name) const {
     for (const Chunk& chunk : of.chunks)
       findings_.span(Span::Kind::tensor, chunk.at, chunk.at + chunk.stored, name, [&] {
         std::vector<std::uint64_t> first(of.grid.size());
@@ -380,7 +380,7 @@ std::optional<std::uint8_t> walk(const Source& source, std::uint64_t begin, std:
 }
 
 bool has_lambda(std::string_view json, std::uint32_t depth) {
-  wire::JsonReader in(json, std::min(depth, kMostDepth));
+  wire::JsonReader in(json, std::min(depth, kMaxDepth));
   std::string scratch;
   return lambda_in(in, scratch);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of a chunked dataset in order: tiles of whole rows are filled from the chunks that reach into them. A
 // tile is as high as a row of chunks, or as several low ones, so that each chunk is decoded once; if that is more than
-// a quarter of the memory, a row of chunks takes several tiles, at most kMostPasses if decoding is needed.
+// a quarter of the memory, a row of chunks takes several tiles, at most kMaxPasses if decoding is needed.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -16,9 +16,9 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-// A tile is made dense in memory at once. A chunk that spans several tiles is decoded for each, at most kMostPasses
+// A tile is made dense in memory at once. A chunk that spans several tiles is decoded for each, at most kMaxPasses
 // times.
-constexpr std::uint64_t kTile = std::uint64_t{1} << 20, kMostPasses = 16;
+constexpr std::uint64_t kTile = std::uint64_t{1} << 20, kMaxPasses = 16;
 
 std::uint64_t times(std::uint64_t a, std::uint64_t b) noexcept { return base::checked_mul(a, b).value_or(UINT64_MAX); }
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) noexcept { return base::checked_add(a, b).value_or(UINT64_MAX); }
@@ -42,7 +42,7 @@ class Decoder {
   const std::string& decode(const Chunk& chunk, bool partial) {
     if (last_ && *last_ == chunk.index) return bytes_;
     last_.reset();
-    core::ask(context_);
+    core::check_cancelled(context_);
     bytes_.resize(base::to_size(chunk.stored));
     source_.read_at(chunk.at, std::as_writable_bytes(std::span(bytes_)));
     if (!partial || !of_.partial_unfiltered)
@@ -233,22 +233,22 @@ std::uint64_t Chunked::row() const noexcept { return product_after_first(shape, 
 std::uint64_t Chunked::chunk_row() const noexcept { return product_after_first(chunk, element); }
 
 std::uint64_t Chunked::needed(std::uint64_t memory) const noexcept {
-  const std::uint64_t line = std::max(row(), chunk_row()), most = memory / 4;
+  const std::uint64_t line = std::max(row(), chunk_row()), maximum = memory / 4;
   std::uint64_t out = line;
   if (!filters.empty()) {
     std::uint64_t stored = 0;
     for (const Chunk& each : chunks) stored = std::max(stored, each.stored);
     out = std::max({out, bytes, stored});
     // With less memory, a row of chunks would need too many passes.
-    if (chunks.size() > 1 && times(chunk[0], line) / kMostPasses > most) out = times(chunk[0], line) / kMostPasses;
+    if (chunks.size() > 1 && times(chunk[0], line) / kMaxPasses > maximum) out = times(chunk[0], line) / kMaxPasses;
   }
   return times(out, 4);
 }
 
 std::uint64_t Chunked::work(std::uint64_t memory) const noexcept {
   const std::uint64_t high = times(chunk[0], std::max(row(), chunk_row())),
-                      most = std::max<std::uint64_t>(memory / 4, 1);
-  const std::uint64_t passes = filters.empty() ? 1 : std::min(kMostPasses + 1, high / most + 1);
+                      maximum = std::max<std::uint64_t>(memory / 4, 1);
+  const std::uint64_t passes = filters.empty() ? 1 : std::min(kMaxPasses + 1, high / maximum + 1);
   return plus(times(row(), shape[0]), times(times(chunks.size(), bytes), passes));
 }
 

@@ -71,26 +71,26 @@ class Tree2 {
       if (total != 0) disagree(address, total, 0);
       return;
     }
-    if (record_size_ == 0 || node_size_ < kOverhead + record_size_ || depth > kMostDepth) in.fail();
+    if (record_size_ == 0 || node_size_ < kOverhead + record_size_ || depth > kMaxDepth) in.fail();
     size_levels(depth, in);
     if (const std::uint64_t there = walk(root, depth, records); there != total) disagree(address, total, there);
   }
 
  private:
-  static constexpr std::uint64_t kOverhead = 10;   // signature, version, type and checksum of a node
-  static constexpr std::uint16_t kMostDepth = 64;  // each level at least doubles the records
+  static constexpr std::uint64_t kOverhead = 10;  // signature, version, type and checksum of a node
+  static constexpr std::uint16_t kMaxDepth = 64;  // each level at least doubles the records
 
   // Computes the width of the child counts in a node, from the largest number of records in a subtree.
   void size_levels(std::uint16_t depth, const Cursor& in) {
-    std::uint64_t most = (node_size_ - kOverhead) / record_size_, total = most;
-    count_size_ = encoded_size(most);
+    std::uint64_t maximum = (node_size_ - kOverhead) / record_size_, total = maximum;
+    count_size_ = encoded_size(maximum);
     total_sizes_.push_back(0);
     for (std::uint16_t level = 1; level <= depth; ++level) {
       const std::uint64_t pointer = file_.offset_size + count_size_ + total_sizes_.back();
       if (node_size_ < kOverhead + pointer) in.fail();
-      most = (node_size_ - kOverhead - pointer) / (record_size_ + pointer);
-      const auto product = base::checked_mul(most + 1, total);
-      total = product ? base::checked_add(*product, most).value_or(UINT64_MAX) : UINT64_MAX;
+      maximum = (node_size_ - kOverhead - pointer) / (record_size_ + pointer);
+      const auto product = base::checked_mul(maximum + 1, total);
+      total = product ? base::checked_add(*product, maximum).value_or(UINT64_MAX) : UINT64_MAX;
       total_sizes_.push_back(encoded_size(total));
     }
   }

@@ -7,7 +7,7 @@
 namespace weighbridge::hdf5 {
 namespace {
 
-constexpr unsigned kMostNesting = 16;  // of compound and array types, read by recursion; far deeper than real ones
+constexpr unsigned kMaxNesting = 16;  // of compound and array types, read by recursion; far deeper than real ones
 
 // The parameters of a floating-point type, as IEEE 754, bf16 and the 8-bit floats have them.
 struct Float {
@@ -103,7 +103,7 @@ void read_float(Cursor& in, std::uint32_t bits, Datatype& out) {
 }
 
 Datatype read(Cursor& in, unsigned depth) {
-  if (depth > kMostNesting) in.fail({"a datatype that nests at most ", kMostNesting, " deep"});
+  if (depth > kMaxNesting) in.fail({"a datatype that nests at most ", kMaxNesting, " deep"});
   const std::uint8_t head = in.u8(), version = head >> 4U;
   const std::uint32_t bits = static_cast<std::uint32_t>(in.number(3));
   if (version < 1 || version > 5) in.fail("a datatype of version 1 to 5", version);
@@ -196,12 +196,12 @@ Dataspace read_dataspace(Cursor in) {
   }
   if (rank > kMaxRank) in.fail(core::at_most(kMaxRank, " dimensions"), rank);
   for (std::uint8_t i = 0; i < rank; ++i) out.shape.push_back(in.length());
-  out.most = out.shape;
+  out.maximum = out.shape;
   if ((flags & 1U) != 0)
-    for (std::uint64_t& most : out.most) {
-      const std::uint64_t size = out.shape[static_cast<std::size_t>(&most - out.most.data())];
-      most = in.extent();
-      if (most < size) in.fail({"a largest extent of at least ", size}, most);
+    for (std::uint64_t& maximum : out.maximum) {
+      const std::uint64_t size = out.shape[static_cast<std::size_t>(&maximum - out.maximum.data())];
+      maximum = in.extent();
+      if (maximum < size) in.fail({"a largest extent of at least ", size}, maximum);
     }
   return out;
 }

@@ -29,7 +29,7 @@ DType opaque_dtype(std::string_view name, std::uint64_t size) noexcept;
 struct Dataspace {
   bool null = false;
   std::vector<std::uint64_t> shape{};
-  std::vector<std::uint64_t> most{};  // the largest extents; kUndefined: no limit
+  std::vector<std::uint64_t> maximum{};  // the largest extents; kUndefined: no limit
 };
 Dataspace read_dataspace(Cursor);
 

@@ -21,7 +21,7 @@ using core::excerpt, core::quoted;
 using wire::JsonKind, wire::JsonReader, wire::JsonString;
 using Merge = Tokenizer::Merge;
 
-constexpr std::size_t kMostBeyond = 8,
+constexpr std::size_t kMaxBeyond = 8,
                       kLongestFound = 256;  // differences that are listed; bytes of a token that texts are searched for
 constexpr std::uint32_t kFirstByte = 3;     // reading M14
 
@@ -71,10 +71,10 @@ class Maker {
     spell();
     add_special();
     add_rules();
-    judge_model();
-    judge_added();
-    judge_bytes();
-    judge_prefix();
+    check_model();
+    check_added();
+    check_bytes();
+    check_prefix();
     return finish();
   }
 
@@ -269,12 +269,12 @@ class Maker {
     if (member != nullptr && member->kind == JsonKind::object) add_frame(member->raw, 0);
   }
   void add_frame(std::string_view raw, unsigned depth) {
-    constexpr unsigned kMostNested = 4;  // read by recursion; far deeper than real ones
+    constexpr unsigned kMaxNested = 4;  // read by recursion; far deeper than real ones
     const auto step = object_in(reading_, file_.file, raw);
     const std::string type = step ? step->text("type").value_or("") : "";
     const Member* const list = step ? step->find(type == "Sequence" ? "processors" : "single") : nullptr;
     if (type == "ByteLevel") return;  // it changes offsets only
-    if (list == nullptr || depth == kMostNested || (type != "Sequence" && type != "TemplateProcessing"))
+    if (list == nullptr || depth == kMaxNested || (type != "Sequence" && type != "TemplateProcessing"))
       return beyond("it puts tokens around a text in a way that is not known");
     JsonReader in(list->raw, reading_.limits.depth);
     if (!in.enter_array()) return beyond("it puts tokens around a text in a way that is not known");
@@ -311,7 +311,7 @@ class Maker {
     return at == special_.end() ? std::nullopt : std::optional(std::uint32_t{at->second});
   }
 
-  void judge_model() {
+  void check_model() {
     rules_.whole_words = model_.boolean("ignore_merges").value_or(false);
     if (rules_.whole_words && rules_.words.empty()) {
       rules_.whole_words = false;
@@ -325,7 +325,7 @@ class Maker {
 
   // Hugging Face finds added tokens in texts. Ours does not encode a text to a special token, on purpose. Other added
   // tokens are found by byte-level tokenizers, and count as a difference for the rest.
-  void judge_added() {
+  void check_added() {
     if (by_bytes()) return add_found();
     std::size_t others = 0;
     const Token* first = nullptr;
@@ -355,7 +355,7 @@ class Maker {
   }
 
   // Each byte needs a token, and no other token may hide it.
-  void judge_bytes() {
+  void check_bytes() {
     std::array<bool, 256> there{};
     std::array<std::uint32_t, 256> byte_id{};
     for (const Token& token : tokens_) {
@@ -383,7 +383,7 @@ class Maker {
   }
 
   // By reading M14, the vocabulary alone decides whether a space goes before a text.
-  void judge_prefix() {
+  void check_prefix() {
     bool sentencepiece = special("bos") == 1U && special("eos") == 2U;
     for (std::uint32_t b = 0; b < 256 && sentencepiece; ++b) {
       const Token* const token = with_id(kFirstByte + b);
@@ -412,7 +412,7 @@ class Maker {
     t.merges = std::move(merges_);
     t.special = std::move(special_);
     out.rules = std::move(rules_);
-    for (std::size_t i = 0; i < std::min(pipeline_.beyond.size(), kMostBeyond); ++i)
+    for (std::size_t i = 0; i < std::min(pipeline_.beyond.size(), kMaxBeyond); ++i)
       out.unheld += (i == 0 ? "" : "; ") + pipeline_.beyond[i];
     return out;
   }

@@ -169,7 +169,7 @@ TakenOver take_over(const Model& model, bool tokenizer, bool settings) {
       return leave(file, "left out: " + std::string(error.what()));
     }
     if (!source) return leave(file, "left out: it is gone");
-    if (out.copies.size() >= kMostCopies || source->size() > kMostCopied - size)
+    if (out.copies.size() >= kMaxCopies || source->size() > kMaxCopied - size)
       return leave(file, "left out: more files, or larger ones, than are copied");
     size += source->size();
     out.copies.push_back({.name = file.name, .bytes = std::nullopt, .copy_of = std::move(source)});

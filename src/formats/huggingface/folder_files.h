@@ -44,8 +44,8 @@ struct TakenOver {
 // the limits below.
 TakenOver take_over(const Model&, bool tokenizer, bool settings);
 // Bytes of all copies together: more than tokenizers take, and less than most weights.
-inline constexpr std::uint64_t kMostCopied = std::uint64_t{256} << 20;
-inline constexpr std::size_t kMostCopies = 200;  // a folder of a model has a few dozen files
+inline constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;
+inline constexpr std::size_t kMaxCopies = 200;  // a folder of a model has a few dozen files
 
 // By the ends of their names.
 bool is_program(std::string_view name);

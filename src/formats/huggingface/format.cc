@@ -13,13 +13,13 @@ namespace weighbridge::huggingface {
 namespace {
 
 constexpr auto kOptions = core::names_of_format<core::count_of_format("hf")>("hf");
-constexpr std::string_view kSigns[] = {kConfig, kWeights, kIndex, kPickle, kPickleIndex};
+constexpr std::string_view kMarkerFiles[] = {kConfig, kWeights, kIndex, kPickle, kPickleIndex};
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  const auto lists = [&](std::string_view name) { return glance.lists(name); };
-  if (!glance.folder) return false;
+bool matches(const core::Probe& probe) {
+  const auto lists = [&](std::string_view name) { return probe.lists(name); };
+  if (!probe.folder) return false;
   if (std::ranges::any_of(std::array{kConfig, kPickle, kPickleIndex}, lists)) return true;
   if (lists(kModules) && lists(kWordTableFolder)) return true;
   if (lists(kAdapterConfig) &&
@@ -51,9 +51,9 @@ core::Format format(const core::Format& weights) {
   out.matches = matches;
   out.read = nullptr;
   out.read_files = read;
-  out.spreads = nullptr;
-  out.remark = nullptr;
-  out.signs = kSigns;
+  out.spans_files = nullptr;
+  out.warn_alone = nullptr;
+  out.marker_files = kMarkerFiles;
   out.layout = layout;
   out.layout_files = nullptr;
   out.append = nullptr;

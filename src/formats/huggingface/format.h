@@ -14,10 +14,10 @@ namespace rules {
 core::Format format(const core::Format& weights);
 
 // True for a folder with a configuration, or with weights and a tokenizer or settings.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 // [reads] The folder as one model. Reports errors and leaves broken tensors out; if the weights cannot be read, the
 // model has no tensors. Throws core::Stop on the first error if the findings ask for it, Error{io}, Error{misuse}.
-void read(const core::Opening&, core::Draft&);
+void read(const core::ReadJob&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 // Whether the weights of a folder are PyTorch's.
 bool has_pickled_weights(const Model&);

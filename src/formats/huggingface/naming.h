@@ -20,7 +20,7 @@ constexpr std::string_view without_prefix(std::string_view name) noexcept {
 // can be removed from all. all_plain(): none has it, so it can be added to all.
 class Naming {
  public:
-  constexpr void see(std::string_view name) noexcept {
+  constexpr void add_name(std::string_view name) noexcept {
     plain_ = plain_ || is_encoder(name);
     prefixed_ = prefixed_ || without_prefix(name).size() != name.size();
     words_ = words_ || without_prefix(name) == kWordEmbeddings;

@@ -35,7 +35,7 @@ class PipelineReader {
   }
 
  private:
-  static constexpr unsigned kMostNested = 4;  // read by recursion; far deeper than real ones
+  static constexpr unsigned kMaxNested = 4;  // read by recursion; far deeper than real ones
 
   void beyond(std::string what) { out_.beyond.push_back(std::move(what)); }
 
@@ -48,7 +48,7 @@ class PipelineReader {
     const auto object = object_in(reading_, file_.file, raw);
     const auto type = object ? object->text("type") : std::nullopt;
     const Member* const steps = type == "Sequence" ? object->find(list) : nullptr;
-    if (!type || depth == kMostNested || (type == "Sequence" && steps == nullptr))
+    if (!type || depth == kMaxNested || (type == "Sequence" && steps == nullptr))
       return beyond("it has a step of a kind that is not known");
     if (steps == nullptr) return step(*type, *object);
     wire::JsonReader in(steps->raw, reading_.limits.depth);

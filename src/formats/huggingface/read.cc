@@ -46,16 +46,14 @@ std::string name_of(const Place& place) {
 
 class Loader {
  public:
-  Loader(const core::Opening& opening, core::Draft& draft)
-      : opening_(opening),
-        reading_(opening.place, opening.context.limits, opening.findings, kJsonRules),
-        draft_(draft) {}
+  Loader(const core::ReadJob& job, core::Draft& draft)
+      : job_(job), reading_(job.place, job.context.limits, job.findings, kJsonRules), draft_(draft) {}
 
   void run() {
     draft_.set_format("hf");
     read_beside();
     const WeightFiles& kind = kind_of_weights();
-    core::ShardReader weights(reading_, opening_, kShardRules, kind.format, draft_);
+    core::ShardReader weights(reading_, job_, kShardRules, kind.format, draft_);
     read_weights(weights, kind);
     if (reading_.findings.mode() == core::Findings::Mode::all) weights.report_strays(kind.stem, kind.suffix);
     strip_prefix();
@@ -64,7 +62,7 @@ class Loader {
     std::vector<std::string> weight_files = weights.files();
     for (const std::string_view name : {kind.whole, kind.index})
       weight_files.push_back(config_.under + std::string(name));
-    auto files = list_folder_files(opening_.place, reading_.limits, weight_files, held_files());
+    auto files = list_folder_files(job_.place, reading_.limits, weight_files, held_files());
     if (reading_.findings.mode() == core::Findings::Mode::all) report_trust(reading_, files, pickled_);
     draft_.set_folder_files(std::move(files));
     draft_.add_sources(std::move(reading_.sources));
@@ -90,11 +88,11 @@ class Loader {
   void find_word_table() {
     config_.word_table = beside_.word_table.has_value();
     if (!config_.word_table) {
-      if (!opening_.place.open(kAdapterConfig)) reading_.findings.report(rules::kConfigMissing, {});
+      if (!job_.place.open(kAdapterConfig)) reading_.findings.report(rules::kConfigMissing, {});
       return;
     }
     const std::string under = beside_.word_table->empty() ? "" : *beside_.word_table + "/";
-    if (opening_.place.open(under + std::string(kWeights))) config_.under = under;
+    if (job_.place.open(under + std::string(kWeights))) config_.under = under;
   }
 
   // Settings that come from the tokenizer's files.
@@ -114,7 +112,7 @@ class Loader {
 
   const WeightFiles& kind_of_weights() {
     const auto there = [&](std::string_view name) {
-      return opening_.place.open(config_.under + std::string(name)) != nullptr;
+      return job_.place.open(config_.under + std::string(name)) != nullptr;
     };
     const auto found = std::ranges::find_if(
         kWeightKinds, [&](const WeightFiles& kind) { return there(kind.whole) || there(kind.index); });
@@ -125,7 +123,7 @@ class Loader {
 
   void read_weights(core::ShardReader& weights, const WeightFiles& kind) {
     core::Findings& findings = reading_.findings;
-    const auto whole = opening_.place.open(config_.under + std::string(kind.whole));
+    const auto whole = job_.place.open(config_.under + std::string(kind.whole));
     const TextFile index = read_text(reading_, kind.index);
     if (whole && index.present) findings.report(rules::kTwoWeights, {});
     if (whole)
@@ -138,7 +136,7 @@ class Loader {
 
   void strip_prefix() {
     Naming naming;
-    for (std::uint32_t i = 0; i < draft_.size(); ++i) naming.see(draft_.name(i));
+    for (std::uint32_t i = 0; i < draft_.size(); ++i) naming.add_name(draft_.name(i));
     strip_ = config_.bert && naming.all_prefixed() && !own(kPrefixKey);
     if (!strip_) return;
     for (std::uint32_t i = 0; i < draft_.size(); ++i) draft_.tensor(i).name(without_prefix(draft_.name(i)));
@@ -155,11 +153,11 @@ class Loader {
   // Sets EMBD's keys in EMBD's order, the rest of config.json, then the weights' own metadata.
   void set_attributes(std::vector<Value::Entry> metadata) {
     const Settings& settings = beside_.settings;
-    take_judgement(metadata);
+    take_settings_found(metadata);
     if (config_.bert) {
       auto named = taken(metadata, kModelName);
       if (!named) draft_.set_named_after_place(kModelName);
-      set(kModelName, named ? *std::move(named) : name_of(opening_.place));
+      set(kModelName, named ? *std::move(named) : name_of(job_.place));
       set(kModelVersion, taken(metadata, kModelVersion).value_or(std::string(kFirstVersion)));
       for (auto& [key, value] : config_.named) draft_.set_attribute(std::move(key), std::move(value));
       if (settings.max_seq_length) set(kMaxSeqLength, std::to_string(*settings.max_seq_length));
@@ -183,7 +181,7 @@ class Loader {
   }
 
   // Keeps the odd settings that the weights' metadata state about the folder that they came from.
-  void take_judgement(std::vector<Value::Entry>& metadata) {
+  void take_settings_found(std::vector<Value::Entry>& metadata) {
     const auto refused = taken(metadata, core::kSettingsRefused), unknown = taken(metadata, core::kSettingsUnknown);
     beside_.judged.add(refused.value_or(""), unknown.value_or(""));
   }
@@ -237,7 +235,7 @@ class Loader {
     }
   }
 
-  const core::Opening& opening_;
+  const core::ReadJob& job_;
   Reading reading_;
   core::Draft& draft_;
   Config config_;
@@ -248,6 +246,6 @@ class Loader {
 
 }  // namespace
 
-void read(const core::Opening& opening, core::Draft& draft) { Loader(opening, draft).run(); }
+void read(const core::ReadJob& job, core::Draft& draft) { Loader(job, draft).run(); }
 
 }  // namespace weighbridge::huggingface

@@ -19,8 +19,8 @@ constexpr SettingRow kRows[] = {
 #include "formats/huggingface/tokenizer_settings.def"
 #undef WB_SETTING
 };
-constexpr std::size_t kMostShown = 80;  // characters of a value, so that a message is a line
-constexpr std::size_t kMostOdd = 1000;  // of a kind: a hostile file must not fill the metadata
+constexpr std::size_t kMaxShown = 80;  // characters of a value, so that a message is a line
+constexpr std::size_t kMaxOdd = 1000;  // of a kind: a hostile file must not fill the metadata
 
 bool is_accepted(std::string_view accepted, const std::string& json) {
   if (json == "null") return true;
@@ -33,7 +33,7 @@ bool is_accepted(std::string_view accepted, const std::string& json) {
 }
 
 void keep(std::vector<core::OddSetting>& to, core::OddSetting setting) {
-  if (to.size() < kMostOdd && std::ranges::find(to, setting) == to.end()) to.push_back(std::move(setting));
+  if (to.size() < kMaxOdd && std::ranges::find(to, setting) == to.end()) to.push_back(std::move(setting));
 }
 
 }  // namespace
@@ -60,11 +60,11 @@ void SettingJudge::judge(std::string_view file, std::string_view table, std::str
 
 void SettingJudge::refuse(std::string_view file, std::string_view key, std::string_view json, std::string why) {
   keep(refused_,
-       {std::string(file), core::excerpt(key, kMostShown), core::excerpt(compact(json), kMostShown), std::move(why)});
+       {std::string(file), core::excerpt(key, kMaxShown), core::excerpt(compact(json), kMaxShown), std::move(why)});
 }
 void SettingJudge::warn(std::string_view file, std::string_view key, std::string_view json, std::string why) {
   keep(unknown_,
-       {std::string(file), core::excerpt(key, kMostShown), core::excerpt(compact(json), kMostShown), std::move(why)});
+       {std::string(file), core::excerpt(key, kMaxShown), core::excerpt(compact(json), kMaxShown), std::move(why)});
 }
 
 void SettingJudge::add(const SettingJudge& other) {
@@ -77,7 +77,7 @@ void SettingJudge::add(std::string_view refused, std::string_view unknown) {
   for (const core::OddSetting& each : core::parse_odd_settings(unknown)) keep(unknown_, each);
 }
 
-SettingJudge judge_settings(const Model& model) {
+SettingJudge check_settings(const Model& model) {
   SettingJudge out;
   for (const auto& [key, value] : model.attributes()) {
     if (key == core::kSettingsRefused || key == core::kSettingsUnknown) continue;

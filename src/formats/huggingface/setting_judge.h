@@ -47,6 +47,6 @@ class SettingJudge {
 };
 
 // The odd settings of a model: from the two attributes, and from attributes that come from config.json ("hf.KEY").
-SettingJudge judge_settings(const Model&);
+SettingJudge check_settings(const Model&);
 
 }  // namespace weighbridge::huggingface

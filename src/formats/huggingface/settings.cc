@@ -255,7 +255,7 @@ class SettingsReader {
       std::string scratch;
       if (!in.read_string(text)) return false;
       const auto mode = std::ranges::find(kModes, wire::json_text(text, scratch), &PoolingMode::name);
-      if (mode == std::end(kModes) || out_.settings.pooling_mode.size() > kMostModes)
+      if (mode == std::end(kModes) || out_.settings.pooling_mode.size() > kMaxModes)
         out_.judged.refuse(path, member.key, member.raw, "no pooling that weighbridge computes");
       else
         append_mode(out_.settings.pooling_mode, mode->mode);
@@ -303,7 +303,7 @@ class SettingsReader {
     out_.settings.truncate_dim = number(*object, core::kTruncateDim);
   }
 
-  static constexpr std::size_t kMostModes = 200;  // bytes: a hostile file must not ask for endless vectors
+  static constexpr std::size_t kMaxModes = 200;  // bytes: a hostile file must not ask for endless vectors
   Reading& reading_;
   const bool shows_layers_;
   SettingsFiles out_;

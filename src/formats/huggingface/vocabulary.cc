@@ -51,12 +51,12 @@ class TokenizerReader {
     if (json || lines) {
       const SpecialTexts special = special_texts(config);
       out.tokenizer = finish(json ? std::move(json->tokens) : *lines, special);
-      if (bert_) judge_special_map(special, out.judged);
+      if (bert_) check_special_map(special, out.judged);
       settle_word_rules(reading_, words_, config, *out.tokenizer, bert_, json.has_value(), out.judged);
       out.lower_case = words_.lower_case;
       out.strip_accents = words_.strip_accents;
       if (words_.space_chinese == false) out.space_chinese = false;
-      if (!json) judge_added_file(*out.tokenizer, out.judged);
+      if (!json) check_added_file(*out.tokenizer, out.judged);
       out.rules = tokenizers::text_of(words_.rules);
     } else {
       if (bert_ && !other_kind_ && !reported_) findings_.report(rules::kVocabMissing, {});
@@ -81,7 +81,7 @@ class TokenizerReader {
   }
 
   // {"[ENT]": 7}: tokens beside vocab.txt, as programs wrote them before there was a tokenizer.json.
-  void judge_added_file(const Tokenizer& tokenizer, SettingJudge& judge) {
+  void check_added_file(const Tokenizer& tokenizer, SettingJudge& judge) {
     const auto file = read_object(reading_, kAddedTokens);
     for (std::size_t i = 0; file && i < file->members.size(); ++i) {
       const Member& each = file->members[i];
@@ -229,7 +229,7 @@ class TokenizerReader {
   }
 
   // A file of earlier versions of transformers, which reads it after tokenizer_config.json.
-  void judge_special_map(const SpecialTexts& special, SettingJudge& judge) {
+  void check_special_map(const SpecialTexts& special, SettingJudge& judge) {
     const auto file = read_object(reading_, kSpecialMap);
     for (std::size_t i = 0; file && i < kSpecialTokens.size(); ++i) {
       const Member* const member = file->find(kSpecialTokens[i].key);

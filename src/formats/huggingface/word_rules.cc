@@ -17,7 +17,7 @@ namespace {
 
 using tokenizers::TextStep, wire::JsonKind, wire::JsonReader;
 
-constexpr std::uint32_t kUsualLimit = 100, kMostLimit = 1000;
+constexpr std::uint32_t kUsualLimit = 100, kMaxLimit = 1000;
 constexpr std::size_t kLongestAdded = 256;               // bytes
 constexpr std::uint64_t kLongestLength = 1'000'000'000;  // "very large" in transformers is 10^30
 constexpr std::string_view kUsualPrefix = "##", kUsualUnknown = "[UNK]";
@@ -76,8 +76,8 @@ class WordRulesReader {
           out_.rules.prefix = std::move(prefix);
       } else if (member.key == "max_input_chars_per_word" && member.kind == JsonKind::number) {
         const auto limit = wire::as_u64(member.raw);
-        if (!limit || *limit > kMostLimit)
-          refuse(key, member.raw, "words can have at most " + std::to_string(kMostLimit) + " characters");
+        if (!limit || *limit > kMaxLimit)
+          refuse(key, member.raw, "words can have at most " + std::to_string(kMaxLimit) + " characters");
         else if (*limit != kUsualLimit)
           out_.rules.word_limit = static_cast<std::uint32_t>(*limit);
       } else if (member.key != "type" && member.key != "vocab") {
@@ -172,10 +172,10 @@ class WordRulesReader {
         refuse(std::string(key) + ".direction", object->find("direction")->raw,
                key == "padding" ? "texts would get padding before their first token"
                                 : "long texts would lose their beginning");
-      const Member* const most = object->find("max_length");
-      if (table_length_ && key == "truncation" && most != nullptr &&
-          wire::as_u64(most->raw).value_or(0) < *table_length_)
-        refuse("truncation.max_length", most->raw, "texts would be cut at this length");
+      const Member* const maximum = object->find("max_length");
+      if (table_length_ && key == "truncation" && maximum != nullptr &&
+          wire::as_u64(maximum->raw).value_or(0) < *table_length_)
+        refuse("truncation.max_length", maximum->raw, "texts would be cut at this length");
     }
   }
 
@@ -202,7 +202,7 @@ class Settler {
         judge_(judge) {}
 
   void run() {
-    if (bert_ && config_) judge_config();
+    if (bert_ && config_) check_config();
     if (bert_ || !has_json_) {
       flag("do_lower_case", out_.lower_case, true);
       flag("strip_accents", out_.strip_accents, std::nullopt);
@@ -229,22 +229,22 @@ class Settler {
     return text != "PreTrainedTokenizerFast" && text != "TokenizersBackend";
   }
 
-  void judge_config() {
+  void check_config() {
     for (const Member& each : config_->members) {
       if (each.key == "additional_special_tokens" || each.key == "extra_special_tokens")
-        judge_specials(each);
+        check_specials(each);
       else if (each.key == "added_tokens_decoder")
-        judge_decoder(each);
+        check_decoder(each);
       else
         judge_.judge(kTokenizerConfig, kTokenizerConfig, each.key, each.raw, SettingJudge::Unknown::warned);
     }
     for (const std::string_view key : {"bos_token", "eos_token"})
       if (const Member* const each = member(key); each != nullptr && each->kind != JsonKind::null)
-        judge_special(*each, each->raw);
+        check_special(*each, each->raw);
   }
 
   // A token that texts are searched for although it is not in the list of added tokens.
-  void judge_special(const Member& of, std::string_view raw) {
+  void check_special(const Member& of, std::string_view raw) {
     const auto text = token_text(reading_, config_->file, raw);
     if (text && text->empty()) return;
     const bool known =
@@ -256,13 +256,13 @@ class Settler {
   }
 
   // A list of tokens, or an object of them by name.
-  void judge_specials(const Member& of) {
+  void check_specials(const Member& of) {
     JsonReader in(of.raw, reading_.limits.depth);
     if (of.kind == JsonKind::array && in.enter_array()) {
-      for (std::string_view each; in.next_element() && in.skip_value(each);) judge_special(of, each);
+      for (std::string_view each; in.next_element() && in.skip_value(each);) check_special(of, each);
     } else if (of.kind == JsonKind::object && in.enter_object()) {
       std::string_view each;
-      for (wire::JsonString key; in.next_key(key) && in.skip_value(each);) judge_special(of, each);
+      for (wire::JsonString key; in.next_key(key) && in.skip_value(each);) check_special(of, each);
     } else if (of.kind != JsonKind::null) {
       judge_.refuse(kTokenizerConfig, of.key, of.raw, "it is not a list of tokens");
     }
@@ -270,7 +270,7 @@ class Settler {
 
   // {"7": {"content": "[ENT]", "lstrip": false, ...}}: the list of tokenizer.json once more. Without that file it would
   // be the only one.
-  void judge_decoder(const Member& of) {
+  void check_decoder(const Member& of) {
     const auto all = of.kind == JsonKind::object ? object_in(reading_, config_->file, of.raw) : std::nullopt;
     if (!all) {
       if (of.kind != JsonKind::null) judge_.refuse(kTokenizerConfig, of.key, of.raw, "it is not an object of tokens");

@@ -75,7 +75,7 @@ class Planner : core::Planning {
     if (!placed)
       metadata_.emplace_back(key, value);
     else if (value.kind() != Value::Kind::text)
-      ledger_.lose(LossKind::attribute_type, indexed("attributes", key), core::type_text(value), "text");
+      plan_items_.lose(LossKind::attribute_type, indexed("attributes", key), core::type_text(value), "text");
   }
 
   bool place_in_config(const std::string& key, const Value& value, const std::string& text) {
@@ -151,28 +151,30 @@ class Planner : core::Planning {
   void override_metadata() {
     for (const std::string_view key : {kModelName, kModelVersion, kCreatedAt}) {
       if (!overridden(key)) continue;
-      ledger_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or(core::kAbsent),
-                     *asked(key));
+      plan_items_.change(LossKind::attribute, indexed("attributes", key), text_of(key).value_or(core::kAbsent),
+                         *asked(key));
       metadata_.emplace_back(key, Value::text(*asked(key)));
     }
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(metadata_, [&](const Value::Entry& entry) { return entry.first == key; });
     };
     if (bert_ && !has(kModelName))
-      ledger_.change(LossKind::attribute, indexed("attributes", kModelName), core::kAbsent, "the name of the folder");
+      plan_items_.change(LossKind::attribute, indexed("attributes", kModelName), core::kAbsent,
+                         "the name of the folder");
     if (bert_ && !has(kModelVersion))
-      ledger_.change(LossKind::attribute, indexed("attributes", kModelVersion), core::kAbsent,
-                     std::string(kFirstVersion));
+      plan_items_.change(LossKind::attribute, indexed("attributes", kModelVersion), core::kAbsent,
+                         std::string(kFirstVersion));
     if (!has(kFormatKey)) {
-      ledger_.change(LossKind::attribute, indexed("attributes", kFormatKey), core::kAbsent, std::string(kFormatValue));
+      plan_items_.change(LossKind::attribute, indexed("attributes", kFormatKey), core::kAbsent,
+                         std::string(kFormatValue));
       metadata_.emplace_back(kFormatKey, Value::text(std::string(kFormatValue)));
     }
   }
 
   void complete(std::string_view key, std::string json) {
     if (!config_.emplace(key, json).second) return;
-    ledger_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), core::kAbsent,
-                   std::move(json));
+    plan_items_.change(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), core::kAbsent,
+                       std::move(json));
   }
 
   void complete_config() {
@@ -182,8 +184,8 @@ class Planner : core::Planning {
     };
     if (!bert_) {
       if (config_.empty())
-        ledger_.block(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(kModelType)),
-                      core::kAbsent, "config.json would be empty: programs tell by model_type what the model is");
+        plan_items_.block(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(kModelType)),
+                          core::kAbsent, "config.json would be empty: programs tell by model_type what the model is");
       if (is_bert(json(kModelType), json(kArchitectures)))
         out_.blockers.push_back({LossKind::attribute,
                                  indexed("attributes", std::string(kOwn) + std::string(kModelType)), "bert",
@@ -204,7 +206,7 @@ class Planner : core::Planning {
 
   // Copies a file of the source's folder if it agrees with the model.
   void take_over_files() {
-    out_.judges_folder_files = true;
+    out_.lists_folder_files = true;
     const auto files = core::folder_files(model_);
     if (files.empty()) return;
     const auto any = [&](bool (*is)(std::string_view) noexcept) {
@@ -244,8 +246,8 @@ class Planner : core::Planning {
   // Modules have files of their own, which are only copied.
   void keep_modules() {
     if (settings_kept_ || settings_.modules.empty()) return;
-    ledger_.lose(LossKind::unsupported, indexed("attributes", core::kSentenceModules), settings_.modules,
-                 "only in the metadata of the weights, where sentence-transformers does not look");
+    plan_items_.lose(LossKind::unsupported, indexed("attributes", core::kSentenceModules), settings_.modules,
+                     "only in the metadata of the weights, where sentence-transformers does not look");
     metadata_.emplace_back(core::kSentenceModules, Value::text(settings_.modules));
   }
 
@@ -254,8 +256,8 @@ class Planner : core::Planning {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr) return;
     if (tokenizer->kind != Tokenizer::Kind::wordpiece) {
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "a " + std::string(name(tokenizer->kind)) + " tokenizer",
-                   "dropped: only WordPiece tokenizers are written to a folder");
+      plan_items_.lose(LossKind::tokenizer, "tokenizer", "a " + std::string(name(tokenizer->kind)) + " tokenizer",
+                       "dropped: only WordPiece tokenizers are written to a folder");
       return;
     }
     std::string lines;
@@ -271,16 +273,16 @@ class Planner : core::Planning {
     again.vocab_size =
         static_cast<std::uint32_t>(bert_ ? *positive(*text_of("vocab_size")) : std::uint64_t{again.tokens.size()});
     if (!keeps(*tokenizer, again) || !base::is_utf8(lines)) {
-      ledger_.lose(LossKind::tokenizer, "tokenizer", "ids, tokens or special tokens that no vocab.txt gives",
-                   "dropped");
+      plan_items_.lose(LossKind::tokenizer, "tokenizer", "ids, tokens or special tokens that no vocab.txt gives",
+                       "dropped");
       return;
     }
     if (again != *tokenizer)
-      ledger_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
+      plan_items_.change(LossKind::tokenizer, "tokenizer", "its order", "special tokens in EMBD's order");
     if (const auto rules = tokenizers::parse_tokenizer_rules(text_of(tokenizers::kTokenizerRules).value_or("{}")))
       if (const std::string beyond = tokenizers::beyond_wordpieces(*rules); !beyond.empty())
-        ledger_.lose(LossKind::tokenizer, "tokenizer", "left out of vocab.txt and tokenizer_config.json: " + beyond,
-                     "kept in the metadata of the weights, which only weighbridge reads");
+        plan_items_.lose(LossKind::tokenizer, "tokenizer", "left out of vocab.txt and tokenizer_config.json: " + beyond,
+                         "kept in the metadata of the weights, which only weighbridge reads");
     vocabulary_ = std::move(lines);
     special_ = std::move(special);
     expected_tokenizer_ = std::move(again);
@@ -299,20 +301,20 @@ class Planner : core::Planning {
   // The weights as a separate model, for safetensors to lay out.
   Model make_weights() {
     Naming naming;
-    for (std::uint32_t i = 0; i < model_.size(); ++i) naming.see(model_.name(i));
+    for (std::uint32_t i = 0; i < model_.size(); ++i) naming.add_name(model_.name(i));
     const bool add = prefix_ && bert_ && naming.all_plain();
     if (prefix_ && !add)
-      ledger_.lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
-                   "dropped: the names are not those of one encoder");
+      plan_items_.lose(LossKind::attribute, indexed("attributes", kPrefixKey), std::string(kPrefix),
+                       "dropped: the names are not those of one encoder");
     core::Draft draft;
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const Tensor tensor = model_[i];
       std::string name(tensor.name());
       if (add && is_encoder(name)) name.insert(0, kPrefix);
       if (bert_ && naming.all_prefixed() && !config_.contains("prefix") && without_prefix(name) != name)
-        ledger_.change(LossKind::name, subject(tensor), name,
-                       std::string(without_prefix(name)) + ", and hf.prefix says so");
-      judge_words(tensor);
+        plan_items_.change(LossKind::name, subject(tensor), name,
+                           std::string(without_prefix(name)) + ", and hf.prefix says so");
+      check_words(tensor);
       draft.adopt(name, tensor);
     }
     draft.set_attributes(std::move(metadata_));
@@ -320,7 +322,7 @@ class Planner : core::Planning {
     return draft.finish();
   }
 
-  void judge_words(const Tensor& tensor) {
+  void check_words(const Tensor& tensor) {
     if (!bert_ || without_prefix(tensor.name()) != kWordEmbeddings || !tensor.has_shape()) return;
     const std::uint64_t expected[] = {*positive(*text_of("vocab_size")), *positive(*text_of("hidden_size"))};
     if (!std::ranges::equal(tensor.shape(), expected))

@@ -113,10 +113,10 @@ void add_tokenizers(Corpus& c) {
   fewer.pop_back();
   c.speaking("tokenizer-short-by-one", "tokenizer-short", tokenizer(fewer));
   c.speaking("tokenizer-trailing", "tokenizer-trailing", good + "!");
-  const auto changed = [&](std::string name, std::string rule, std::size_t id, Token token, std::int32_t most = 7) {
+  const auto changed = [&](std::string name, std::string rule, std::size_t id, Token token, std::int32_t maximum = 7) {
     auto all = tokens();
     all[id] = std::move(token);
-    c.speaking(std::move(name), std::move(rule), tokenizer(all, most));
+    c.speaking(std::move(name), std::move(rule), tokenizer(all, maximum));
   };
   changed("token-length", "token-length", 260, {"12345678", -1});
   changed("token-length-zero", "token-length", 0, {"", 0});

@@ -17,22 +17,22 @@ constexpr Encoding kEncodings[] = {Encoding::raw};
 
 }  // namespace
 
-bool plausible(const core::Glance& glance) {
+bool plausible(const core::Probe& probe) {
   std::size_t fields = 0, odd = 0;
-  for (; fields < std::size(kMost) && glance.head.size() >= 4 * (fields + 1); ++fields) {
-    const std::int64_t value = static_cast<std::int32_t>(base::load_le<std::uint32_t>(glance.head.data() + 4 * fields));
-    odd += value == 0 || std::abs(value) > kMost[fields] ? 1U : 0U;
+  for (; fields < std::size(kMaxFields) && probe.head.size() >= 4 * (fields + 1); ++fields) {
+    const std::int64_t value = static_cast<std::int32_t>(base::load_le<std::uint32_t>(probe.head.data() + 4 * fields));
+    odd += value == 0 || std::abs(value) > kMaxFields[fields] ? 1U : 0U;
   }
   return fields > 0 && odd <= 1;
 }
 
-bool matches(const core::Glance& glance) {
-  if (glance.head.size() < kHeaderSize) return false;
-  if (base::load_le<std::uint32_t>(glance.head.data()) == kLaterMagic) return true;
-  const Header header = base::load_record<Header>(glance.head.data());
+bool matches(const core::Probe& probe) {
+  if (probe.head.size() < kHeaderSize) return false;
+  if (base::load_le<std::uint32_t>(probe.head.data()) == kLaterMagic) return true;
+  const Header header = base::load_record<Header>(probe.head.data());
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
-  return check_fields(header, findings) && file_size(header) == glance.size;
+  return check_fields(header, findings) && file_size(header) == probe.size;
 }
 
 constexpr core::Format kFormat = {

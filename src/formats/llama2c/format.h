@@ -26,9 +26,9 @@ extern const core::Format kFormat;
 
 // The legacy layout has no magic: its seven integers must be valid and must match the file's length. Later versions,
 // which have a magic, match too.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 // Whether at most one of its first seven integers cannot be such a one: a damaged checkpoint, not another kind of file.
-bool plausible(const core::Glance&);
+bool plausible(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kHeaderSize = 28;
 static_assert(base::record_size<Header>() == kHeaderSize);
 // Bounds of the fields in their order, that of vocab_size for its magnitude. They are far above those of real models
 // and keep the file's length below 2^62.
-inline constexpr std::int32_t kMost[] = {1 << 20, 1 << 22, 1 << 12, 1 << 20, 1 << 20, 1 << 24, 1 << 24};
+inline constexpr std::int32_t kMaxFields[] = {1 << 20, 1 << 22, 1 << 12, 1 << 20, 1 << 20, 1 << 24, 1 << 24};
 
 // The magic of versions 1 and later, "ak42" as an integer.
 inline constexpr std::uint32_t kLaterMagic = 0x616b3432;
@@ -51,7 +51,7 @@ inline constexpr float kRopeTheta = 10000.0F, kNormEpsilon = 1e-5F;
 // The tokenizer file: i32 max_token_length, then for each token f32 score, i32 length and the bytes.
 inline constexpr std::uint64_t kTokenizerHeaderSize = 4, kTokenRecordSize = 8;
 // Longer than any token of real vocabularies. M14 tries every split of a token.
-inline constexpr std::int32_t kMostTokenLength = 256;
+inline constexpr std::int32_t kMaxTokenLength = 256;
 // Ids that run.c's encode() hard-codes.
 inline constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2, kFirstByte = 3, kAfterBytes = kFirstByte + 256;
 inline constexpr std::string_view kTokenizerExtension = ".tokenizer";  // beside the checkpoint

@@ -36,7 +36,7 @@ Outcome walk(const std::string& bytes, const std::optional<std::string>& tokeniz
 
 std::string bytes_of_case(std::string_view name) { return test::case_of(corpus(), name).bytes; }
 
-core::Glance glance(const std::string& bytes) {
+core::Probe probe(const std::string& bytes) {
   return {.head = std::as_bytes(std::span(bytes)).first(std::min<std::size_t>(bytes.size(), 4096)),
           .tail = {},
           .size = bytes.size(),
@@ -93,20 +93,20 @@ TEST(Llama2c, DetectionTakesExactLengthsOnly) {
   for (const core::CorpusCase& c : corpus()) {
     const bool is = c.rule != "llama2c/too-short" && c.rule != "llama2c/field" && c.rule != "llama2c/heads" &&
                     c.rule != "llama2c/kv-heads" && c.rule != "llama2c/length";
-    EXPECT_EQ(matches(glance(c.bytes)), is) << c.name;
+    EXPECT_EQ(matches(probe(c.bytes)), is) << c.name;
   }
   // Files full of small integers that are not checkpoints.
   for (std::size_t size = 28; size < 400; ++size) {
-    EXPECT_FALSE(matches(glance(std::string(size, '\0'))));
-    EXPECT_FALSE(matches(glance(std::string(size, '\1'))));
+    EXPECT_FALSE(matches(probe(std::string(size, '\0'))));
+    EXPECT_FALSE(matches(probe(std::string(size, '\1'))));
   }
 }
 
 // Sizes stay within 64 bits for every valid header.
 TEST(Llama2c, TheLargestSizesDoNotWrap) {
   Header h;
-  const std::int32_t* most = kMost;
-  Header::each(h, [&](std::int32_t& field, base::FieldNote) { field = *most++; });
+  const std::int32_t* maximum = kMaxFields;
+  Header::each(h, [&](std::int32_t& field, base::FieldNote) { field = *maximum++; });
   h.n_heads = h.n_kv_heads = 1;
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);

@@ -140,8 +140,8 @@ bool check_fields(const Header& h, core::Findings& findings) {
   std::size_t i = 0;
   Header::each(h, [&](const std::int32_t& field, base::FieldNote note) {
     const std::int64_t value = field, magnitude = &field == &h.vocab_size && value < 0 ? -value : value;
-    if (good && (magnitude < 1 || magnitude > kMost[i]))  // one says that this is not a checkpoint
-      good = findings.fail(rules::kField, {.offset = 4 * i}, {"1 to ", kMost[i]}, value, note.name);
+    if (good && (magnitude < 1 || magnitude > kMaxFields[i]))  // one says that this is not a checkpoint
+      good = findings.fail(rules::kField, {.offset = 4 * i}, {"1 to ", kMaxFields[i]}, value, note.name);
     ++i;
   });
   if (!good) return false;

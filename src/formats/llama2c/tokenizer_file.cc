@@ -50,9 +50,9 @@ class Reader {
     if (size > limits_.header)
       return fail(core::rules::kLimitHeader, 0, core::at_most(core::in_bytes(limits_.header)), core::in_bytes(size),
                   "the tokenizer file");
-    const std::uint64_t least = kTokenizerHeaderSize + vocab_size_ * (kTokenRecordSize + 1);
-    if (size < least)
-      return fail(rules::kTokenizerShort, size, core::at_least(core::in_bytes(least)), core::in_bytes(size));
+    const std::uint64_t minimum = kTokenizerHeaderSize + vocab_size_ * (kTokenRecordSize + 1);
+    if (size < minimum)
+      return fail(rules::kTokenizerShort, size, core::at_least(core::in_bytes(minimum)), core::in_bytes(size));
     bytes_ = io::text_of(source_);
     return true;
   }
@@ -63,7 +63,7 @@ class Reader {
 
   // load() has checked that the file is long enough for vocab_size records.
   bool read_tokens() {
-    const std::int32_t most = std::min(i32(0), kMostTokenLength);
+    const std::int32_t maximum = std::min(i32(0), kMaxTokenLength);
     std::uint64_t at = kTokenizerHeaderSize;
     scores_.reserve(vocab_size_);
     for (std::uint32_t id = 0; id < vocab_size_; ++id) {
@@ -74,7 +74,7 @@ class Reader {
       const std::int32_t length = i32(at + 4);
       if (!std::isfinite(score))
         return fail(rules::kTokenScore, at, {}, Value::real(static_cast<double>(score), DType::f32).to_text(), which);
-      if (length < 1 || length > most) return fail(rules::kTokenLength, at + 4, {"1 to ", most}, length, which);
+      if (length < 1 || length > maximum) return fail(rules::kTokenLength, at + 4, {"1 to ", maximum}, length, which);
       at += kTokenRecordSize;
       const auto count = static_cast<std::uint64_t>(length);
       if (!base::fits(at, count, bytes_.size()))

@@ -25,12 +25,11 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool is_npy(const core::Glance& glance) { return text_of(glance.head).starts_with(kMagic); }
+bool is_npy(const core::Probe& probe) { return text_of(probe.head).starts_with(kMagic); }
 
-bool is_npz(const core::Glance& glance) {
-  const std::string_view head = text_of(glance.head);
-  if (glance.extension == kNpzExtensions[0] &&
-      (head.starts_with(core::kZipMember) || head.starts_with(core::kZipEmpty)))
+bool is_npz(const core::Probe& probe) {
+  const std::string_view head = text_of(probe.head);
+  if (probe.extension == kNpzExtensions[0] && (head.starts_with(core::kZipMember) || head.starts_with(core::kZipEmpty)))
     return true;
   const std::string_view first = core::first_zip_member(head);
   return first.ends_with(kSuffix) && first.size() > kSuffix.size();

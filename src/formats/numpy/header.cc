@@ -15,7 +15,7 @@
 namespace weighbridge::numpy {
 namespace {
 
-constexpr std::uint64_t kMostBytes = static_cast<std::uint64_t>(INT64_MAX);  // NumPy counts with npy_intp
+constexpr std::uint64_t kMaxBytes = static_cast<std::uint64_t>(INT64_MAX);  // NumPy counts with npy_intp
 constexpr std::string_view kDescrKey = "descr", kOrderKey = "fortran_order", kShapeKey = "shape";
 constexpr std::size_t kLongestDim = 21;  // characters: GROWTH_AXIS_MAX_DIGITS of numpy/lib/format.py
 constexpr std::size_t kDepth = 64;       // of the brackets in a structured type; far deeper than real ones
@@ -137,7 +137,7 @@ class Dictionary {
     while (place_ < text_.size() && is_digit(text_[place_])) {
       const auto ten = base::checked_mul(out, 10);
       const auto next = ten ? base::checked_add(*ten, static_cast<std::uint64_t>(text_[place_] - '0')) : std::nullopt;
-      if (!next || *next > kMostBytes) return place_ = first, false;
+      if (!next || *next > kMaxBytes) return place_ = first, false;
       out = *next;
       ++place_;
     }
@@ -267,8 +267,8 @@ std::optional<Header> read_header(std::string_view bytes, const ArrayRules& rule
     notes->add("dictionary", preamble, out.data_at, "");
   }
   if (!Dictionary(text, preamble, major < 3, rules, out, fault, notes).read()) return std::nullopt;
-  const DType least = out.dtype == DType::unknown ? DType::u8 : out.dtype;
-  if (!size_of(least, out.shape)) return refuse(rules.kSizeOverflow, preamble, {}, core::of_shape(out.shape));
+  const DType minimum = out.dtype == DType::unknown ? DType::u8 : out.dtype;
+  if (!size_of(minimum, out.shape)) return refuse(rules.kSizeOverflow, preamble, {}, core::of_shape(out.shape));
   return out;
 }
 
@@ -277,7 +277,7 @@ std::optional<std::uint64_t> size_of(DType dtype, Shape shape) noexcept {
   bool none = false;
   for (const std::uint64_t dim : shape) {
     none |= dim == 0;
-    if (__builtin_mul_overflow(bytes, std::max<std::uint64_t>(dim, 1), &bytes) || bytes > kMostBytes)
+    if (__builtin_mul_overflow(bytes, std::max<std::uint64_t>(dim, 1), &bytes) || bytes > kMaxBytes)
       return std::nullopt;
   }
   return none ? 0 : bytes;

@@ -28,7 +28,7 @@ std::string npz_case(std::string_view name) {
   return test::case_of(all, name).bytes;
 }
 
-core::Glance glance(const std::string& bytes, std::string_view extension = {}) {
+core::Probe probe(const std::string& bytes, std::string_view extension = {}) {
   return {.head = std::as_bytes(std::span(bytes)).first(std::min<std::size_t>(bytes.size(), 4096)),
           .tail = {},
           .size = bytes.size(),
@@ -175,17 +175,17 @@ TEST(Numpy, ALargeDeflatedArrayInFortranOrderReadsRowMajor) {
 }
 
 TEST(Numpy, DetectionTellsAnNpzFromOtherArchives) {
-  EXPECT_TRUE(kNpy.matches(glance(npy_case("valid-one"))));
-  EXPECT_TRUE(kNpz.matches(glance(npz_case("valid-several"))));
-  EXPECT_TRUE(kNpz.matches(glance(npz_case("valid-no-member"), "npz")));
-  EXPECT_FALSE(kNpz.matches(glance(npz_case("valid-no-member"), "zip")));
+  EXPECT_TRUE(kNpy.matches(probe(npy_case("valid-one"))));
+  EXPECT_TRUE(kNpz.matches(probe(npz_case("valid-several"))));
+  EXPECT_TRUE(kNpz.matches(probe(npz_case("valid-no-member"), "npz")));
+  EXPECT_FALSE(kNpz.matches(probe(npz_case("valid-no-member"), "zip")));
   std::string pt = npz_case("valid-several");
   pt.replace(30, 5, "a/pkl");
-  EXPECT_FALSE(kNpz.matches(glance(pt, "pt")));
-  EXPECT_TRUE(kNpz.matches(glance(pt, "npz")));
+  EXPECT_FALSE(kNpz.matches(probe(pt, "pt")));
+  EXPECT_TRUE(kNpz.matches(probe(pt, "npz")));
   for (const char* extension : {"", "npy", "npz"}) {
-    EXPECT_FALSE(kNpz.matches(glance("PK", extension)));
-    EXPECT_FALSE(kNpy.matches(glance("PK\x03\x04", extension)));
+    EXPECT_FALSE(kNpz.matches(probe("PK", extension)));
+    EXPECT_FALSE(kNpy.matches(probe("PK\x03\x04", extension)));
   }
 }
 

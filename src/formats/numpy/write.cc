@@ -27,7 +27,7 @@ namespace {
 
 using core::indexed, core::subject;
 
-constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
+constexpr std::uint64_t kMaxSum = UINT64_MAX / 4;  // the bound on sums of sizes
 // A member of this size needs 64-bit sizes in its local header.
 constexpr std::uint64_t kLarge = 0xFFFFFFFF;
 constexpr std::size_t kLongestName = 0xFFFE;
@@ -47,43 +47,43 @@ class Planner : core::Planning {
   Planner(const Model& model, const Options& options, bool archive) : Planning(model, options), archive_(archive) {}
 
   core::WriteLayout run() {
-    judge_all();
+    check_all();
     if (out_.blockers.empty()) archive_ ? lay_out_archive() : lay_out_array();
     return std::move(out_);
   }
 
  private:
-  void judge_all() {
+  void check_all() {
     if (!archive_ && model_.size() != 1)
-      ledger_.block(LossKind::layout, "tensors", std::to_string(model_.size()) + " tensors",
-                    "an npy file holds exactly one: choose one by its name, or write an npz");
-    core::drop_tokenizer(ledger_, model_, "NumPy has");
-    core::drop_attributes(ledger_, model_, "NumPy's files have no attributes");
-    core::drop_extra(ledger_, model_);
+      plan_items_.block(LossKind::layout, "tensors", std::to_string(model_.size()) + " tensors",
+                        "an npy file holds exactly one: choose one by its name, or write an npz");
+    core::drop_tokenizer(plan_items_, model_, "NumPy has");
+    core::drop_attributes(plan_items_, model_, "NumPy's files have no attributes");
+    core::drop_extra(plan_items_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    core::name_copies(ledger_, model_);
+    core::name_copies(plan_items_, model_);
   }
 
   void judge(const Tensor& tensor) {
-    judge_name(tensor);
-    core::drop_attributes(ledger_, tensor);
-    core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "NumPy")) return;
+    check_name(tensor);
+    core::drop_attributes(plan_items_, tensor);
+    core::drop_extra(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "NumPy")) return;
     const DType dtype = core::target_dtype(tensor, options_);
-    core::judge_dense(ledger_, tensor, dtype);
-    judge_dtype(tensor, dtype);
+    core::check_dense(plan_items_, tensor, dtype);
+    check_dtype(tensor, dtype);
   }
 
-  void judge_name(const Tensor& tensor) {
+  void check_name(const Tensor& tensor) {
     const std::string_view name = tensor.name();
     if (!archive_) {
       if (model_.size() == 1 && name != kArray)
-        ledger_.lose(LossKind::name, subject(tensor), core::quoted(core::excerpt(name)),
-                     "dropped: an npy file has no names, and reads as " + core::quoted(kArray));
+        plan_items_.lose(LossKind::name, subject(tensor), core::quoted(core::excerpt(name)),
+                         "dropped: an npy file has no names, and reads as " + core::quoted(kArray));
       return;
     }
     const auto block = [&](std::string why) {
-      ledger_.block(LossKind::name, subject(tensor), "its name", std::move(why));
+      plan_items_.block(LossKind::name, subject(tensor), "its name", std::move(why));
     };
     if (name.size() > kLongestName - kSuffix.size())
       block("a member's name has at most 65,534 bytes, with " + std::string(kSuffix));
@@ -99,21 +99,22 @@ class Planner : core::Planning {
             " for it");
   }
 
-  void judge_dtype(const Tensor& tensor, DType dtype) {
+  void check_dtype(const Tensor& tensor, DType dtype) {
     const core::NumpyType* const type = core::numpy_type(dtype);
     if (!type)
-      return ledger_.block(
+      return plan_items_.block(
           LossKind::dtype, subject(tensor), std::string(name(dtype)),
           info(dtype).kind == DTypeKind::real ? "no dtype of NumPy: a cast can make one" : "no dtype of NumPy");
-    core::judge_cast(ledger_, tensor, dtype);
+    core::check_cast(plan_items_, tensor, dtype);
     if (!size_of(dtype, tensor.shape()))
-      ledger_.block(LossKind::shape, subject(tensor), "its shape", "2^63 bytes or more, with dimensions of 0 left out");
+      plan_items_.block(LossKind::shape, subject(tensor), "its shape",
+                        "2^63 bytes or more, with dimensions of 0 left out");
     if (type->ml_dtype.empty()) return;
-    ledger_.lose(LossKind::dtype, subject(tensor), std::string(name(dtype)),
-                 std::string(type->text) + ", as ml_dtypes saves " + std::string(type->ml_dtype) +
-                     ": NumPy reads void items of " + std::to_string(info(dtype).bits / 8) +
-                     (info(dtype).bits == 8 ? " byte" : " bytes") + " until they are viewed as ml_dtypes." +
-                     std::string(type->ml_dtype));
+    plan_items_.lose(LossKind::dtype, subject(tensor), std::string(name(dtype)),
+                     std::string(type->text) + ", as ml_dtypes saves " + std::string(type->ml_dtype) +
+                         ": NumPy reads void items of " + std::to_string(info(dtype).bits / 8) +
+                         (info(dtype).bits == 8 ? " byte" : " bytes") + " until they are viewed as ml_dtypes." +
+                         std::string(type->ml_dtype));
   }
 
   // Appends the tensor, and the payload for its elements, which the caller completes.
@@ -189,16 +190,16 @@ class Planner : core::Planning {
       member.header_at = at;
       member.size = header.size() + payload.logical_size;
       payload.digest = core::PartDigest::crc32;
-      if (!out_.size_exact && payload.logical_size > 0) payload.front = header;
+      if (!out_.size_exact && payload.logical_size > 0) payload.stream_prefix = header;
       core::encode_payload(payload, options_);
       if (payload.encoding == Encoding::deflate) member.method = core::zip::kDeflated;
       if (!is_deflated(member)) payload.stored_size = payload.logical_size;
       member.large = std::max(member.size, payload.stored_size + header.size()) >= kLarge;
       if (out_.size_exact) member.padding = core::zip_padding(member);
-      payload.lead = core::zip_header_size(member) + (is_deflated(member) ? 0 : header.size());
-      at += payload.lead + payload.stored_size;
-      if (at > kMost || payload.stored_size > kMost)
-        return ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^62 bytes in all");
+      payload.preamble_size = core::zip_header_size(member) + (is_deflated(member) ? 0 : header.size());
+      at += payload.preamble_size + payload.stored_size;
+      if (at > kMaxSum || payload.stored_size > kMaxSum)
+        return plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^62 bytes in all");
       members->all.push_back(std::move(member));
       members->headers.push_back(std::move(header));
       out_.payloads.push_back(std::move(payload));
@@ -207,8 +208,8 @@ class Planner : core::Planning {
   }
 
   void finish_archive(const std::shared_ptr<Members>& members) {
-    out_.keep = members;
-    out_.lead = [members](std::size_t i, const core::Stored& stored) {
+    out_.owner = members;
+    out_.make_preamble = [members](std::size_t i, const core::Stored& stored) {
       const core::ZipOut member = complete(*members, i, stored);
       return core::zip_local_header(member) + (is_deflated(member) ? std::string() : members->headers[i]);
     };
@@ -218,8 +219,8 @@ class Planner : core::Planning {
       for (std::size_t i = 0; i < stored.size(); ++i) all.push_back(complete(*members, i, stored[i]));
       return core::zip_directory(all, stored.empty() ? 0 : stored.back().end(), members->comment);
     };
-    const core::Foreseen foreseen = core::foresee_payloads(out_, 0);
-    out_.size = foreseen.end + out_.tail(foreseen.stored).size();
+    const core::PlannedPayloads planned = core::plan_payloads(out_, 0);
+    out_.size = planned.end + out_.tail(planned.stored).size();
   }
 
   // Completes a member once its elements are stored.

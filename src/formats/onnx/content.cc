@@ -64,8 +64,8 @@ void check_spare_bits(const Tensor& tensor, const Context& context, std::vector<
 void check_checksums(const std::vector<StatedChecksum>& stated, core::Progress& progress, std::vector<Finding>& out) {
   std::map<const Source*, std::string> digests;
   for (const StatedChecksum& each : stated) {
-    auto [found, fresh] = digests.try_emplace(each.file.get());
-    if (fresh) {
+    auto [found, is_new] = digests.try_emplace(each.file.get());
+    if (is_new) {
       codecs::Sha1 sum;
       io::read_pieces(*each.file, 0, each.file->size(), [&](std::uint64_t, std::span<const std::byte> piece) {
         sum.update(piece);

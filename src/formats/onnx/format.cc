@@ -26,23 +26,23 @@ constexpr auto kHeldDTypes = [] {
 // The beginning of a file, presented as a file of full length.
 class Head final : public wire::ProtobufBytes {
  public:
-  explicit Head(const core::Glance& glance) : glance_(glance) {}
-  std::uint64_t size() const noexcept override { return glance_.size; }
+  explicit Head(const core::Probe& probe) : probe_(probe) {}
+  std::uint64_t size() const noexcept override { return probe_.size; }
   // Whether the beginning has the bytes of a field's tag and number at `offset`.
   bool has(std::uint64_t offset) const noexcept {
-    return glance_.head.size() == glance_.size || offset + 2 * wire::kLongestVarint <= glance_.head.size();
+    return probe_.head.size() == probe_.size || offset + 2 * wire::kLongestVarint <= probe_.head.size();
   }
   std::span<const std::byte> from(std::uint64_t offset, std::size_t) override {
-    return glance_.head.subspan(static_cast<std::size_t>(offset));
+    return probe_.head.subspan(static_cast<std::size_t>(offset));
   }
 
  private:
-  const core::Glance& glance_;
+  const core::Probe& probe_;
 };
 
 // Calls visit(field) for the fields at the beginning until it returns false. False if they are malformed.
-template <class Visit> bool each_field(const core::Glance& glance, Visit visit) {
-  Head head(glance);
+template <class Visit> bool each_field(const core::Probe& probe, Visit visit) {
+  Head head(probe);
   wire::ProtobufReader reader(head, 1);
   wire::ProtobufMessage message = reader.root();
   wire::ProtobufField field;
@@ -61,11 +61,11 @@ bool fits(const MessageFact& message, const wire::ProtobufField& field) {
 }
 
 // The first field is a version, and all others are those of a model: its graph or an operator set among them.
-bool is_model(const core::Glance& glance) {
-  constexpr std::uint64_t kMostVersion = 1000;  // far above today's IR version: a larger number is not one
+bool is_model(const core::Probe& probe) {
+  constexpr std::uint64_t kMaxVersion = 1000;  // far above today's IR version: a larger number is not one
   bool sound = true, version = false, shows = false;
-  const bool whole = each_field(glance, [&](const wire::ProtobufField& field) {
-    if (field.at == 0) version = field.number == model::kIrVersion && field.value >= 1 && field.value <= kMostVersion;
+  const bool whole = each_field(probe, [&](const wire::ProtobufField& field) {
+    if (field.at == 0) version = field.number == model::kIrVersion && field.value >= 1 && field.value <= kMaxVersion;
     sound = sound && version && fits(model::kMessage, field);
     shows = shows || field.number == model::kGraph || field.number == model::kOpsetImport;
     return sound;
@@ -75,10 +75,10 @@ bool is_model(const core::Glance& glance) {
 
 }  // namespace
 
-bool is_tensor(const core::Glance& glance) {
+bool is_tensor(const core::Probe& probe) {
   // Dimensions, if there are any, and the type.
   bool sound = true, type = false, data = false;
-  const bool whole = each_field(glance, [&](const wire::ProtobufField& field) {
+  const bool whole = each_field(probe, [&](const wire::ProtobufField& field) {
     sound = sound && fits(tensor::kMessage, field) &&
             (type || field.number == tensor::kDims || field.number == tensor::kDataType);
     if (field.number == tensor::kDataType) type = field.value >= 1 && field.value < kElementTypeCount;
@@ -88,9 +88,9 @@ bool is_tensor(const core::Glance& glance) {
   return whole && sound && type && data;
 }
 
-bool matches(const core::Glance& glance) {
-  if (glance.folder) return false;
-  return is_model(glance) || (glance.extension == kTensorExtension && is_tensor(glance));
+bool matches(const core::Probe& probe) {
+  if (probe.folder) return false;
+  return is_model(probe) || (probe.extension == kTensorExtension && is_tensor(probe));
 }
 
 constexpr core::Format kFormat = {

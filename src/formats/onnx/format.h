@@ -12,9 +12,9 @@ namespace rules {
 
 extern const core::Format kFormat;
 
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 // Whether the file is a TensorProto by itself, as data sets of tests are. A ModelProto never is one.
-bool is_tensor(const core::Glance&);
+bool is_tensor(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});

@@ -65,7 +65,7 @@ Reading::Reading(const Source& file, const Limits& bounds, core::Findings& sink)
       findings(sink),
       window(file),
       proto(window, bounds.depth),
-      most_(std::min(bounds.header, std::max(kAtLeast, kTimes * file.size()))) {}
+      maximum_(std::min(bounds.header, std::max(kAtLeast, kTimes * file.size()))) {}
 
 std::string Reading::text(Range range) {
   keep(range.size());
@@ -84,10 +84,10 @@ std::string Reading::text(Range range) {
 
 void Reading::keep(std::uint64_t bytes) {
   kept_ += bytes;  // no overflow: each is at most a text's length, and the walk ends once they exceed the limit
-  if (kept_ > most_ && !over_) {
+  if (kept_ > maximum_ && !over_) {
     over_ = true;
-    findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(core::in_bytes(most_)),
-                    {"more than ", core::in_bytes(most_)}, "names and metadata");
+    findings.report(core::rules::kLimitHeader, {.offset = 0}, core::at_most(core::in_bytes(maximum_)),
+                    {"more than ", core::in_bytes(maximum_)}, "names and metadata");
   }
 }
 
@@ -112,7 +112,7 @@ bool Fields::next(ProtobufField& field) {
   return false;
 }
 
-void Fields::tell(const ProtobufField& field) const {
+void Fields::report_span(const ProtobufField& field) const {
   reading_.findings.span(Span::Kind::field, field.at, field.end,
                          std::string(fact_.name) + ", field " + std::to_string(field.number), [&]() -> std::string {
                            constexpr std::size_t kShown = 60;
@@ -136,7 +136,7 @@ bool Fields::sound(const ProtobufField& field) {
     }
     return false;
   }
-  tell(field);
+  report_span(field);
   if (!is_wire_of(fact->kind, field.wire)) {
     if (!again_)
       reading_.findings.report(rules::kWireType, {.offset = field.at}, name_of(fact->kind), name_of(field.wire),

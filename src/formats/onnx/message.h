@@ -40,7 +40,7 @@ class Reading {
  private:
   friend class Fields;
   std::uint64_t kept_ = 0;
-  const std::uint64_t most_;
+  const std::uint64_t maximum_;
   bool over_ = false;
   bool unknown_ = false;  // an unknown field was reported
 };
@@ -69,7 +69,7 @@ class Fields {
 
  private:
   bool sound(const ProtobufField&);
-  void tell(const ProtobufField&) const;
+  void report_span(const ProtobufField&) const;
   Reading& reading_;
   ProtobufMessage message_;
   const MessageFact& fact_;

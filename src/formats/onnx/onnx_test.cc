@@ -268,7 +268,7 @@ TEST(Onnx, ALinkOutOfTheFolderIsAFinding) {
   EXPECT_EQ(read_source(source, core::Findings::Mode::all).report.first_error()->rule, "onnx/external-link");
 }
 
-core::Glance glance_of(std::string_view bytes, std::string_view extension = {}) {
+core::Probe probe_of(std::string_view bytes, std::string_view extension = {}) {
   const auto all = std::as_bytes(std::span(bytes));
   return {.head = all.first(std::min<std::size_t>(all.size(), 4096)),
           .tail = {},
@@ -279,17 +279,17 @@ core::Glance glance_of(std::string_view bytes, std::string_view extension = {}) 
 TEST(Onnx, IsKnownByItsFirstFields) {
   for (const core::CorpusCase& c : cases())
     if (c.name.starts_with("valid-") && c.extension.empty()) {
-      EXPECT_TRUE(matches(glance_of(c.bytes))) << c.name;
-      EXPECT_FALSE(is_tensor(glance_of(c.bytes))) << c.name;
+      EXPECT_TRUE(matches(probe_of(c.bytes))) << c.name;
+      EXPECT_FALSE(is_tensor(probe_of(c.bytes))) << c.name;
     }
   const std::string& tensor = the_case("valid-tensor").bytes;
-  EXPECT_TRUE(matches(glance_of(tensor, "pb")));
-  EXPECT_FALSE(matches(glance_of(tensor)));
+  EXPECT_TRUE(matches(probe_of(tensor, "pb")));
+  EXPECT_FALSE(matches(probe_of(tensor)));
   // A llama2.c header of dimension 8, a safetensors header of 8 bytes, nothing, text.
-  EXPECT_FALSE(matches(glance_of("\x08\0\0\0\x10\0\0\0\x02\0\0\0"sv)));
-  EXPECT_FALSE(matches(glance_of("\x08\0\0\0\0\0\0\0{}      "sv)));
-  EXPECT_FALSE(matches(glance_of("")));
-  EXPECT_FALSE(matches(glance_of("{\"ir_version\": 8}")));
+  EXPECT_FALSE(matches(probe_of("\x08\0\0\0\x10\0\0\0\x02\0\0\0"sv)));
+  EXPECT_FALSE(matches(probe_of("\x08\0\0\0\0\0\0\0{}      "sv)));
+  EXPECT_FALSE(matches(probe_of("")));
+  EXPECT_FALSE(matches(probe_of("{\"ir_version\": 8}")));
 }
 
 }  // namespace

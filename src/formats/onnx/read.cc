@@ -38,7 +38,7 @@ class Walk {
       return {};
     }
     Front front(reading_.source);
-    if (is_tensor(front.glance()))
+    if (is_tensor(front.probe()))
       bare_tensor();
     else
       model();
@@ -56,17 +56,17 @@ class Walk {
    public:
     explicit Front(const Source& source) : bytes_(base::to_size(std::min<std::uint64_t>(source.size(), 4096))) {
       if (!bytes_.empty()) source.read_at(0, bytes_);
-      glance_.head = bytes_;
-      glance_.size = source.size();
+      probe_.head = bytes_;
+      probe_.size = source.size();
       extension_ = source.extension();
-      glance_.extension = extension_;
+      probe_.extension = extension_;
     }
-    const core::Glance& glance() const { return glance_; }
+    const core::Probe& probe() const { return probe_; }
 
    private:
     std::vector<std::byte> bytes_;
     std::string extension_;
-    core::Glance glance_;
+    core::Probe probe_;
   };
 
   void bare_tensor() {

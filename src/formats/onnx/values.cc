@@ -16,9 +16,9 @@ constexpr std::size_t kPiece = 4096;  // numbers; a multiple of 4
 template <class Visit>
 std::optional<std::uint64_t> each_packed(wire::ProtobufBytes& bytes, Range content, unsigned width, Visit visit) {
   for (std::uint64_t at = content.begin; at < content.end;) {
-    const auto least = static_cast<std::size_t>(
+    const auto minimum = static_cast<std::size_t>(
         std::min<std::uint64_t>(content.end - at, std::max<std::size_t>(width, wire::kLongestVarint)));
-    std::span<const std::byte> there = bytes.from(at, least);
+    std::span<const std::byte> there = bytes.from(at, minimum);
     if (there.size() > content.end - at) there = there.first(static_cast<std::size_t>(content.end - at));
     const std::byte* from = there.data();
     const std::byte* const end = from + there.size();

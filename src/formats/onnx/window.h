@@ -19,12 +19,12 @@ class Window final : public wire::ProtobufBytes {
 
   std::uint64_t size() const noexcept override { return source_.size(); }
 
-  std::span<const std::byte> from(std::uint64_t offset, std::size_t least) override {
-    if (offset < begin_ || !base::fits(offset - begin_, least, bytes_.size())) {
+  std::span<const std::byte> from(std::uint64_t offset, std::size_t minimum) override {
+    if (offset < begin_ || !base::fits(offset - begin_, minimum, bytes_.size())) {
       // Grow the window while reading sequentially; shrink it after a seek.
       const bool onward = offset >= begin_ && offset - begin_ <= bytes_.size();
-      piece_ = onward ? std::min(2 * piece_, kMost) : kLeast;
-      const std::uint64_t length = std::min<std::uint64_t>(std::max(piece_, least), source_.size() - offset);
+      piece_ = onward ? std::min(2 * piece_, kMaxPiece) : kMinPiece;
+      const std::uint64_t length = std::min<std::uint64_t>(std::max(piece_, minimum), source_.size() - offset);
       bytes_.resize(base::to_size(length));
       begin_ = offset;
       source_.read_at(offset, bytes_);
@@ -33,11 +33,11 @@ class Window final : public wire::ProtobufBytes {
   }
 
  private:
-  static constexpr std::size_t kLeast = 4096, kMost = std::size_t{1} << 16;
+  static constexpr std::size_t kMinPiece = 4096, kMaxPiece = std::size_t{1} << 16;
   const Source& source_;
   std::vector<std::byte> bytes_;
   std::uint64_t begin_ = 0;
-  std::size_t piece_ = kLeast / 2;
+  std::size_t piece_ = kMinPiece / 2;
 };
 
 }  // namespace weighbridge::onnx

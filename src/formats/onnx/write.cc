@@ -64,12 +64,12 @@ class Planner : core::Planning {
 
   core::WriteLayout run() {
     if (!source_) {
-      ledger_.block(LossKind::file, "graph", core::kAbsent,
-                    "an ONNX model needs a graph: give the ONNX model to copy, whose tensors are to be replaced");
+      plan_items_.block(LossKind::file, "graph", core::kAbsent,
+                        "an ONNX model needs a graph: give the ONNX model to copy, whose tensors are to be replaced");
       return std::move(out_);
     }
     read_base();
-    judge_all();
+    check_all();
     if (!out_.blockers.empty()) return std::move(out_);
     lay_out();
     return std::move(out_);
@@ -93,17 +93,17 @@ class Planner : core::Planning {
     inputs_.resize(base_.size());
   }
 
-  void judge_all() {
-    core::drop_tokenizer(ledger_, model_, "ONNX has");
+  void check_all() {
+    core::drop_tokenizer(plan_items_, model_, "ONNX has");
     for (const auto& [key, value] : model_.attributes()) {
       const Value* const there = base_.attribute(key);
       if (!there || there->to_text() != value.to_text())
-        ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                     "dropped: the copy keeps the metadata of the ONNX model");
+        plan_items_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                         "dropped: the copy keeps the metadata of the ONNX model");
     }
-    core::drop_extra(ledger_, model_);
+    core::drop_extra(plan_items_, model_);
     for (const Tensor& tensor : model_) judge(tensor);
-    judge_external();
+    check_external();
     std::string kept;
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < base_.size(); ++i) {
@@ -113,8 +113,8 @@ class Planner : core::Planning {
       if (count == kNamed + 1) kept += ", ...";
     }
     if (count > 0 && out_.blockers.empty())
-      ledger_.change(LossKind::name, "tensors", std::to_string(count) + " that only the ONNX model has: " + kept,
-                     "as they are there");
+      plan_items_.change(LossKind::name, "tensors", std::to_string(count) + " that only the ONNX model has: " + kept,
+                         "as they are there");
   }
 
   static bool is_external(const Part& part) {
@@ -123,43 +123,44 @@ class Planner : core::Planning {
   }
 
   // Elements in external files move into the copy, as raw_data of a TensorProto.
-  void judge_external() {
+  void check_external() {
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < base_.size(); ++i) {
       bool external = false;
       for (const Part& part : base_[i].parts()) external |= is_external(part);
       count += external ? 1 : 0;
       if (external && !walked_.places[i].tensor)
-        ledger_.block(
+        plan_items_.block(
             LossKind::layout, subject(base_[i]), "in an external file",
             "the ONNX model has it sparse or of an unsupported type: save that model with its tensors inside");
     }
     if (count > 0)
-      ledger_.change(LossKind::layout, "tensors", std::to_string(count) + " that the ONNX model has in external files",
-                     "inside the copy");
+      plan_items_.change(LossKind::layout, "tensors",
+                         std::to_string(count) + " that the ONNX model has in external files", "inside the copy");
   }
 
   void judge(const Tensor& tensor) {
     const auto there = base_.find(tensor.name());
     if (!there)
-      return ledger_.block(LossKind::name, subject(tensor), "its name",
-                           "the ONNX model has no tensor of this name: rename the tensor, or leave it out");
-    core::drop_attributes(ledger_, tensor);
-    core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "ONNX")) return;
+      return plan_items_.block(LossKind::name, subject(tensor), "its name",
+                               "the ONNX model has no tensor of this name: rename the tensor, or leave it out");
+    core::drop_attributes(plan_items_, tensor);
+    core::drop_extra(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "ONNX")) return;
     const std::uint32_t at = there->index();
     if (!walked_.places[at].tensor || there->unsupported())
-      return ledger_.block(LossKind::layout, subject(tensor), "its elements",
-                           "the tensor of this name in the ONNX model is sparse, not a TensorProto, or unsupported");
+      return plan_items_.block(
+          LossKind::layout, subject(tensor), "its elements",
+          "the tensor of this name in the ONNX model is sparse, not a TensorProto, or unsupported");
     const DType dtype = core::target_dtype(tensor, options_);
     if (dtype != there->dtype())
-      return ledger_.block(LossKind::dtype, subject(tensor), std::string(name(dtype)),
-                           "the ONNX model has " + std::string(name(there->dtype())));
+      return plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(dtype)),
+                               "the ONNX model has " + std::string(name(there->dtype())));
     if (!std::ranges::equal(tensor.shape(), there->shape()))
-      return ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
-                           "the ONNX model has " + core::shape_text(there->shape()));
-    core::judge_dense(ledger_, tensor, dtype);
-    core::judge_cast(ledger_, tensor, dtype);
+      return plan_items_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
+                               "the ONNX model has " + core::shape_text(there->shape()));
+    core::check_dense(plan_items_, tensor, dtype);
+    core::check_cast(plan_items_, tensor, dtype);
     inputs_[at] = tensor;
   }
 
@@ -303,7 +304,7 @@ class Planner : core::Planning {
       if (!edit.payload) continue;
       core::Payload& payload = out_.payloads[*edit.payload];
       total += gaps->back().size + payload.stored_size;
-      if (!ordered.empty()) payload.lead = gaps->back().size;
+      if (!ordered.empty()) payload.preamble_size = gaps->back().size;
       ordered.push_back(std::move(payload));
       gaps->emplace_back();
     }
@@ -312,7 +313,7 @@ class Planner : core::Planning {
     out_.payloads = std::move(ordered);
     out_.size = total;
     if (total > kMaxSize)
-      return ledger_.block(
+      return plan_items_.block(
           LossKind::layout, "file", core::bytes_text(total),
           "2 GiB or more, which readers of protocol buffers refuse: leave the model as it is, and write its "
           "external files with the package onnx");
@@ -320,7 +321,7 @@ class Planner : core::Planning {
     // The bytes before the first payload are the head, those after the last the tail; without payloads, all bytes are
     // the tail.
     if (!out_.payloads.empty()) out_.head = gaps->front().make(*source);
-    out_.lead = [gaps, source](std::size_t i, const core::Stored&) { return (*gaps)[i].make(*source); };
+    out_.make_preamble = [gaps, source](std::size_t i, const core::Stored&) { return (*gaps)[i].make(*source); };
     out_.tail = [gaps, source](std::span<const core::Stored>) { return gaps->back().make(*source); };
   }
 

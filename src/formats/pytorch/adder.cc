@@ -26,7 +26,7 @@ namespace {
 using core::bytes_text, wire::Pickle;
 using Ref = Pickle::Ref;
 
-constexpr std::size_t kMostDims = 64;  // a limit of the object model, not of the format
+constexpr std::size_t kMaxDims = 64;  // a limit of the object model, not of the format
 
 // The index of the last element, plus one; nullopt above 2^64 - 1. No dimension is 0.
 std::optional<std::uint64_t> span_of(const Strided& data) {
@@ -129,8 +129,8 @@ namespace {
 
 // Whether the function or class that would make the object is harmful.
 bool is_dangerous(const wire::Pickle& pickle, wire::Pickle::Ref ref) {
-  constexpr int kMostCalls = 16;  // calls of what a call returns; more are far from anything that a program writes
-  for (int i = 0; i < kMostCalls && pickle.kind(ref) == wire::PickleKind::object; ++i) ref = pickle.callee(ref);
+  constexpr int kMaxCalls = 16;  // calls of what a call returns; more are far from anything that a program writes
+  for (int i = 0; i < kMaxCalls && pickle.kind(ref) == wire::PickleKind::object; ++i) ref = pickle.callee(ref);
   return pickle.kind(ref) == wire::PickleKind::global &&
          (pickle.computed(ref) || core::is_dangerous_global(pickle.module(ref), pickle.name(ref)));
 }
@@ -168,7 +168,7 @@ void Adder::mark(std::uint32_t tensor, const Rule& rule, const core::At& where, 
 void Adder::add_unsupported(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
   const bool strided = rebuilt.form == Rebuilt::Form::strided;
   const auto& shape = strided ? rebuilt.data.shape : rebuilt.shape;
-  if (shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, shape.size());
+  if (shape.size() > kMaxDims) return findings_.report(rules::kRank, where, {}, shape.size());
   std::optional<Placed> placed;
   if (strided && !(placed = place(rebuilt.data, where))) return;
   const DType dtype = rebuilt.data.type == nullptr ? DType::unknown : rebuilt.data.type->dtype;
@@ -196,7 +196,7 @@ std::optional<Adder::Placed> Adder::place(const Strided& data, const core::At& w
   Placed out;
   out.shape = data.shape;
   out.dtype = data.type->codes == DType::unknown ? data.type->dtype : data.type->codes;
-  if (out.shape.size() > kMostDims) return wrong(rules::kRank, {}, out.shape.size());
+  if (out.shape.size() > kMaxDims) return wrong(rules::kRank, {}, out.shape.size());
   const std::uint64_t width = data.type->bytes;
   const auto count = base::element_count(out.shape);
   const auto bytes = count ? base::checked_mul(*count, width) : std::nullopt;
@@ -431,7 +431,7 @@ void Adder::add_dense(std::string_view name, const Strided& data, const core::At
 }
 
 void Adder::add_sparse(std::string_view name, const Rebuilt& rebuilt, const core::At& where) {
-  if (rebuilt.shape.size() > kMostDims) return findings_.report(rules::kRank, where);
+  if (rebuilt.shape.size() > kMaxDims) return findings_.report(rules::kRank, where);
   const bool coo = rebuilt.form == Rebuilt::Form::coo;
   std::vector<std::pair<std::string_view, const Strided*>> parts{{"values", &rebuilt.data}};
   if (coo) {
@@ -471,7 +471,7 @@ std::optional<Pickle::Span> bytes_at(const Pickle& pickle, Ref ref) {
 
 // A NumPy array, whose bytes are in the pickle, verbatim or as text.
 void Adder::add_array(std::string_view name, const PickledArray& array, const core::At& where) {
-  if (array.shape.size() > kMostDims) return findings_.report(rules::kRank, where, {}, array.shape.size());
+  if (array.shape.size() > kMaxDims) return findings_.report(rules::kRank, where, {}, array.shape.size());
   const auto count = base::element_count(array.shape);
   const auto size = count ? packed_size(array.dtype, *count) : std::nullopt;
   if (!size || *size > INT64_MAX) return findings_.report(rules::kSizeOverflow, where, {}, core::of_shape(array.shape));
@@ -499,8 +499,9 @@ void Adder::add_decoded_array(std::string_view name, const PickledArray& array, 
                               const core::At& where) {
   const Pickle& pickle = content_->pickle;
   // Arrays may share their bytes, and each has a copy: allow a megabyte, and the input four times.
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kMost = 4;
-  if (size > kLeast + kMost * content_->input.size - std::min(decoded_, kLeast + kMost * content_->input.size))
+  constexpr std::uint64_t kDecodedAlways = std::uint64_t{1} << 20, kDecodedPerByte = 4;
+  if (size > kDecodedAlways + kDecodedPerByte * content_->input.size -
+                 std::min(decoded_, kDecodedAlways + kDecodedPerByte * content_->input.size))
     return findings_.report(core::rules::kLimitWork, where);
   decoded_ += size;
   std::string bytes;

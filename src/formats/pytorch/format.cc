@@ -37,13 +37,13 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 // An archive with PyTorch's pickle in any folder, or with other pickles, whose effects verify then reports.
-bool is_archive(const core::Glance& glance) {
+bool is_archive(const core::Probe& probe) {
   constexpr std::string_view kEnds[] = {"data.pkl", ".pkl", ".pickle", ".joblib"};
   const auto named_pickle = [&](std::string_view name) {
     return std::ranges::any_of(kEnds, [&](std::string_view end) { return core::ends_with_ignoring_case(name, end); });
   };
-  if (std::ranges::any_of(glance.members, named_pickle)) return true;
-  const std::string_view head = text_of(glance.head), name = core::first_zip_member(head);
+  if (std::ranges::any_of(probe.members, named_pickle)) return true;
+  const std::string_view head = text_of(probe.head), name = core::first_zip_member(head);
   if (named_pickle(name)) return true;
   if (name.empty()) return false;
   const std::size_t data =
@@ -59,14 +59,14 @@ bool is_tar(std::string_view head) {
   return std::ranges::find(kMembers, name) != std::end(kMembers);
 }
 
-bool matches(const core::Glance& glance) {
-  if (glance.folder || glance.head.empty()) return false;
-  if (spreads(glance)) return true;
-  switch (form_of(text_of(glance.head))) {
-    case Form::archive: return is_archive(glance);
+bool matches(const core::Probe& probe) {
+  if (probe.folder || probe.head.empty()) return false;
+  if (spans_files(probe)) return true;
+  switch (form_of(text_of(probe.head))) {
+    case Form::archive: return is_archive(probe);
     case Form::legacy: return true;
-    case Form::tar: return is_tar(text_of(glance.head));
-    case Form::pickle: return is_pickle(text_of(glance.head), glance.size, glance.extension);
+    case Form::tar: return is_tar(text_of(probe.head));
+    case Form::pickle: return is_pickle(text_of(probe.head), probe.size, probe.extension);
   }
   return false;
 }
@@ -84,8 +84,8 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .read_files = read_files,
-    .spreads = spreads,
-    .remark = remark,
+    .spans_files = spans_files,
+    .warn_alone = warn_alone,
     .check_content = check_content,
     .content_can_fail = true,
     .layout = layout,

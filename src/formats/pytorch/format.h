@@ -14,10 +14,10 @@ extern const core::Format kFormat;
 
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Whether the file is the index of a model in shards.
-bool spreads(const core::Glance&);
-void read_files(const core::Opening&, core::Draft&);
+bool spans_files(const core::Probe&);
+void read_files(const core::ReadJob&, core::Draft&);
 // Remarks that the file is one of several shards.
-void remark(const Place&, const Context&, core::Findings&, core::Draft&);
+void warn_alone(const Place&, const Context&, core::Findings&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 void check_content(const Model&, const Context&, core::Findings&);
 // Only what loading the pickles of a file would do, of any file that holds some, or is packed

@@ -25,20 +25,20 @@ constexpr core::IndexRules kIndexRules{.value = rules::kIndexValue,
 
 }  // namespace
 
-void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+void warn_alone(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   constexpr std::string_view kExtension = ".bin";
   const std::string file(place.file()->file_name());
   if (!file.ends_with(kExtension)) return;
   std::vector<std::string> indexes{"pytorch_model" + std::string(kIndexSuffix)};
   if (const auto name = core::parse_shard_name(file, kExtension))
     indexes.insert(indexes.begin(), std::string(name->stem) + std::string(kIndexSuffix));
-  core::remark_shard(place, context.limits, rules::kShardAlone, kExtension, indexes, findings, draft);
+  core::warn_shard_alone(place, context.limits, rules::kShardAlone, kExtension, indexes, findings, draft);
 }
 
-bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexSuffix); }
+bool spans_files(const core::Probe& probe) { return core::is_index(probe, kIndexSuffix); }
 
-void read_files(const core::Opening& opening, core::Draft& draft) {
-  core::read_index_file(opening, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "pytorch"},
+void read_files(const core::ReadJob& job, core::Draft& draft) {
+  core::read_index_file(job, {.json = kJsonRules, .shards = kShardRules, .index = kIndexRules, .format = "pytorch"},
                         draft);
 }
 

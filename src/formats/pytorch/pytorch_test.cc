@@ -55,7 +55,7 @@ std::vector<std::string> rules(const Outcome& outcome) {
   return out;
 }
 
-core::Glance glance(const std::string& bytes, std::string_view extension = {}) {
+core::Probe probe(const std::string& bytes, std::string_view extension = {}) {
   return {.head = std::as_bytes(std::span(bytes)).first(std::min<std::size_t>(bytes.size(), 4096)),
           .tail = {},
           .size = bytes.size(),
@@ -216,7 +216,7 @@ TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
                                               rules::kPickle, is_known};
     std::vector<Finding> out;
     const wire::PickleInput input = core::input_of(bytes);
-    core::judge_globals(wire::Pickle::read(input, 0, std::uint64_t{1} << 26), kRules, 0, 0, {}, out);
+    core::check_globals(wire::Pickle::read(input, 0, std::uint64_t{1} << 26), kRules, 0, 0, {}, out);
     return out;
   };
   std::string same = "\x80\x02", many = same;
@@ -233,28 +233,28 @@ TEST(PyTorch, AThousandGlobalsAreNamedAndTheOthersCounted) {
 
 // A folder is searched for pickles whatever their names, so text without a number is one by what it does.
 TEST(PyTorch, APickleWithoutANumberIsOneByWhatItDoes) {
-  EXPECT_TRUE(kFormat.matches(glance("cos\nsystem\n(S'x'\ntR.", "txt")));
-  EXPECT_TRUE(kFormat.matches(glance("cos\nsystem\n(S'x'\ntRgarbage", "md")));
-  EXPECT_TRUE(kFormat.matches(glance("cmine\nThing\n.")));
-  EXPECT_FALSE(kFormat.matches(glance("cat\nsat\nmat\n", "txt")));
-  EXPECT_FALSE(kFormat.matches(glance("code\nprint\n", "txt"))) << "named, but not called";
-  EXPECT_FALSE(kFormat.matches(glance("N.", "txt")));
+  EXPECT_TRUE(kFormat.matches(probe("cos\nsystem\n(S'x'\ntR.", "txt")));
+  EXPECT_TRUE(kFormat.matches(probe("cos\nsystem\n(S'x'\ntRgarbage", "md")));
+  EXPECT_TRUE(kFormat.matches(probe("cmine\nThing\n.")));
+  EXPECT_FALSE(kFormat.matches(probe("cat\nsat\nmat\n", "txt")));
+  EXPECT_FALSE(kFormat.matches(probe("code\nprint\n", "txt"))) << "named, but not called";
+  EXPECT_FALSE(kFormat.matches(probe("N.", "txt")));
 }
 
 TEST(PyTorch, DetectionLooksAtContent) {
-  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-one"))));
-  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-legacy"))));
-  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-pickle"))));
-  EXPECT_TRUE(kFormat.matches(glance(case_bytes("valid-pickle-text"), "pkl")));
-  EXPECT_FALSE(kFormat.matches(glance(case_bytes("valid-pickle-text"), "txt")));
-  EXPECT_TRUE(kFormat.matches(glance(case_bytes("tar"), "pt")));
-  EXPECT_TRUE(kFormat.matches(glance("cbuiltins\nexec\n(X", "pkl")));
-  EXPECT_FALSE(kFormat.matches(glance("not a pickle", "bin")));
-  EXPECT_FALSE(kFormat.matches(glance("cmod\xf8\n.", "bin")));
-  EXPECT_FALSE(kFormat.matches(glance("", "pt")));
+  EXPECT_TRUE(kFormat.matches(probe(case_bytes("valid-one"))));
+  EXPECT_TRUE(kFormat.matches(probe(case_bytes("valid-legacy"))));
+  EXPECT_TRUE(kFormat.matches(probe(case_bytes("valid-pickle"))));
+  EXPECT_TRUE(kFormat.matches(probe(case_bytes("valid-pickle-text"), "pkl")));
+  EXPECT_FALSE(kFormat.matches(probe(case_bytes("valid-pickle-text"), "txt")));
+  EXPECT_TRUE(kFormat.matches(probe(case_bytes("tar"), "pt")));
+  EXPECT_TRUE(kFormat.matches(probe("cbuiltins\nexec\n(X", "pkl")));
+  EXPECT_FALSE(kFormat.matches(probe("not a pickle", "bin")));
+  EXPECT_FALSE(kFormat.matches(probe("cmod\xf8\n.", "bin")));
+  EXPECT_FALSE(kFormat.matches(probe("", "pt")));
   std::string tar(1024, '\0');
   tar.replace(0, 8, "some.txt").replace(257, 5, "ustar");
-  EXPECT_FALSE(kFormat.matches(glance(tar, "pt")));
+  EXPECT_FALSE(kFormat.matches(probe(tar, "pt")));
 }
 
 // The lists have one text for the names of a module.

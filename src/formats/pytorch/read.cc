@@ -52,8 +52,8 @@ std::string shown(const Pickle& pickle, Ref r) {
 
 // Reports spans: the pickle, and its opcodes from one that makes a value to the next. Offsets count from `base`, where
 // the pickle, or the first of several, begins in the file.
-void tell(const Pickle& pickle, std::uint64_t base, const core::Findings& findings) {
-  if (!findings.asks(base + pickle.begin(), base + pickle.end())) return;
+void report_span(const Pickle& pickle, std::uint64_t base, const core::Findings& findings) {
+  if (!findings.wanted(base + pickle.begin(), base + pickle.end())) return;
   findings.span(Span::Kind::structure, base + pickle.begin(), base + pickle.end(), "pickle");
   std::vector<std::pair<std::uint64_t, Ref>> places;
   for (Ref r = 0; r < pickle.count(); ++r) places.emplace_back(pickle.at(r), r);
@@ -71,7 +71,7 @@ void tell(const Pickle& pickle, std::uint64_t base, const core::Findings& findin
 // `at`.
 bool is_whole(const Pickle& pickle, std::optional<std::uint64_t> base, std::uint64_t at, const Limits& limits,
               core::Findings& findings) {
-  if (base) tell(pickle, *base, findings);
+  if (base) report_span(pickle, *base, findings);
   if (pickle.ok()) return true;
   const wire::PickleError& error = pickle.error();
   const core::At here{.offset = base ? *base + error.offset : at};
@@ -98,7 +98,7 @@ class Archive final : Storages, core::Walker {
                               data == nullptr ? "" : "it cannot be read");
     if (auto version = small(kVersion)) draft_.set_version(digits(*version));
     if (!read_order()) return;
-    remark_code();
+    warn_of_code();
     name_other_members();
     folder_ = kStorages;
     read_pickle(*data, {}, kTensor);
@@ -153,7 +153,7 @@ class Archive final : Storages, core::Walker {
   }
 
   // Reports code of TorchScript.
-  void remark_code() {
+  void warn_of_code() {
     const std::string folder = std::string(top_).append(kCode);
     const auto first = std::ranges::lower_bound(by_name_, std::string_view(folder), {},
                                                 [&](std::uint32_t i) { return zip_.members[i].name; });
@@ -230,7 +230,7 @@ class Legacy final : Storages, core::Walker {
   using Walker::Walker;
 
   void run() {
-    tell(next(), 0, findings_);  // the magic number
+    report_span(next(), 0, findings_);  // the magic number
     const Pickle protocol = next();
     if (!is_whole(protocol, 0, 0, context_.limits, findings_)) return;
     if (protocol.kind(protocol.root()) != PickleKind::integer || protocol.integer(protocol.root()) != kLegacyProtocol)

@@ -129,14 +129,14 @@ class Reader {
     out.data.storage = *found;
     out.data.type = found->type;
     out.data.shape = {found->count};
-    return judge_type(std::move(out));
+    return check_type(std::move(out));
   }
 
   // (storage, first, shape, strides, requires_grad, hooks[, dtype][, metadata])
   Rebuilt tensor(std::string_view name, std::span<const Ref> arguments) {
     const bool typed = name.ends_with("_v3");
-    const std::size_t least = typed ? 7 : name.ends_with("_v2") ? 6 : 4;
-    if (arguments.size() < least) return fault(rules::kTensorArguments, std::string(name));
+    const std::size_t minimum = typed ? 7 : name.ends_with("_v2") ? 6 : 4;
+    if (arguments.size() < minimum) return fault(rules::kTensorArguments, std::string(name));
     Rebuilt out = strided(arguments);
     if (out.fault != nullptr) return out;
     if (typed) {
@@ -152,7 +152,7 @@ class Reader {
     const std::size_t metadata = typed ? 7 : 6;
     if (arguments.size() > metadata && !read_turns(arguments[metadata], out))
       return unsupported(std::move(out), rules::kConjugate);
-    return judge_type(std::move(out));
+    return check_type(std::move(out));
   }
 
   Rebuilt strided(std::span<const Ref> arguments) {
@@ -199,7 +199,7 @@ class Reader {
     if (out.type_name.empty() && out.data.type != nullptr) out.type_name = out.data.type->name;
     return out;
   }
-  static Rebuilt judge_type(Rebuilt out) {
+  static Rebuilt check_type(Rebuilt out) {
     if (out.data.type->dtype != DType::unknown) return out;
     const bool quantized = out.data.type->quantized;
     std::string name(out.data.type->name);
@@ -236,11 +236,11 @@ class Reader {
     const auto scales = value(how[1], kDeepest), zeros = value(how[2], kDeepest);
     if (!axis || *axis >= shape.size()) return false;
     const auto fits = [&](const std::optional<Rebuilt>& part, DTypeKind kind) {
-      constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // channels; real tensors have some thousand
+      constexpr std::uint64_t kMaxChannels = std::uint64_t{1} << 24;  // channels; real tensors have some thousand
       return part && part->form == Rebuilt::Form::strided && part->fault == nullptr && !part->conjugated &&
              !part->negated && !part->quantizer && info(part->data.type->dtype).kind == kind &&
              part->data.shape.size() == 1 && part->data.shape[0] == shape[base::to_size(*axis)] &&
-             part->data.shape[0] <= kMost;
+             part->data.shape[0] <= kMaxChannels;
     };
     if (!fits(scales, DTypeKind::real) || !fits(zeros, DTypeKind::signed_integer)) return false;
     out.scales = scales->data;

@@ -179,7 +179,7 @@ class Walk {
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       std::string key = values_.key(pairs[i]);
       const bool text = pickle_.kind(pairs[i]) == PickleKind::text;
-      if (const auto [place, fresh] = places.try_emplace({text, key}, items.size()); !fresh) {
+      if (const auto [place, is_new] = places.try_emplace({text, key}, items.size()); !is_new) {
         items[place->second] = pairs[i + 1];
         continue;
       }

@@ -23,7 +23,7 @@ using Ref = Pickle::Ref;
 // A walk may visit this many values for each byte of the pickle, and make names and values of this many times its
 // bytes. Values that are referred to many times would otherwise take exponential time; ordinary pickles visit one value
 // in several bytes.
-constexpr std::uint64_t kMostVisits = 4, kMostText = 16;
+constexpr std::uint64_t kMaxVisits = 4, kMaxText = 16;
 
 std::vector<std::byte> to_bytes(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -61,10 +61,10 @@ Value pack(std::vector<Value> values) {
 
 }  // namespace
 
-constexpr std::uint64_t kLeast = std::uint64_t{1} << 16;
+constexpr std::uint64_t kBudgetAlways = std::uint64_t{1} << 16;
 WalkBudget::WalkBudget(const Pickle& pickle, const Limits& limits)
-    : visits_(kLeast + kMostVisits * (pickle.end() - pickle.begin())),
-      text_(kLeast + kMostText * (pickle.end() - pickle.begin())),
+    : visits_(kBudgetAlways + kMaxVisits * (pickle.end() - pickle.begin())),
+      text_(kBudgetAlways + kMaxText * (pickle.end() - pickle.begin())),
       memory_(limits.memory) {}
 
 std::optional<Ref> Values::state(Ref ref) const {

@@ -33,7 +33,7 @@ namespace {
 using core::subject;
 using Form = core::Payload::Form;
 
-constexpr std::uint64_t kMost = UINT64_MAX / 4;  // the bound on sums of sizes
+constexpr std::uint64_t kMaxSum = UINT64_MAX / 4;  // the bound on sums of sizes
 // A member of this size, or beyond this offset, has fields of 64 bits.
 constexpr std::uint64_t kLarge = 0xFFFFFFFF;
 // PyTorch names the folder after the file, or gives it this name if it writes into memory. No reader looks at it.
@@ -109,9 +109,9 @@ class Planner : core::Planning {
   using Planning::Planning;
 
   core::WriteLayout run() {
-    core::drop_tokenizer(ledger_, model_, "PyTorch's files have");
-    attributes_ = judge_attributes(model_.attributes(), ledger_);
-    core::drop_extra(ledger_, model_);
+    core::drop_tokenizer(plan_items_, model_, "PyTorch's files have");
+    attributes_ = check_attributes(model_.attributes(), plan_items_);
+    core::drop_extra(plan_items_, model_);
     outs_.reserve(model_.size());
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     group();
@@ -145,30 +145,30 @@ class Planner : core::Planning {
 
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
-      ledger_.block(LossKind::name, subject(tensor), "its name", "a name in Python is UTF-8");
+      plan_items_.block(LossKind::name, subject(tensor), "its name", "a name in Python is UTF-8");
     if (tensor.name().size() > kLongestKey)
-      ledger_.block(LossKind::name, core::excerpt(subject(tensor)), "its name",
-                    "names of more than 65,536 bytes are not read back");
-    core::drop_attributes(ledger_, tensor);
-    core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "PyTorch")) return;
+      plan_items_.block(LossKind::name, core::excerpt(subject(tensor)), "its name",
+                        "names of more than 65,536 bytes are not read back");
+    core::drop_attributes(plan_items_, tensor);
+    core::drop_extra(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "PyTorch")) return;
     Out one{.tensor = tensor};
     one.sparse = stays_sparse(tensor);
     one.dtype = one.sparse ? tensor.dtype() : core::target_dtype(tensor, options_);
     one.type = type_of(one.dtype);
     if (!one.type)
-      return ledger_.block(
+      return plan_items_.block(
           LossKind::dtype, subject(tensor), std::string(name(one.dtype)),
           info(one.dtype).kind == DTypeKind::real ? "no dtype of PyTorch: a cast can make one" : "no dtype of PyTorch");
     const std::size_t before = out_.blockers.size();
-    judge_shape(one);
+    check_shape(one);
     if (out_.blockers.size() == before) outs_.push_back(std::move(one));
   }
 
-  void judge_shape(Out& one) {
+  void check_shape(Out& one) {
     const Shape shape = one.tensor.shape();
     const auto block = [&](std::string why) {
-      ledger_.block(LossKind::shape, subject(one.tensor), core::shape_text(shape), std::move(why));
+      plan_items_.block(LossKind::shape, subject(one.tensor), core::shape_text(shape), std::move(why));
     };
     if (one.type->packed > 1 && (shape.empty() || shape.back() % one.type->packed != 0))
       return block("PyTorch stores elements of " + std::string(one.type->name) + " in pairs along the last dimension");
@@ -307,23 +307,23 @@ class Planner : core::Planning {
     if (groups_[one.group].views) {
       for (const Part& part : one.tensor.parts()) {
         if (part != one.tensor.main())
-          ledger_.lose(LossKind::layout, subject(one.tensor, part), std::string(part.role()), "dropped");
+          plan_items_.lose(LossKind::layout, subject(one.tensor, part), std::string(part.role()), "dropped");
         else
           list_part(one.tensor, part, false);
       }
       return;
     }
-    core::judge_dense(ledger_, one.tensor, one.dtype);
-    core::judge_cast(ledger_, one.tensor, one.dtype);
+    core::check_dense(plan_items_, one.tensor, one.dtype);
+    core::check_cast(plan_items_, one.tensor, one.dtype);
   }
 
   void list_part(const Tensor& tensor, const Part& part, bool decoded) {
-    core::drop_extra(ledger_, tensor, part);
-    if (decoded) ledger_.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()), "raw");
+    core::drop_extra(plan_items_, tensor, part);
+    if (decoded) plan_items_.change(LossKind::layout, subject(tensor, part), std::string(part.encoding_name()), "raw");
     if (!part.digest().empty())
-      ledger_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), "no digest");
+      plan_items_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), "no digest");
     if (part.role() != "data" && part.role() != "values" && part.dtype() != DType::i64)
-      ledger_.change(LossKind::dtype, subject(tensor, part), std::string(name(part.dtype())), "i64");
+      plan_items_.change(LossKind::dtype, subject(tensor, part), std::string(name(part.dtype())), "i64");
   }
 
   void list_copies() {
@@ -332,11 +332,11 @@ class Planner : core::Planning {
       for (std::uint32_t p = 0; p < one.tensor.part_count(); ++p) {
         const std::uint32_t twin = sharing_.first[first + p], partly = sharing_.partly[first + p];
         if (twin != first + p && !together(one, sharing_.tensor[twin])) {
-          core::name_copy(ledger_, one.tensor, model_[sharing_.tensor[twin]]);
+          core::name_copy(plan_items_, one.tensor, model_[sharing_.tensor[twin]]);
           break;
         }
         if (partly != core::kNone && !together(one, sharing_.tensor[partly])) {
-          core::name_partial_copy(ledger_, one.tensor, model_[sharing_.tensor[partly]]);
+          core::name_partial_copy(plan_items_, one.tensor, model_[sharing_.tensor[partly]]);
           break;
         }
       }
@@ -415,7 +415,7 @@ class Planner : core::Planning {
   static void share(core::Payload& payload, const Group& group, const Out& one) {
     payload.shared = true;
     payload.logical_size = payload.stored_size = group.bytes.length;
-    payload.form = Form::made;
+    payload.form = Form::generated;
     payload.make_range = [part = one.tensor.main(), from = group.bytes.offset, is_bool = one.dtype == DType::boolean](
                              const Context&, std::uint64_t offset, std::span<std::byte> out) {
       core::source_of(part).read_at(from + offset, out);
@@ -477,18 +477,18 @@ class Planner : core::Planning {
         member.padding = static_cast<std::uint16_t>(begin - at - core::zip_header_size(member));
       }
       payload.digest = core::PartDigest::crc32;
-      payload.lead = begin - at;
+      payload.preamble_size = begin - at;
       at = begin + payload.stored_size;
       expected = at + descriptor_size(header, payload.stored_size);
-      if (payload.stored_size > kMost || at > kMost)
-        return ledger_.block(LossKind::shape, subject(payload.tensor), "its size", "more than 2^62 bytes in all");
+      if (payload.stored_size > kMaxSum || at > kMaxSum)
+        return plan_items_.block(LossKind::shape, subject(payload.tensor), "its size", "more than 2^62 bytes in all");
       members_->storages.push_back(std::move(member));
     }
   }
 
   void finish() {
-    out_.keep = members_;
-    out_.lead = [members = members_](std::size_t i, const core::Stored& stored) {
+    out_.owner = members_;
+    out_.make_preamble = [members = members_](std::size_t i, const core::Stored& stored) {
       return core::zip_local_header(complete(*members, i, stored));
     };
     out_.tail = [members = members_, head = out_.head.size()](std::span<const core::Stored> stored) {
@@ -500,8 +500,8 @@ class Planner : core::Planning {
       const std::string record = core::zip_local_header(all.back()) + version;
       return record + core::zip_directory(all, at + record.size());
     };
-    const core::Foreseen foreseen = core::foresee_payloads(out_, out_.head.size());
-    out_.size = foreseen.end + out_.tail(foreseen.stored).size();
+    const core::PlannedPayloads planned = core::plan_payloads(out_, out_.head.size());
+    out_.size = planned.end + out_.tail(planned.stored).size();
   }
 
   // A member once its bytes are stored.

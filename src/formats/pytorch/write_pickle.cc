@@ -287,7 +287,7 @@ std::vector<std::uint64_t> row_major_strides(std::span<const std::uint64_t> shap
   return out;
 }
 
-std::vector<Value::Entry> judge_attributes(const Attributes& attributes, core::Ledger ledger) {
+std::vector<Value::Entry> check_attributes(const Attributes& attributes, core::PlanItems plan_items) {
   std::vector<Value::Entry> out;
   out.reserve(attributes.size());
   for (const auto& [key, value] : attributes) {
@@ -299,13 +299,13 @@ std::vector<Value::Entry> judge_attributes(const Attributes& attributes, core::L
       judge.why = "its key is not UTF-8, or has more than 65,536 bytes";
     }
     if (kept == Kept::none) {
-      ledger.lose(LossKind::attribute, where, value.to_text(), "dropped: " + judge.why);
+      plan_items.lose(LossKind::attribute, where, value.to_text(), "dropped: " + judge.why);
       continue;
     }
     const std::string type = core::type_text(value);
     if (kept == Kept::width)
-      ledger.lose(LossKind::attribute_type, where, type, "numbers of Python, which have no width");
-    if (kept == Kept::respelled) ledger.change(LossKind::attribute_type, where, type, "the same in Python");
+      plan_items.lose(LossKind::attribute_type, where, type, "numbers of Python, which have no width");
+    if (kept == Kept::respelled) plan_items.change(LossKind::attribute_type, where, type, "the same in Python");
     out.emplace_back(key, value);
   }
   return out;

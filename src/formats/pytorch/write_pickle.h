@@ -37,7 +37,7 @@ struct OutPickled {
 std::vector<std::uint64_t> row_major_strides(std::span<const std::uint64_t> shape);
 
 // Lists losses and changes of the attributes, and returns those that are written.
-std::vector<Value::Entry> judge_attributes(const Attributes&, core::Ledger);
+std::vector<Value::Entry> check_attributes(const Attributes&, core::PlanItems);
 
 std::string write_pickle(std::span<const OutPickled>, std::span<const Value::Entry> attributes);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kExtensions[] = {"safetensors"};
 constexpr auto kOptions = core::names_of_format<core::count_of_format("safetensors")>("safetensors");
-constexpr std::string_view kSigns[] = {kWholeName, "*.safetensors.index.json"};
+constexpr std::string_view kMarkerFiles[] = {kWholeName, "*.safetensors.index.json"};
 constexpr Layout kLayouts[] = {Layout::dense};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr auto kHeldDTypes = [] {
@@ -25,11 +25,11 @@ constexpr auto kHeldDTypes = [] {
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  if (glance.folder) return glance.lists(kWholeName) || std::ranges::any_of(glance.listing, is_index_name);
-  if (spreads(glance)) return true;
-  if (glance.head.size() <= kLengthSize || glance.head[kLengthSize] != std::byte{'{'}) return false;
-  const auto length = base::load_le<std::uint64_t>(glance.head.data());
+bool matches(const core::Probe& probe) {
+  if (probe.folder) return probe.lists(kWholeName) || std::ranges::any_of(probe.listing, is_index_name);
+  if (spans_files(probe)) return true;
+  if (probe.head.size() <= kLengthSize || probe.head[kLengthSize] != std::byte{'{'}) return false;
+  const auto length = base::load_le<std::uint64_t>(probe.head.data());
   return length >= kMinHeader && length <= kMaxHeader;
 }
 
@@ -44,9 +44,9 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .read_files = read_files,
-    .spreads = spreads,
-    .remark = remark,
-    .signs = kSigns,
+    .spans_files = spans_files,
+    .warn_alone = warn_alone,
+    .marker_files = kMarkerFiles,
     .check_content = check_content,
     .layout = layout,
     .layout_files = layout_files,

@@ -14,11 +14,11 @@ extern const core::Format kFormat;
 
 // Whether a file begins with a length that safetensors allows and a brace, or is an index; or whether a folder has
 // model.safetensors or an index.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 // Whether the model lies in several files: shards with an index, or a folder.
-bool spreads(const core::Glance&);
-void read_files(const core::Opening&, core::Draft&);
+bool spans_files(const core::Probe&);
+void read_files(const core::ReadJob&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 core::WriteLayout layout_files(const Model&, const Options&, const Context& = {});
@@ -30,7 +30,7 @@ void append_metadata(std::string& json, std::span<const std::pair<std::string_vi
 void append_entry(std::string& json, const Tensor&, std::string_view dtype, std::uint64_t begin, std::uint64_t end);
 
 // Warns about a shard that is opened by itself although its index lies beside it.
-void remark(const Place&, const Context&, core::Findings&, core::Draft&);
+void warn_alone(const Place&, const Context&, core::Findings&, core::Draft&);
 
 // The corpus: at least one file for each rule. Defined in cases.cc, which only tests and fuzzers link.
 std::vector<core::CorpusCase> cases();

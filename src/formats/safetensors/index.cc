@@ -50,22 +50,22 @@ std::string index_of_shard(std::string_view name) {
   return parsed ? std::string(parsed->stem) + std::string(kIndexSuffix) : std::string();
 }
 
-bool spreads(const core::Glance& glance) { return core::is_index(glance, kIndexSuffix); }
+bool spans_files(const core::Probe& probe) { return core::is_index(probe, kIndexSuffix); }
 
-void read_files(const core::Opening& opening, core::Draft& draft) {
+void read_files(const core::ReadJob& job, core::Draft& draft) {
   draft.set_format("safetensors");
-  const auto given = opening.place.file();
-  const std::string name = given ? std::string(given->file_name()) : main_file(opening.place, opening.findings);
-  const auto source = given ? given : opening.place.open(name);
-  if (!source) base::io_error_of(opening.place.name(), "open", "the file '" + name + "' is no longer there");
-  core::JsonReading reading(opening.place, opening.context.limits, opening.findings, kJsonRules);
-  core::ShardReader shards(reading, opening, kShardRules, "safetensors", draft);
+  const auto given = job.place.file();
+  const std::string name = given ? std::string(given->file_name()) : main_file(job.place, job.findings);
+  const auto source = given ? given : job.place.open(name);
+  if (!source) base::io_error_of(job.place.name(), "open", "the file '" + name + "' is no longer there");
+  core::JsonReading reading(job.place, job.context.limits, job.findings, kJsonRules);
+  core::ShardReader shards(reading, job, kShardRules, "safetensors", draft);
   if (!is_index_name(name)) {
     shards.read_whole(source);
   } else if (const core::TextFile index = core::text_of_file(reading, name, source); index.text) {
     shards.read_index(reading, kIndexRules, index);
   }
-  if (opening.findings.mode() == core::Findings::Mode::all)
+  if (job.findings.mode() == core::Findings::Mode::all)
     shards.report_strays(is_index_name(name) ? std::string_view(name).substr(0, name.size() - kIndexSuffix.size())
                                              : std::string_view(kStem),
                          kSuffix);
@@ -73,11 +73,11 @@ void read_files(const core::Opening& opening, core::Draft& draft) {
   draft.add_sources(std::move(reading.sources));
 }
 
-void remark(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
+void warn_alone(const Place& place, const Context& context, core::Findings& findings, core::Draft& draft) {
   std::vector<std::string> indexes{std::string(kIndexName)};
   if (std::string own = index_of_shard(place.file()->file_name()); !own.empty() && own != kIndexName)
     indexes.insert(indexes.begin(), std::move(own));
-  core::remark_shard(place, context.limits, rules::kShardAlone, kSuffix, indexes, findings, draft);
+  core::warn_shard_alone(place, context.limits, rules::kShardAlone, kSuffix, indexes, findings, draft);
 }
 
 }  // namespace weighbridge::safetensors

@@ -37,8 +37,8 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
                  begin + extent->length);
   }
   *json += '}';
-  core::NewHeader out{.room = room, .least = kLengthSize + json->size(), .step = kHeaderAlignment};
-  out.most = kLengthSize + kMaxHeader;
+  core::NewHeader out{.room = room, .minimum = kLengthSize + json->size(), .step = kHeaderAlignment};
+  out.maximum = kLengthSize + kMaxHeader;
   out.make = [json](std::uint64_t length) {
     std::string head(kLengthSize, '\0');
     base::store_le<std::uint64_t>(head.data(), length - kLengthSize);

@@ -104,10 +104,10 @@ class Walk : core::Walker {
 
   // Reads the root object. False if the JSON is broken or a limit is exceeded, which has been reported.
   bool read_entries() {
-    const std::size_t most = text_.size() / kShortestEntry + 1;
-    draft_.reserve(most, most, 2 * most);
-    places_.reserve(most);
-    base::use_large_pages(std::as_writable_bytes(std::span(places_.data(), most)));
+    const std::size_t maximum = text_.size() / kShortestEntry + 1;
+    draft_.reserve(maximum, maximum, 2 * maximum);
+    places_.reserve(maximum);
+    base::use_large_pages(std::as_writable_bytes(std::span(places_.data(), maximum)));
     usual_ = limits_.depth >= 3;
     wire::JsonReader in(text_, limits_.depth);
     if (in.enter_object()) {

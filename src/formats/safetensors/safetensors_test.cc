@@ -165,7 +165,7 @@ TEST(SafetensorsRead, StopsAtTheFirstErrorWhenAsked) {
 
 // A header of 10 MB. The target is 20 ms, but a slow machine or a sanitizer needs far longer, so this bound is wider.
 // What was read and which rules were broken, but not where: a header with more spaces is longer.
-std::string told(const Outcome& outcome) {
+std::string outcome_text(const Outcome& outcome) {
   std::string out;
   for (const Finding& finding : outcome.report.findings()) out += finding.rule + " of " + finding.tensor + "; ";
   const std::uint64_t data = outcome.model.size() == 0 ? 0 : outcome.model[0].main().extent()->offset;
@@ -213,8 +213,8 @@ TEST(SafetensorsRead, TheUsualSpellingIsReadAsAnyOther) {
     std::array<std::string, 4> other = usual;
     for (std::string& entry : other) entry.insert(entry.starts_with('{') ? 1 : 0, " ");
     const std::string data(33, 'd');
-    const std::string first = told(walk(file(header(usual), data)));
-    ASSERT_EQ(first, told(walk(file(header(other), data)))) << header(usual);
+    const std::string first = outcome_text(walk(file(header(usual), data)));
+    ASSERT_EQ(first, outcome_text(walk(file(header(other), data)))) << header(usual);
     sound += first.find(" of ") == std::string::npos ? 1 : 0;
   }
   EXPECT_GT(sound, all / 200);

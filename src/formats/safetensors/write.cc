@@ -78,51 +78,52 @@ class Planner : core::Planning {
   using Planning::Planning;
 
   core::WriteLayout run() {
-    judge_all();
+    check_all();
     if (out_.blockers.empty()) lay_out(order(), out_);
     return std::move(out_);
   }
 
   core::WriteLayout run_files() {
-    judge_all();
+    check_all();
     out_.folder = std::make_shared<core::OutFolder>();
     if (out_.blockers.empty()) lay_out_files();
     return std::move(out_);
   }
 
  private:
-  void judge_all() {
-    core::drop_tokenizer(ledger_, model_, "safetensors has");
-    core::drop_extra(ledger_, model_);
+  void check_all() {
+    core::drop_tokenizer(plan_items_, model_, "safetensors has");
+    core::drop_extra(plan_items_, model_);
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
-    core::name_copies(ledger_, model_);  // tensors that share bytes each get a copy
+    core::name_copies(plan_items_, model_);  // tensors that share bytes each get a copy
     begin_header();
   }
 
   // Records everything that safetensors cannot express about one tensor.
   void judge(const Tensor& tensor) {
     if (tensor.name() == kMetadata)
-      ledger_.block(LossKind::name, subject(tensor), std::string(kMetadata), "a name that safetensors reserves");
-    core::drop_attributes(ledger_, tensor);
+      plan_items_.block(LossKind::name, subject(tensor), std::string(kMetadata), "a name that safetensors reserves");
+    core::drop_attributes(plan_items_, tensor);
     for (const auto& [key, value] : tensor.extra())
       if (value.grammar() != "json")
-        ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
-    if (!core::judge_known(ledger_, tensor, "safetensors")) return;
-    core::judge_dense(ledger_, tensor, target_dtype(tensor));
-    judge_dtype(tensor);
+        plan_items_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+    if (!core::check_known(plan_items_, tensor, "safetensors")) return;
+    core::check_dense(plan_items_, tensor, target_dtype(tensor));
+    check_dtype(tensor);
   }
 
-  void judge_dtype(const Tensor& tensor) {
+  void check_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (dtype_rank(to) == kDTypeRanks)
-      return ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)), "no dtype of safetensors");
-    core::judge_cast(ledger_, tensor, to);
+      return plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(from)), "no dtype of safetensors");
+    core::check_cast(plan_items_, tensor, to);
     const auto elements = base::element_count(tensor.shape());
     const auto bits = elements ? base::checked_mul(*elements, info(to).bits) : std::nullopt;
     if (!bits)
-      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bits");
+      plan_items_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bits");
     else if (*bits % 8 != 0)
-      ledger_.block(LossKind::shape, subject(tensor), std::to_string(*bits) + " bits", "safetensors needs whole bytes");
+      plan_items_.block(LossKind::shape, subject(tensor), std::to_string(*bits) + " bits",
+                        "safetensors needs whole bytes");
   }
 
   // The order of the reference writer: the dtype of the highest rank first, then names by bytes.
@@ -145,7 +146,7 @@ class Planner : core::Planning {
   // model's order, and one that does not fit begins the next shard. A tensor above the limit is a shard of its own,
   // numbered before the shard that is being filled.
   std::vector<std::vector<std::uint32_t>> shards() const {
-    const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
+    const std::uint64_t maximum = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
     std::vector<std::uint32_t> begun(model_.size());  // the shard of each tensor, in the order in which shards begin
     std::vector<std::uint32_t> number;                // the file of each such shard, in the order in which they close
     std::uint32_t count = 0, filling = core::kNone;
@@ -156,12 +157,12 @@ class Planner : core::Planning {
     };
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::uint64_t size = size_of(model_[i]);
-      if (size > most) {
+      if (size > maximum) {
         begun[i] = begin();
         number[begun[i]] = count++;
         continue;
       }
-      if (filling == core::kNone || size > most - filled) {
+      if (filling == core::kNone || size > maximum - filled) {
         if (filling != core::kNone) number[filling] = count++;
         filling = begin();
         filled = 0;
@@ -232,7 +233,7 @@ class Planner : core::Planning {
       const std::uint64_t size = size_of(tensor);
       const auto end = base::checked_add(at, size);
       if (!end || *end > UINT64_MAX - kLengthSize - kMaxHeader)
-        return ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+        return plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       append_entry(json_, tensor, kDTypes[dtype_rank(dtype)].name, at, *end);
       out.payloads.push_back(core::dense_payload(out, tensor, dtype, size));
       out.tensors.push_back({.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype});
@@ -249,11 +250,11 @@ class Planner : core::Planning {
       const std::string where = indexed("attributes", key);
       std::string text = value.to_text();
       if (!core::can_be_text(key, value, text)) {
-        ledger_.lose(LossKind::attribute, where, std::move(text), "dropped: it cannot be text");
+        plan_items_.lose(LossKind::attribute, where, std::move(text), "dropped: it cannot be text");
         continue;
       }
       if (value.kind() != Value::Kind::text)
-        ledger_.lose(LossKind::attribute_type, where, core::type_text(value), "text");
+        plan_items_.lose(LossKind::attribute_type, where, core::type_text(value), "text");
       entries.emplace_back(key, std::move(text));
     }
     std::sort(entries.begin(), entries.end());
@@ -266,8 +267,8 @@ class Planner : core::Planning {
       json_.append(base::to_size(reserve), ' ');
     json_.append((kHeaderAlignment - json_.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
     if (json_.size() > kMaxHeader)
-      return ledger_.block(LossKind::name, "tensors", std::to_string(json_.size()) + " bytes of header",
-                           "more than the " + std::to_string(kMaxHeader) + " that safetensors allows");
+      return plan_items_.block(LossKind::name, "tensors", std::to_string(json_.size()) + " bytes of header",
+                               "more than the " + std::to_string(kMaxHeader) + " that safetensors allows");
     out.head.resize(kLengthSize);
     base::store_le<std::uint64_t>(out.head.data(), json_.size());
     out.head += json_;

@@ -94,7 +94,7 @@ void report_checksum(const Source& source, std::uint64_t stated, ChecksumForm ta
                      core::Findings& findings) {
   core::At where{.offset = kChecksumAt};
   std::string detail;
-  if (source.size() <= kMostForOtherForms) {
+  if (source.size() <= kMaxForOtherForms) {
     if (const auto* const form = other_form(source, stated, taken)) {
       detail = "it is that of the form \"" + std::string(form->name) + "\", " + std::string(form->formula);
       where.hint = {Hint::What::option, "checksum-form", std::string(form->name)};

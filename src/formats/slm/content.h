@@ -45,7 +45,7 @@ inline std::uint64_t tokenizer_checksum(std::string_view section, ChecksumForm f
 }
 
 // If the checksum does not match, files up to this size are summed again in the other forms.
-inline constexpr std::uint64_t kMostForOtherForms = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t kMaxForOtherForms = std::uint64_t{64} << 20;
 // [reads] The form other than `taken` that gives `stated` for this file, with bytes 100..108 as zero; null if none
 // does. The message names it, because another writer may use that form. The file stays invalid unless the caller asks
 // for it.

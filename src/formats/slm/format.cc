@@ -19,9 +19,9 @@ constexpr auto kOptions = core::names_of_format<core::count_of_format("slm")>("s
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
+bool matches(const core::Probe& probe) {
   const auto magic = std::as_bytes(std::span(kMagic));
-  return glance.head.size() >= magic.size() && std::ranges::equal(glance.head.first(magic.size()), magic);
+  return probe.head.size() >= magic.size() && std::ranges::equal(probe.head.first(magic.size()), magic);
 }
 
 constexpr core::Format kFormat = {

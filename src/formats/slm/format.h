@@ -13,7 +13,7 @@ namespace rules {
 extern const core::Format kFormat;
 
 // Whether the file starts with SLM1.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 // Reads the structure and then, unless the draft asks for Checks::structure, makes the one pass over the file that
 // reading M2 requires for loading.
 void read(const Source&, const Context&, core::Findings&, core::Draft&);

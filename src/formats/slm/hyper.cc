@@ -28,9 +28,9 @@ class Deriver {
     h_.model_type = u32("model_type").value_or(kModelType);
     h_.flags = flags();
     h_.special_token_count = u32("special_token_count").value_or(kMinSpecialTokens);
-    h_.vocab_size = tensor_tells("vocab_size", Role::tok_embeddings, 0);
-    h_.hidden_size = tensor_tells("hidden_size", Role::tok_embeddings, 1);
-    h_.ffn_size = tensor_tells("ffn_size", Role::w1, 0);
+    h_.vocab_size = size_in_tensor("vocab_size", Role::tok_embeddings, 0);
+    h_.hidden_size = size_in_tensor("hidden_size", Role::tok_embeddings, 1);
+    h_.ffn_size = size_in_tensor("ffn_size", Role::w1, 0);
     h_.layer_count = layers();
     h_.head_count = stated("head_count");
     h_.max_context = stated("max_context");
@@ -38,7 +38,7 @@ class Deriver {
     h_.rms_norm_epsilon = f32("rms_norm_epsilon");
     derive_head_dim();
     derive_kv();
-    judge_others(model_, used_, out_);
+    check_others(model_, used_, out_);
     if (out_.blockers.size() == before_) check();
     return {h_, kv_rows_};
   }
@@ -137,7 +137,7 @@ class Deriver {
   }
 
   // Taken from the attribute, else from a dimension of a tensor of rank 2.
-  std::uint32_t tensor_tells(std::string_view field, Role role, std::size_t dimension) {
+  std::uint32_t size_in_tensor(std::string_view field, Role role, std::size_t dimension) {
     if (const auto value = u32(field)) return *value;
     const auto found = find_role(model_, role, 0);
     if (found && found->has_shape() && found->shape().size() == 2 && found->shape()[dimension] <= UINT32_MAX)

@@ -47,6 +47,6 @@ Rotation parse_rotation(std::string_view json);
 
 // Records each attribute that is not in `used`: as a blocker if it makes a different model, as a change if no run needs
 // it, and as a loss if its meaning is unknown.
-void judge_others(const Model&, const std::vector<std::string>& used, core::WriteLayout& out);
+void check_others(const Model&, const std::vector<std::string>& used, core::WriteLayout& out);
 
 }  // namespace weighbridge::slm_format

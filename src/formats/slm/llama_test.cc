@@ -149,8 +149,8 @@ TEST(SlmLlama, RowsOfAHeadAreReadInParts) {
   const core::WriteLayout made = layout(folder().build(), {});
   Context context;
   context.limits.memory = 6 * 24;  // less than a head
-  const auto payload =
-      std::ranges::find_if(made.payloads, [](const core::Payload& p) { return p.form == core::Payload::Form::made; });
+  const auto payload = std::ranges::find_if(
+      made.payloads, [](const core::Payload& p) { return p.form == core::Payload::Form::generated; });
   ASSERT_NE(payload, made.payloads.end());
   std::vector<std::byte> out(payload->logical_size);
   EXPECT_NO_THROW(payload->make_range(context, 0, out));

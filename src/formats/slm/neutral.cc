@@ -140,7 +140,7 @@ Rotation parse_rotation(std::string_view json) {
   return in.finish() ? out : Rotation{};
 }
 
-void judge_others(const Model& model, const std::vector<std::string>& used, core::WriteLayout& out) {
+void check_others(const Model& model, const std::vector<std::string>& used, core::WriteLayout& out) {
   Judge judge(model, out);
   for (const auto& [key, value] : model.attributes())
     if (key != tokenizers::kTokenizerRules && key != tokenizers::kTokenizerUnheld &&

@@ -215,9 +215,9 @@ TEST(SlmScan, FindsWhatAPlainLookFinds) {
     }
     std::vector<ValueRange> ranges;
     for (std::uint32_t i = 0; i < 1 + random() % 8; ++i) {
-      const std::uint64_t offset = random() % (file.size() - 3), most = (file.size() - offset) / 4;
+      const std::uint64_t offset = random() % (file.size() - 3), maximum = (file.size() - offset) / 4;
       ranges.push_back(
-          {offset, 4 * (random() % (most + 1)), i, random() % 2 ? ValueRule::finite : ValueRule::positive});
+          {offset, 4 * (random() % (maximum + 1)), i, random() % 2 ? ValueRule::finite : ValueRule::positive});
     }
     ValueScan scan(ranges);
     for (std::uint64_t at = 0; at < file.size();) {

@@ -28,7 +28,7 @@ namespace {
 
 using core::at_field, core::bytes_text;
 
-constexpr std::uint64_t kMostTrailing = 63;  // the most that alignment can add (M16)
+constexpr std::uint64_t kMaxTrailing = 63;  // the most that alignment can add (M16)
 
 class Walk : core::Walker {
  public:
@@ -202,17 +202,17 @@ class Walk : core::Walker {
     std::uint64_t reach = header_.tensor_directory_offset + directory_.size() * kEntrySize;
     reach = std::max<std::uint64_t>(reach, header_.header_length);
     core::Extents(std::move(ranges))
-        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
+        .walk([&](const core::Range& range, core::Relation relation, const core::Range* furthest) {
           reach = std::max(reach, range.end());
-          if (meeting != core::Meeting::overlap) return;
+          if (relation != core::Relation::overlap) return;
           const Run& run = runs[range.item];
           std::optional<std::string_view> tensor;
           if (run.tensor != core::kNone) tensor = name_scratch_ = known.name(hash(run.tensor));
           findings_.report(rules::kOverlap, {.offset = run.field_at, .tensor = tensor}, {}, {},
-                           {range.offset, " to ", range.end(), " and ", widest->offset, " to ", widest->end()});
+                           {range.offset, " to ", range.end(), " and ", furthest->offset, " to ", furthest->end()});
         });
-    if (size_ - reach > kMostTrailing)
-      findings_.report(rules::kTrailingBytes, {.offset = reach}, core::at_most(core::in_bytes(kMostTrailing)),
+    if (size_ - reach > kMaxTrailing)
+      findings_.report(rules::kTrailingBytes, {.offset = reach}, core::at_most(core::in_bytes(kMaxTrailing)),
                        core::in_bytes(size_ - reach));
   }
 

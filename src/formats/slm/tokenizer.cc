@@ -24,11 +24,11 @@ class Parser {
     const std::string_view magic = section_.substr(0, kBtok.size());
     const bool bpe = magic == kBpe1;
     if (magic.size() == kBtok.size() && magic != kBtok && !bpe) return fail(rules::kTokenizerMagic, 0, "BTOK or BPE1");
-    const std::uint64_t least = bpe ? kBpe1HeaderSize : kBtokSize;
-    if (section_.size() < least) return fail(rules::kTokenizerShort, 0, {least, " bytes"}, section_.size());
+    const std::uint64_t minimum = bpe ? kBpe1HeaderSize : kBtokSize;
+    if (section_.size() < minimum) return fail(rules::kTokenizerShort, 0, {minimum, " bytes"}, section_.size());
     if (u32(4) != kTokenizerVersion) return fail(rules::kTokenizerVersionRule, 4, "1", u32(4));
     out_.vocab_size = u32(8);
-    findings_.record<TokenizerHeader>(Span::Kind::entry, at_, section_.substr(0, base::to_size(least)),
+    findings_.record<TokenizerHeader>(Span::Kind::entry, at_, section_.substr(0, base::to_size(minimum)),
                                       "tokenizer header");
     if (bpe ? !read_bpe() : !read_btok()) return std::nullopt;
     return std::move(out_);
@@ -137,12 +137,12 @@ class Parser {
         return refuse(rules::kMergeOutput, position_ + 8, {}, merge.output);
       out_.merges.push_back(merge);
     }
-    remark_repeated(first);
+    warn_repeated(first);
     return true;
   }
 
   // Reports all repeated merges in one finding.
-  void remark_repeated(std::uint64_t first) {
+  void warn_repeated(std::uint64_t first) {
     const auto repeated = base::repeated(
         out_.merges.size(), [&](std::uint32_t i) { return std::pair(out_.merges[i].left, out_.merges[i].right); });
     if (repeated.empty()) return;

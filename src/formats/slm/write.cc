@@ -33,7 +33,7 @@ using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes.
-constexpr std::uint64_t kMost = UINT64_MAX / 4;
+constexpr std::uint64_t kMaxSum = UINT64_MAX / 4;
 
 void refuse_options(const Options& options) {
   if (options.cast != DType::unknown && !options.quantize.empty())
@@ -67,7 +67,7 @@ class Planner : core::Planning {
     check_names();
     check_required();
     name_aliases();
-    out_.keep = kept_;
+    out_.owner = kept_;
     if (options_.canonical) std::ranges::sort(outs_, {}, &Out::name);  // not those of the source
     if (out_.blockers.empty()) lay_out();
     return std::move(out_);
@@ -77,18 +77,18 @@ class Planner : core::Planning {
   void take_tokenizer() {
     const auto tokenizer = model_.tokenizer();
     if (tokenizer == nullptr)
-      return ledger_.block(
+      return plan_items_.block(
           LossKind::tokenizer, "tokenizer", core::kAbsent,
           "an .slm needs one: a folder's tokenizer.json, or the tokenizer file of a llama2.c checkpoint");
     for (const std::string& what : {rules_beyond_merges(), unheld()})
       if (!what.empty())
-        ledger_.lose(LossKind::tokenizer, "tokenizer", what,
-                     "left out: an .slm holds a vocabulary and its merges only");
+        plan_items_.lose(LossKind::tokenizer, "tokenizer", what,
+                         "left out: an .slm holds a vocabulary and its merges only");
     EncodedTokenizer encoded = encode_tokenizer(*tokenizer, hyper_.header.vocab_size);
-    if (!encoded.problem.empty()) ledger_.block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
+    if (!encoded.problem.empty()) plan_items_.block(LossKind::tokenizer, "tokenizer", "a tokenizer", encoded.problem);
     for (const auto& [key, id] : tokenizer->special)
       if (std::ranges::find(kSpecialNames, key) == std::end(kSpecialNames))
-        ledger_.lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
+        plan_items_.lose(LossKind::tokenizer, "tokenizer." + indexed("special", key), std::to_string(id), "dropped");
     tokenizer_ = std::move(encoded.section);
   }
 
@@ -109,42 +109,43 @@ class Planner : core::Planning {
       if (key == kHeaderExtra && value.grammar() == kGrammar && value.bytes().size() <= UINT32_MAX - kHeaderSize)
         header_extra_.assign(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
       else
-        ledger_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+        plan_items_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
     }
   }
 
   void judge(const Tensor& tensor) {
     if (is_rotary_table(tensor.name())) {
-      ledger_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
-                     "left out: rope_theta implies it");
+      plan_items_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
+                         "left out: rope_theta implies it");
       return;
     }
     if (is_bias(model_, tensor.name()))
-      return ledger_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()), "an .slm has no biases");
-    core::drop_extra(ledger_, tensor);
-    core::drop_attributes(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "an .slm")) return;
+      return plan_items_.block(LossKind::name, subject(tensor), std::string(tensor.type_name()),
+                               "an .slm has no biases");
+    core::drop_extra(plan_items_, tensor);
+    core::drop_attributes(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "an .slm")) return;
     const std::size_t before = out_.blockers.size();
     if (info(tensor.dtype()).kind != DTypeKind::real)
-      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())),
-                    "an .slm holds real numbers only");
+      plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())),
+                        "an .slm holds real numbers only");
     else if (!fits(tensor.shape()))
-      ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
-                    "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
+      plan_items_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
+                        "an .slm has 1 to 4 dimensions of 1 to 4,294,967,295");
     if (out_.blockers.size() != before) return;
     Out& one = outs_.emplace_back();
     one.from = tensor;
     take_name(one);
     take_shape(one);
     take_dtype(one);
-    judge_parts(one);
+    check_parts(one);
   }
 
   static bool fits(Shape shape) noexcept {
     const auto elements = base::element_count(shape);
     const auto dim = [](std::uint64_t d) { return d >= 1 && d <= UINT32_MAX; };
     return !shape.empty() && shape.size() <= kMaxRank && std::ranges::all_of(shape, dim) && elements &&
-           *elements <= kMost / sizeof(float);
+           *elements <= kMaxSum / sizeof(float);
   }
   static std::uint64_t hash_of(std::string_view given) {
     if (const auto respelled = from_hugging_face(given)) return name_hash(respelled->name);
@@ -161,9 +162,9 @@ class Planner : core::Planning {
     one.entry.name_hash = known ? name_hash(one.name) : hash;
     if (one.name == given) return;
     if (known)
-      ledger_.change(LossKind::name, subject(one.from), std::string(given), one.name);
+      plan_items_.change(LossKind::name, subject(one.from), std::string(given), one.name);
     else
-      ledger_.lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
+      plan_items_.lose(LossKind::name, subject(one.from), std::string(given), one.name + ": an .slm keeps hashes only");
   }
 
   // Sets the shape to write, with the added heads (M8).
@@ -186,13 +187,13 @@ class Planner : core::Planning {
         one.heads.times = h.hidden_size / hyper_.kv_rows;
       }
     } else if (found != needed)
-      return ledger_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
-                           spell(needed) + " is what the header asks for");
+      return plan_items_.block(LossKind::shape, subject(one.from), core::shape_text(shape),
+                               spell(needed) + " is what the header asks for");
     if (one.respelled && one.respelled->half_split) {
       one.heads.head = std::uint64_t{h.head_dim} * h.hidden_size;
       one.heads.row = h.hidden_size;
-      ledger_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",
-                     "rows whose neighbors do, as an .slm rotates them");
+      plan_items_.change(LossKind::layout, subject(one.from), "rows whose halves rotate together",
+                         "rows whose neighbors do, as an .slm rotates them");
     }
   }
 
@@ -215,8 +216,8 @@ class Planner : core::Planning {
                                        : then == Stored::q8_0 ? x.columns
                                                               : codecs::q4_block_for(x.columns);
       if (block_size > UINT32_MAX)
-        ledger_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
-                      "a row too long for its block_size");
+        plan_items_.block(LossKind::shape, subject(tensor), core::shape_text(tensor.shape()),
+                          "a row too long for its block_size");
       one.entry.block_size = static_cast<std::uint32_t>(block_size);
     }
     name_dtype(one, then);
@@ -228,30 +229,30 @@ class Planner : core::Planning {
     const std::string to(stored_name(static_cast<std::uint32_t>(then)));
     const bool dense = tensor.layout() == Layout::dense;
     if (then != Stored::f32) {
-      ledger_.lose(LossKind::precision, subject(tensor), std::string(dense ? name(tensor.dtype()) : tensor.type_name()),
-                   to);
+      plan_items_.lose(LossKind::precision, subject(tensor),
+                       std::string(dense ? name(tensor.dtype()) : tensor.type_name()), to);
     } else if (!dense) {
-      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()), "dense f32");
+      plan_items_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()), "dense f32");
     } else if (tensor.dtype() == DType::f64) {
-      ledger_.lose(LossKind::precision, subject(tensor), "f64", to);
+      plan_items_.lose(LossKind::precision, subject(tensor), "f64", to);
     } else if (tensor.dtype() != DType::f32) {
-      ledger_.change(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), to);
+      plan_items_.change(LossKind::dtype, subject(tensor), std::string(name(tensor.dtype())), to);
     }
   }
 
-  void judge_parts(const Out& one) {
+  void check_parts(const Out& one) {
     const Tensor& tensor = one.from;
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
-      core::drop_extra(ledger_, tensor, part);
+      core::drop_extra(plan_items_, tensor, part);
       const bool main = part == tensor.main();
       if ((tensor.layout() == Layout::dense && !main) || (one.codes_as_they_are && !main && part.role() != kScales)) {
-        ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+        plan_items_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
         continue;
       }
-      core::judge_encoding(ledger_, tensor, part, Encoding::raw);
+      core::check_encoding(plan_items_, tensor, part, Encoding::raw);
       if (!part.digest().empty())
-        ledger_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), "no digest");
+        plan_items_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()), "no digest");
     }
   }
 
@@ -261,16 +262,17 @@ class Planner : core::Planning {
     std::ranges::stable_sort(order, {}, [](const Out* one) { return one->entry.name_hash; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (order[i]->entry.name_hash == order[i - 1]->entry.name_hash)
-        ledger_.block(LossKind::name, subject(order[i]->from), spell_hash(order[i]->entry.name_hash),
-                      "the name hash of " + subject(order[i - 1]->from));
+        plan_items_.block(LossKind::name, subject(order[i]->from), spell_hash(order[i]->entry.name_hash),
+                          "the name hash of " + subject(order[i - 1]->from));
   }
 
   void check_required() {
     const Header& h = hyper_.header;
     if (h.layer_count == 0) return;  // already a blocker
     if (h.layer_count > known_.layers())
-      return ledger_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"), std::to_string(h.layer_count),
-                           "more layers than the " + std::to_string(model_.size()) + " tensors can make");
+      return plan_items_.block(LossKind::attribute, indexed("attributes", "slm.layer_count"),
+                               std::to_string(h.layer_count),
+                               "more layers than the " + std::to_string(model_.size()) + " tensors can make");
     std::vector<bool> there(known_.places());
     for (std::uint32_t i = 0; i < model_.size(); ++i) {
       const std::string_view given = model_.name(i);
@@ -278,7 +280,7 @@ class Planner : core::Planning {
     }
     const auto need = [&](Role role, std::uint32_t layer, std::string why) {
       if (!there[KnownNames::place(role, layer)])
-        ledger_.block(LossKind::name, indexed("tensors", spell(role, layer)), core::kAbsent, std::move(why));
+        plan_items_.block(LossKind::name, indexed("tensors", spell(role, layer)), core::kAbsent, std::move(why));
     };
     const std::string needed = "an .slm needs it";
     need(Role::tok_embeddings, 0, needed);
@@ -293,7 +295,7 @@ class Planner : core::Planning {
   void name_aliases() {
     std::vector<std::uint32_t> tensors;
     for (const Out& one : outs_) tensors.push_back(one.from.index());
-    core::name_copies(ledger_, model_, tensors);
+    core::name_copies(plan_items_, model_, tensors);
   }
 
   void lay_out() {
@@ -308,8 +310,8 @@ class Planner : core::Planning {
     out_.payloads.reserve(2 * outs_.size());
     for (Out& one : outs_) {
       place(one, at);
-      if (at <= kMost) continue;
-      ledger_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
+      if (at <= kMaxSum) continue;
+      plan_items_.block(LossKind::shape, subject(one.from), "its size", "more than 2^62 bytes in all");
       return;
     }
     std::string& head = out_.head = base::store_record(h) + header_extra_ + tokenizer_;
@@ -320,7 +322,7 @@ class Planner : core::Planning {
     out_.tail = [padding = out_.size - at](std::span<const core::Stored>) {
       return std::string(base::to_size(padding), '\0');
     };
-    out_.seal = [kept = kept_](const core::WrittenFile& file) { seal(*kept, file); };
+    out_.finalize = [kept = kept_](const core::WrittenFile& file) { seal(*kept, file); };
   }
 
   // Places payload and scales of one tensor at `at`, and moves `at` past them.

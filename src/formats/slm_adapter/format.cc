@@ -12,9 +12,9 @@ constexpr Layout kLayouts[] = {Layout::dense, Layout::structural};
 constexpr Encoding kEncodings[] = {Encoding::raw};
 constexpr DType kDTypes[] = {DType::f32, DType::u64};
 
-bool matches(const core::Glance& glance) {
-  if (glance.head.size() < 4) return false;
-  const std::string_view magic(reinterpret_cast<const char*>(glance.head.data()), 4);
+bool matches(const core::Probe& probe) {
+  if (probe.head.size() < 4) return false;
+  const std::string_view magic(reinterpret_cast<const char*>(probe.head.data()), 4);
   return std::ranges::find(kMagics, magic) != std::end(kMagics);
 }
 

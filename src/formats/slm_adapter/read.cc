@@ -26,7 +26,7 @@ namespace {
 using core::at_field;
 
 struct Wanted {
-  std::uint64_t count_least = 1, count_most = 0, first = 0, second = 0;
+  std::uint64_t min_count = 1, max_count = 0, first = 0, second = 0;
 };
 
 class Walk : core::Walker {
@@ -144,7 +144,7 @@ class Walk : core::Walker {
     const std::uint64_t rows = e.rank > 1 ? e.dims[0] : 1;
     const std::uint64_t elements = *base::element_count(*shape), columns = elements / rows;
     Wanted wanted;
-    if (!judge_count(e, elements, rows, columns, wanted)) return;
+    if (!check_count(e, elements, rows, columns, wanted)) return;
     check_payload(e, &Entry::first_offset, &Entry::first_length, wanted.first);
     if (wanted.second > 0 || e.second_offset != 0 || e.second_length != 0)
       check_payload(e, &Entry::second_offset, &Entry::second_length, wanted.second);
@@ -172,11 +172,11 @@ class Walk : core::Walker {
 
   // Derives what the payloads must be. `count` x 8 and rows x count x 4 are at most elements x 8, which cannot
   // overflow.
-  bool judge_count(const Entry& e, std::uint64_t elements, std::uint64_t rows, std::uint64_t columns, Wanted& wanted) {
-    wanted.count_most = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
-    wanted.count_least = kind_ == Kind::dense ? elements : 1;
-    if (e.count < wanted.count_least || e.count > wanted.count_most) {
-      fail(rules::kCount, &Entry::count, {wanted.count_least, " to ", wanted.count_most}, e.count);
+  bool check_count(const Entry& e, std::uint64_t elements, std::uint64_t rows, std::uint64_t columns, Wanted& wanted) {
+    wanted.max_count = kind_ == Kind::low_rank ? std::min(rows, columns) : elements;
+    wanted.min_count = kind_ == Kind::dense ? elements : 1;
+    if (e.count < wanted.min_count || e.count > wanted.max_count) {
+      fail(rules::kCount, &Entry::count, {wanted.min_count, " to ", wanted.max_count}, e.count);
       return false;
     }
     switch (kind_) {
@@ -242,10 +242,10 @@ class Walk : core::Walker {
     std::vector<core::Range> ranges;
     for (std::uint32_t i = 0; i < places_.size(); ++i) ranges.push_back({0, places_[i].offset, places_[i].length, i});
     core::Extents(std::move(ranges))
-        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
-          if (meeting == core::Meeting::overlap)
+        .walk([&](const core::Range& range, core::Relation relation, const core::Range* furthest) {
+          if (relation == core::Relation::overlap)
             findings_.report(rules::kOverlap, {.offset = places_[range.item].at},
-                             {"to begin at ", widest->end(), " or behind it"}, range.offset);
+                             {"to begin at ", furthest->end(), " or behind it"}, range.offset);
         });
   }
 

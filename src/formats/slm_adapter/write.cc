@@ -117,9 +117,9 @@ core::WriteLayout package_layout(Kind kind, const Identity& base, const std::vec
   out.tail = [padding = end - cursor](std::span<const core::Stored>) {
     return std::string(base::to_size(padding), '\0');
   };
-  out.seal = [head = out.head](const core::WrittenFile& file) { seal(file, head); };
+  out.finalize = [head = out.head](const core::WrittenFile& file) { seal(file, head); };
   out.size = end;
-  out.keep = names;
+  out.owner = names;
   return out;
 }
 

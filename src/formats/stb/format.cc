@@ -16,9 +16,9 @@ constexpr Encoding kEncodings[] = {Encoding::raw};
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  return glance.head.size() >= kMagic.size() &&
-         std::ranges::equal(glance.head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
+bool matches(const core::Probe& probe) {
+  return probe.head.size() >= kMagic.size() &&
+         std::ranges::equal(probe.head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
 }
 
 constexpr core::Format kFormat = {

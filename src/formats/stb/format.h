@@ -12,7 +12,7 @@ namespace rules {
 
 extern const core::Format kFormat;
 
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 

@@ -295,11 +295,11 @@ class Walk : core::Walker {
     std::vector<core::Range> ranges;
     for (std::uint32_t i = 0; i < places_.size(); ++i) ranges.push_back({0, places_[i].offset, places_[i].length, i});
     core::Extents(std::move(ranges))
-        .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
-          if (meeting != core::Meeting::overlap) return;
+        .walk([&](const core::Range& range, core::Relation relation, const core::Range* furthest) {
+          if (relation != core::Relation::overlap) return;
           const Place& place = places_[range.item];
           findings_.report(rules::kOverlap, at_field(&Descriptor::offset, place.at, place.name),
-                           {"to begin at ", widest->end(), " or behind it"}, place.offset);
+                           {"to begin at ", furthest->end(), " or behind it"}, place.offset);
         });
   }
 

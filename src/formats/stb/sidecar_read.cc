@@ -116,12 +116,12 @@ class Parser {
         fail(rules::kSidecarMissingKey, at, where, field.key, {});
   }
 
-  // Calls item(where) at each element, which must read it. Allows at most `most` elements.
-  template <class Item> void read_array(std::string_view where, std::uint64_t most, Item item) {
+  // Calls item(where) at each element, which must read it. Allows at most `maximum` elements.
+  template <class Item> void read_array(std::string_view where, std::uint64_t maximum, Item item) {
     if (!in_.enter_array()) return wrong_type(where, "an array");
     for (std::uint64_t i = 0; in_.next_element(); ++i) {
-      if (i == most) {
-        fail(rules::kSidecarTooMany, in_.offset(), where, core::at_most(most), {});
+      if (i == maximum) {
+        fail(rules::kSidecarTooMany, in_.offset(), where, core::at_most(maximum), {});
         throw Abandon{};
       }
       item(std::string(where) + "[" + std::to_string(i) + "]");
@@ -129,13 +129,13 @@ class Parser {
     need_sound();
   }
 
-  bool read_u64(std::string_view where, std::uint64_t most, std::uint64_t& out) {
+  bool read_u64(std::string_view where, std::uint64_t maximum, std::uint64_t& out) {
     const std::uint64_t at = in_.offset();
-    const std::string expected = "an integer from 0 to " + std::to_string(most);
+    const std::string expected = "an integer from 0 to " + std::to_string(maximum);
     std::uint64_t value = 0;
     if (!in_.read_u64(value)) {
       wrong_type(where, expected);
-    } else if (value > most) {
+    } else if (value > maximum) {
       fail(rules::kSidecarType, at, where, expected, value);
     } else {
       out = value;

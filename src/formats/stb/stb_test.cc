@@ -299,8 +299,8 @@ TEST(StbWrite, MoreThan256TensorsAreRefusedWithTheirCount) {
     if (i < 256) full.tensor(std::to_string(i), DType::i8, {1}, bytes_of("a"));
     over.tensor(std::to_string(i), DType::i8, {1}, bytes_of("a"));
   }
-  const Model most = full.build(), more = over.build();
-  const core::WriteLayout made = layout(most, {});
+  const Model maximum = full.build(), more = over.build();
+  const core::WriteLayout made = layout(maximum, {});
   EXPECT_TRUE(made.blockers.empty());
   EXPECT_FALSE(made.companion->text);  // every name is the tensor's id
   EXPECT_EQ(walk(test::render(made)).model.size(), 256U);

@@ -40,7 +40,7 @@ class Planner : core::Planning {
   using Planning::Planning;
 
   core::WriteLayout run() {
-    judge_model();
+    check_model();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (out_.blockers.empty()) lay_out();
     return std::move(out_);
@@ -49,49 +49,49 @@ class Planner : core::Planning {
  private:
   // ---- what STB cannot express ----
 
-  void judge_model() {
+  void check_model() {
     if (model_.size() > kMaxTensors)
-      ledger_.block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
-                    "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
-    core::drop_tokenizer(ledger_, model_, "STB has");
-    core::drop_attributes(ledger_, model_, "STB has no attributes");
-    core::drop_extra(ledger_, model_);
+      plan_items_.block(LossKind::name, "tensors", std::to_string(model_.size()) + " tensors",
+                        "more than the " + std::to_string(kMaxTensors) + " that an STB file holds");
+    core::drop_tokenizer(plan_items_, model_, "STB has");
+    core::drop_attributes(plan_items_, model_, "STB has no attributes");
+    core::drop_extra(plan_items_, model_);
   }
 
   void judge(const Tensor& tensor) {
-    core::drop_attributes(ledger_, tensor);
-    core::drop_extra(ledger_, tensor);
-    if (!core::judge_known(ledger_, tensor, "STB")) return;
-    core::judge_dense(ledger_, tensor, target_dtype(tensor));
-    judge_dtype(tensor);
-    judge_shape(tensor);
+    core::drop_attributes(plan_items_, tensor);
+    core::drop_extra(plan_items_, tensor);
+    if (!core::check_known(plan_items_, tensor, "STB")) return;
+    core::check_dense(plan_items_, tensor, target_dtype(tensor));
+    check_dtype(tensor);
+    check_shape(tensor);
   }
 
-  void judge_dtype(const Tensor& tensor) {
+  void check_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (dtype_number(to) == kDTypeCount) {
       const std::string what = "no dtype of STB, which has " + std::string(kHeldDTypes);
-      ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
-                    info(from).kind == DTypeKind::real ? what + ": a cast to f32 or f16 makes it one" : what);
+      plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                        info(from).kind == DTypeKind::real ? what + ": a cast to f32 or f16 makes it one" : what);
     } else {
-      core::judge_cast(ledger_, tensor, to);
+      core::check_cast(plan_items_, tensor, to);
     }
   }
 
-  void judge_shape(const Tensor& tensor) {
+  void check_shape(const Tensor& tensor) {
     const Shape shape = tensor.shape();
     if (shape.size() > kMaxRank) {
-      ledger_.block(LossKind::shape, subject(tensor), "rank " + std::to_string(shape.size()),
-                    "more than the rank " + std::to_string(kMaxRank) + " that STB allows");
+      plan_items_.block(LossKind::shape, subject(tensor), "rank " + std::to_string(shape.size()),
+                        "more than the rank " + std::to_string(kMaxRank) + " that STB allows");
     } else if (shape.size() <= kMaxDirectRank &&
                std::ranges::any_of(shape, [](auto dim) { return dim > UINT32_MAX; })) {
-      ledger_.block(LossKind::shape, subject(tensor), "a dimension of " + std::to_string(std::ranges::max(shape)),
-                    "more than the 2^32 - 1 that STB states for ranks up to 3");
+      plan_items_.block(LossKind::shape, subject(tensor), "a dimension of " + std::to_string(std::ranges::max(shape)),
+                        "more than the 2^32 - 1 that STB states for ranks up to 3");
     }
     const auto elements = base::element_count(shape);
     const DType dtype = target_dtype(tensor);
     if (!elements || (info(dtype).bits > 0 && !packed_size(dtype, *elements)))
-      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+      plan_items_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
   }
 
   // ---- the file ----
@@ -115,10 +115,10 @@ class Planner : core::Planning {
       new_ones |= model_[i].id() != i;
     }
     if (any && new_ones)
-      ledger_.change(LossKind::name, "tensors",
-                     options_.canonical ? "tensor ids in another order than the names"
-                                        : "tensor ids that not all tensors have, or some share",
-                     "ids from 0");
+      plan_items_.change(LossKind::name, "tensors",
+                         options_.canonical ? "tensor ids in another order than the names"
+                                            : "tensor ids that not all tensors have, or some share",
+                         "ids from 0");
     return ids;
   }
 
@@ -184,13 +184,13 @@ class Planner : core::Planning {
         out_.tensors.push_back(std::move(out));
         return other.offset;
       }
-      core::name_copy(ledger_, tensor, other.tensor);
+      core::name_copy(plan_items_, tensor, other.tensor);
     }
-    if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
+    if (partly != core::kNone) core::name_partial_copy(plan_items_, tensor, model_[sharing_.tensor[partly]]);
     const auto start = base::align_up(end_, kAlignment);
     const auto end = start ? base::checked_add(*start, size) : std::nullopt;
     if (!end) {
-      ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+      plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       return 0;
     }
     end_ = *end;
@@ -208,8 +208,8 @@ class Planner : core::Planning {
     if (names > 0 || sidecar_.shapes) {
       const std::string where = "the sidecar NAME" + std::string(kSidecarExtension) + " beside the output";
       if (names > 0)
-        ledger_.change(LossKind::name, "names", std::to_string(names) + (names == 1 ? " name" : " names"), where);
-      if (sidecar_.shapes) ledger_.change(LossKind::shape, "shapes", "shapes of rank above 3", where);
+        plan_items_.change(LossKind::name, "names", std::to_string(names) + (names == 1 ? " name" : " names"), where);
+      if (sidecar_.shapes) plan_items_.change(LossKind::shape, "shapes", "shapes of rank above 3", where);
       sidecar_.files.push_back({.id = 0, .path = {}, .mmap_required = false, .size = out_.size});
       companion.text = [sidecar = std::move(sidecar_)](std::string_view name) { return sidecar_text(sidecar, name); };
     }

@@ -18,16 +18,16 @@ bool CborJudge::reject(const Rule& rule, CborEntry& e, std::uint64_t at, const S
   return false;
 }
 
-void CborJudge::doubt(const Rule& rule, const CborEntry& e, std::uint64_t at, const Said& detail) {
-  if (!doubt_) doubt_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
+void CborJudge::mark_unsupported(const Rule& rule, const CborEntry& e, std::uint64_t at, const Said& detail) {
+  if (!unsupported_) unsupported_ = Findings::make(rule, {.offset = at, .tensor = e.known_name()}, {}, {}, detail);
 }
 
 bool CborJudge::reject(const Rule& rule, CborEntry& e, const CborPart& part, const Said& expected, const Said& found) {
   return reject(rule, e, part.at, role_text(&part), expected, found);
 }
 
-void CborJudge::doubt(const Rule& rule, const CborEntry& e, const CborPart& part, std::string_view what) {
-  doubt(rule, e, part.at, role_text(&part, ", ", what));
+void CborJudge::mark_unsupported(const Rule& rule, const CborEntry& e, const CborPart& part, std::string_view what) {
+  mark_unsupported(rule, e, part.at, role_text(&part, ", ", what));
 }
 
 Said CborJudge::role_text(const CborPart* part, std::string_view then, std::string_view more) const {
@@ -52,9 +52,9 @@ void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart*
 }
 
 bool CborJudge::within_limit(CborEntry& e, const CborPart* part, std::uint64_t decoded) {
-  const std::uint64_t most = context_.limits.decoded;
-  return decoded <= most || reject(core::rules::kLimitDecoded, e, part ? part->at : e.at, role_text(part),
-                                   core::at_most(most, " bytes"), decoded);
+  const std::uint64_t maximum = context_.limits.decoded;
+  return decoded <= maximum || reject(core::rules::kLimitDecoded, e, part ? part->at : e.at, role_text(part),
+                                      core::at_most(maximum, " bytes"), decoded);
 }
 
 void CborJudge::check_digest(const Rule& malformed, const Rule& unknown, CborEntry& e, const CborPart& part,
@@ -73,14 +73,14 @@ bool CborJudge::resolve_type(const Rule& unknown, const Rule& mismatch, std::spa
   if (known != types.end() && known->storage != part.storage)
     return reject(mismatch, e, part.at, role_text(&part, ", ", part.type), name(known->storage), part.dtype);
   part.logical = known != types.end() ? known->logical : DType::unknown;
-  if (part.logical == DType::unknown) doubt(unknown, e, part, part.type);
+  if (part.logical == DType::unknown) mark_unsupported(unknown, e, part, part.type);
   return true;
 }
 
-void CborJudge::state_doubt(TensorDraft tensor) {
-  if (!doubt_) return;
-  findings_.report(*doubt_);
-  tensor.unsupported(*std::move(doubt_));
+void CborJudge::report_unsupported(TensorDraft tensor) {
+  if (!unsupported_) return;
+  findings_.report(*unsupported_);
+  tensor.unsupported(*std::move(unsupported_));
 }
 
 void CborJudge::finish(PartDraft draft, const CborPart& part, std::vector<Value::Entry>& part_extras) {

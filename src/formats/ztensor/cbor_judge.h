@@ -36,8 +36,8 @@ class CborJudge {
               const Said& found = {});
   bool reject(const Rule&, CborEntry&, const CborPart&, const Said& expected = {}, const Said& found = {});
   // Keeps the first reason why the entry's elements cannot be read.
-  void doubt(const Rule&, const CborEntry&, std::uint64_t at, const Said& detail);
-  void doubt(const Rule&, const CborEntry&, const CborPart&, std::string_view what);
+  void mark_unsupported(const Rule&, const CborEntry&, std::uint64_t at, const Said& detail);
+  void mark_unsupported(const Rule&, const CborEntry&, const CborPart&, std::string_view what);
   Said role_text(const CborPart*, std::string_view then = {}, std::string_view more = {}) const;  // part "data"
 
   // Rejects each field that is missing from the entry, or from the part if one is given.
@@ -55,13 +55,13 @@ class CborJudge {
   // Sets the logical dtype of a part whose storage dtype is set. False if its type requires another.
   bool resolve_type(const Rule& unknown, const Rule& mismatch, std::span<const LogicalType>, CborEntry&, CborPart&);
 
-  // Rejects the object, and returns false, if its roles would make more than `most` different roles in the model.
-  template <class Object> bool takes_roles(const Rule& rule, Object& e, std::size_t most) {
+  // Rejects the object, and returns false, if its roles would make more than `maximum` different roles in the model.
+  template <class Object> bool takes_roles(const Rule& rule, Object& e, std::size_t maximum) {
     std::size_t roles = draft_.roles().size();
     for (const auto& p : e.parts) {
       const auto known = draft_.roles();
       roles += std::find(known.begin(), known.end(), p.role) == known.end() ? 1U : 0U;
-      if (roles > most) return reject(rule, e, p.at, p.role);
+      if (roles > maximum) return reject(rule, e, p.at, p.role);
     }
     return true;
   }
@@ -76,9 +76,9 @@ class CborJudge {
   template <class Object> void finish(TensorDraft tensor, Object& e) {
     if (!e.attributes.empty()) tensor.attributes(std::move(e.attributes));
     if (!e.extra.empty()) tensor.extra(std::move(e.extra));
-    state_doubt(tensor);
+    report_unsupported(tensor);
   }
-  void state_doubt(TensorDraft);
+  void report_unsupported(TensorDraft);
   // Gives the part its digest and its unknown keys.
   void finish(PartDraft, const CborPart&, std::vector<Value::Entry>& part_extras);
 
@@ -86,7 +86,7 @@ class CborJudge {
   Findings& findings_;
   Draft& draft_;
   const std::string_view noun_;
-  std::optional<Finding> doubt_;
+  std::optional<Finding> unsupported_;
 };
 
 }  // namespace weighbridge::ztensor

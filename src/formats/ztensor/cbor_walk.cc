@@ -23,8 +23,8 @@ void CborWalk::enter(HeaderMemory index, std::uint64_t begin, std::size_t shorte
   text_ = draft_.retain_header(std::move(index));
   findings_.tree(core::Grammar::cbor, Span::Kind::structure, begin, text_, what);
   in_ = wire::CborReader(text_, depth());
-  const std::size_t most = text_.size() / shortest + 1;
-  draft_.reserve(most, most, most);
+  const std::size_t maximum = text_.size() / shortest + 1;
+  draft_.reserve(maximum, maximum, maximum);
 }
 
 void CborWalk::abandon_broken() {
@@ -78,9 +78,10 @@ void CborWalk::read_shape(CborEntry& entry, const Rule& field, const Rule& rank_
   if (rank > entry.dims.size()) broken(entry, rank_rule, value_at, {}, core::at_most(entry.dims.size()), rank);
 }
 
-void CborWalk::spoil(const Rule& rule, std::uint64_t at, const Said& detail, const Said& expected, const Said& found) {
+void CborWalk::report_and_go_on(const Rule& rule, std::uint64_t at, const Said& detail, const Said& expected,
+                                const Said& found) {
   findings_.report(rule, {.offset = at}, expected, found, detail);
-  spoilt_ = true;
+  reported_ = true;
 }
 
 void CborWalk::set_attributes(std::vector<Value::Entry> all) {

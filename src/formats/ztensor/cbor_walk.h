@@ -88,7 +88,7 @@ class CborWalk : protected core::Walker {
   // elements.
   template <class Bad> std::size_t read_dims(std::span<std::uint64_t> out, Bad bad) {
     std::size_t rank = 0;
-    bool told = false;
+    bool reported = false;
     while (in_.next_element()) {
       std::uint64_t dim = 0;
       if (in_.read_u64(dim)) {
@@ -97,8 +97,8 @@ class CborWalk : protected core::Walker {
         continue;
       }
       need_sound();
-      if (!told) bad();
-      told = true;
+      if (!reported) bad();
+      reported = true;
       pass_items(1);
     }
     need_sound();
@@ -114,11 +114,12 @@ class CborWalk : protected core::Walker {
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
-  // Reports an error of the file that leaves the rest of the index readable. The walk continues until need_unspoilt()
-  // ends it.
-  void spoil(const Rule&, std::uint64_t at, const Said& detail, const Said& expected = {}, const Said& found = {});
-  void need_unspoilt() const {
-    if (spoilt_) throw Abandon{};
+  // Reports an error of the file that leaves the rest of the index readable. The walk continues until
+  // stop_if_reported() ends it.
+  void report_and_go_on(const Rule&, std::uint64_t at, const Said& detail, const Said& expected = {},
+                        const Said& found = {});
+  void stop_if_reported() const {
+    if (reported_) throw Abandon{};
   }
   // Gives the draft the root's attributes and the tokenizer that is one of them.
   void set_attributes(std::vector<Value::Entry>);
@@ -144,7 +145,7 @@ class CborWalk : protected core::Walker {
   std::uint64_t count_ = 0;  // of tensors
   core::Budget budget_;
   std::string_view last_name_;
-  bool spoilt_ = false;
+  bool reported_ = false;
   bool ascending_ = true;  // all names so far are ascending and in one piece
 };
 

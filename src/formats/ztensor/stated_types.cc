@@ -120,8 +120,8 @@ std::optional<Value> restore_number(const Value& stored, DType type, bool text) 
   if (facts.kind == DTypeKind::signed_integer) {
     const auto value = stored.as_i64();
     if (!value) return std::nullopt;
-    const std::int64_t most = facts.bits == 64 ? INT64_MAX : (std::int64_t{1} << (facts.bits - 1)) - 1;
-    if (*value > most || *value < -most - 1) return std::nullopt;
+    const std::int64_t maximum = facts.bits == 64 ? INT64_MAX : (std::int64_t{1} << (facts.bits - 1)) - 1;
+    if (*value > maximum || *value < -maximum - 1) return std::nullopt;
     return Value::integer(*value, type);
   }
   if (type != DType::f16 && type != DType::f32 && type != DType::f64) return std::nullopt;

@@ -68,7 +68,7 @@ class Bert : public Family {
   const Weights weights_;
   const Encoder encoder_;
   const std::optional<WordPiece> words_;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   kernels::Team team_;
   std::vector<Workspace> spaces_;  // one per thread, made when first needed; the first also serves the whole crew
   std::size_t longest_ = 0;        // the longest sequence that `spaces_` has room for
@@ -169,7 +169,7 @@ void Bert::embed(std::span<const std::string_view> texts, std::string_view promp
       if (!what.empty()) what[next] = {encoded.count, encoded.replaced, encoded.truncated};
       used += count;
     } while (++next < texts.size() && used < round_tokens_);
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     run(sequences);
   }
 }
@@ -184,7 +184,7 @@ void Bert::embed_ids(std::span<const std::span<const std::uint32_t>> texts, std:
       sequences.push_back({texts[next].data(), texts[next].size(), out.data() + next * width});
       used += texts[next].size();
     }
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     run(sequences);
   }
 }

@@ -17,7 +17,7 @@ using core::shape_text, embed::bad_key;
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight",
                            kPositions = "embeddings.position_embeddings.weight";
-constexpr std::uint64_t kMostColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
+constexpr std::uint64_t kMaxColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
 
 Tensor find(const Model& model, const Config& config, std::string_view name) {
   const std::string full = config.prefix + std::string(name);
@@ -89,7 +89,7 @@ kernels::Activation read_activation(const Model& model) {
 }
 
 std::vector<Pooling> read_pooling(const Model& model) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMaxPoolings = 16;
   const Value* value = model.attribute("pooling_mode");
   if (value == nullptr) return {Pooling::mean};
   const std::string text = value->to_text();
@@ -97,7 +97,7 @@ std::vector<Pooling> read_pooling(const Model& model) {
   for (std::string_view rest = text;;) {
     const std::size_t end = std::min(rest.find('+'), rest.size());
     const auto pooling = pooling_from_name(rest.substr(0, end));
-    if (!pooling || out.size() == kMost)
+    if (!pooling || out.size() == kMaxPoolings)
       base::unsupported("embed/pooling", "the model's metadata key 'pooling_mode' is " + core::excerpt(text) +
                                              ", and this build computes mean, cls, max, mean_sqrt_len, weightedmean, "
                                              "lasttoken, and up to 16 of them joined by +");
@@ -189,7 +189,7 @@ Config read_config(const Model& model, const EmbedOptions& options) {
          "tensor '" + config.prefix + std::string(kPositions) + "' has one row, and a text has at least two tokens");
   config.layers = count_layers(model, config);
   config.intermediate = matrix(model, config, "encoder.layer.0.intermediate.dense.weight").first;
-  if (config.hidden > kMostColumns || config.intermediate > kMostColumns)
+  if (config.hidden > kMaxColumns || config.intermediate > kMaxColumns)
     base::unsupported("embed/width", "the model's matrices have " +
                                          std::to_string(std::max(config.hidden, config.intermediate)) +
                                          " columns, and this build computes with at most 65,536");

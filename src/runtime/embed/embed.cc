@@ -27,7 +27,7 @@ namespace {
 
 constexpr Pooling kPoolings[] = {Pooling::mean,          Pooling::cls,          Pooling::max,
                                  Pooling::mean_sqrt_len, Pooling::weightedmean, Pooling::lasttoken};
-constexpr std::size_t kMostTold = 2000;  // bytes of a message
+constexpr std::size_t kMaxListed = 2000;  // bytes of a message
 constexpr Precision kPrecisions[] = {Precision::f32, Precision::f16, Precision::bf16, Precision::int8};
 
 constexpr core::Bound<EmbedOptions> kBound[] = {
@@ -151,19 +151,20 @@ void refuse_other_models(const Model& model) {
 }
 
 // Refuses what the model's folder says and nobody follows here. Returns what is passed over, or not known.
-std::vector<std::string> judge_settings(const Model& model, const std::vector<std::string>& ignored) {
-  const huggingface::SettingJudge judged = huggingface::judge_settings(model);
+std::vector<std::string> check_settings(const Model& model, const std::vector<std::string>& ignored) {
+  const huggingface::SettingJudge judged = huggingface::check_settings(model);
   std::vector<std::string> out;
   std::string refused;
   std::string first;
   for (const core::OddSetting& each : judged.all_refused()) {
     if (core::passes(ignored, each)) {
-      out.push_back(core::told(each) + ": ignored as asked");
+      out.push_back(core::setting_text(each) + ": ignored as asked");
       continue;
     }
     if (first.empty()) first = each.key;
-    if (refused.size() < kMostTold)
-      refused += (refused.empty() ? "" : "; ") + core::told(each) + (each.why.empty() ? "" : " (" + each.why + ")");
+    if (refused.size() < kMaxListed)
+      refused +=
+          (refused.empty() ? "" : "; ") + core::setting_text(each) + (each.why.empty() ? "" : " (" + each.why + ")");
   }
   // Tensors of relative positions are refused in any case, so ignoring their setting would not help.
   bool relative = false;
@@ -201,7 +202,7 @@ struct Embedder::Rep {
     const Model model = convert::with_norm_names(convert::with_modules(convert::as_encoder(opened), {}).model).model;
     const bool table = embed::is_word_table(model);
     if (!table) refuse_other_models(model);
-    notes = judge_settings(model, options.ignore_settings);
+    notes = check_settings(model, options.ignore_settings);
     set_prompts(model, options);
     family = table ? embed::make_word_table(model, options) : embed::make_bert(model, options);
   }

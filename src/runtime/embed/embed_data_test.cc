@@ -49,7 +49,7 @@ double cosine(const float* a, const double* b, std::size_t n) {
 
 // The largest difference, and the least and mean cosine, over the texts of the golden file.
 struct Accuracy {
-  double most = 0, least = 1, mean = 0;
+  double maximum = 0, minimum = 1, mean = 0;
 };
 Accuracy golden_accuracy(const Embedder& embedder, const std::string& golden_path) {
   const auto cases = nlohmann::json::parse(read_file(golden_path))["cases"];
@@ -66,13 +66,13 @@ Accuracy golden_accuracy(const Embedder& embedder, const std::string& golden_pat
     const std::vector<double> reference = cases[i]["embedding"];
     const float* mine = out.data() + i * embedder.dimension();
     for (std::size_t d = 0; d < reference.size(); ++d)
-      result.most = std::max(result.most, std::fabs(double{mine[d]} - reference[d]));
+      result.maximum = std::max(result.maximum, std::fabs(double{mine[d]} - reference[d]));
     const double same = cosine(mine, reference.data(), reference.size());
-    result.least = std::min(result.least, same);
+    result.minimum = std::min(result.minimum, same);
     result.mean += same / static_cast<double>(texts.size());
   }
-  ::testing::Test::RecordProperty("most", std::to_string(result.most));
-  std::printf("largest difference %.3g, cosine at least %.6f, %.6f on average\n", result.most, result.least,
+  ::testing::Test::RecordProperty("most", std::to_string(result.maximum));
+  std::printf("largest difference %.3g, cosine at least %.6f, %.6f on average\n", result.maximum, result.minimum,
               result.mean);
   return result;
 }
@@ -82,7 +82,7 @@ TEST(EmbedData, TinyBertAgreesWithItsReference) {
   WB_REQUIRE_TEST_DATA(golden_path, "tiny_bert/golden.json");
   const Model model = open(weights);
   const auto cases = nlohmann::json::parse(read_file(golden_path))["cases"];
-  const auto compare = [&](const EmbedOptions& options, const char* key, double most = 3e-6) {
+  const auto compare = [&](const EmbedOptions& options, const char* key, double maximum = 3e-6) {
     const Embedder embedder(model, options);
     for (const auto& one : cases) {
       const Ids ids = one["ids"];
@@ -91,7 +91,7 @@ TEST(EmbedData, TinyBertAgreesWithItsReference) {
       const std::span<const std::uint32_t> view(ids);
       embedder.embed_ids(std::span(&view, 1), out);
       ASSERT_EQ(out.size(), reference.size());
-      for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], reference[i], most) << key;
+      for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], reference[i], maximum) << key;
     }
   };
   compare({.heads = 4, .threads = 1}, "normalised");
@@ -109,28 +109,28 @@ TEST(EmbedData, AFolderKnowsEverythingThatTextNeeds) {
 TEST(EmbedData, MiniLmInF32IsExact) {
   WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
   WB_REQUIRE_MINILM();
-  EXPECT_LT(golden_accuracy(minilm(vocabulary_path, Precision::f32), golden_path).most, 2e-6);
+  EXPECT_LT(golden_accuracy(minilm(vocabulary_path, Precision::f32), golden_path).maximum, 2e-6);
 }
 
 TEST(EmbedData, MiniLmInF16IsClose) {
   WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
   WB_REQUIRE_MINILM();
   const Accuracy accuracy = golden_accuracy(minilm(vocabulary_path, Precision::f16), golden_path);
-  EXPECT_LT(accuracy.most, 2e-3);
-  EXPECT_GE(accuracy.least, 0.9999);
+  EXPECT_LT(accuracy.maximum, 2e-3);
+  EXPECT_GE(accuracy.minimum, 0.9999);
 }
 
 TEST(EmbedData, MiniLmInBf16IsClose) {
   WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
   WB_REQUIRE_MINILM();
-  EXPECT_GE(golden_accuracy(minilm(vocabulary_path, Precision::bf16), golden_path).least, 0.9999);
+  EXPECT_GE(golden_accuracy(minilm(vocabulary_path, Precision::bf16), golden_path).minimum, 0.9999);
 }
 
 TEST(EmbedData, MiniLmInInt8IsClose) {
   WB_REQUIRE_TEST_DATA(golden_path, "minilm/golden.json");
   WB_REQUIRE_MINILM();
   const Accuracy accuracy = golden_accuracy(minilm(vocabulary_path, Precision::int8), golden_path);
-  EXPECT_GE(accuracy.least, 0.99);
+  EXPECT_GE(accuracy.minimum, 0.99);
   EXPECT_GE(accuracy.mean, 0.998);
 }
 

@@ -140,12 +140,12 @@ TEST(Embedder, PoolsAndNormalizesAsAsked) {
   const auto with = [&](Pooling pooling, bool normalize) {
     return embed_all(Embedder(model, {.pooling = pooling, .normalize = normalize, .threads = 1}), one);
   };
-  const auto mean = with(Pooling::mean, false), cls = with(Pooling::cls, false), most = with(Pooling::max, false);
+  const auto mean = with(Pooling::mean, false), cls = with(Pooling::cls, false), maximum = with(Pooling::max, false);
   EXPECT_NE(mean, cls);
-  EXPECT_NE(mean, most);
+  EXPECT_NE(mean, maximum);
   for (std::size_t i = 0; i < 24; ++i) {
-    EXPECT_GE(most[i], cls[i]);
-    EXPECT_GE(most[i], mean[i] - 1e-6F);
+    EXPECT_GE(maximum[i], cls[i]);
+    EXPECT_GE(maximum[i], mean[i] - 1e-6F);
   }
   double squares = 0;
   for (const float value : mean) squares += double{value} * double{value};

@@ -18,8 +18,8 @@ namespace {
 
 using Type = core::SentenceModule::Type;
 
-constexpr float kNormEpsilon = 1e-5F;          // of torch.nn.LayerNorm
-constexpr std::uint64_t kMostNumbers = 65536;  // of a vector
+constexpr float kNormEpsilon = 1e-5F;         // of torch.nn.LayerNorm
+constexpr std::uint64_t kMaxNumbers = 65536;  // of a vector
 
 double gelu(double x) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -110,7 +110,7 @@ Chain::Chain(const Model& model, std::span<const core::SentenceModule> modules, 
       step.beta = module_numbers(model, begin + "norm.bias", width);
     } else if (module.type == Type::dense) {
       require_width(module, module.inputs, outputs_);
-      if (module.outputs == 0 || module.outputs > kMostNumbers || module.inputs > kMostNumbers)
+      if (module.outputs == 0 || module.outputs > kMaxNumbers || module.inputs > kMaxNumbers)
         base::unsupported("embed/width", "the module " + core::quoted(module.path) + " has " +
                                              std::to_string(std::max(module.inputs, module.outputs)) +
                                              " columns, and this build computes with 1 to 65,536");

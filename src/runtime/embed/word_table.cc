@@ -113,7 +113,7 @@ class WordTable : public Family {
     if (tokenizer_) {
       unknown_ = tokenizer_->special("unk");
       if (facts_.max_length != 0)
-        most_characters_ = base::checked_mul(facts_.max_length, median_length(*tokenizer_)).value_or(UINT64_MAX);
+        max_characters_ = base::checked_mul(facts_.max_length, median_length(*tokenizer_)).value_or(UINT64_MAX);
     }
     if (facts_.max_length == 0) facts_.max_length = UINT64_MAX;
     vectors_.emplace(table_);
@@ -139,7 +139,7 @@ class WordTable : public Family {
       const std::string prompted = prompt.empty() ? std::string() : std::string(prompt).append(texts[i]);
       const std::string_view given = prompt.empty() ? texts[i] : prompted;
       const std::string_view text = cut(given);
-      const std::uint64_t room = std::min(facts_.max_length, tokenizer_->most_ids(text.size()));
+      const std::uint64_t room = std::min(facts_.max_length, tokenizer_->max_ids(text.size()));
       if (ids.size() < room) ids.resize(base::to_size(room));
       const Encoded encoded = tokenizer_->encode(text, std::span(ids).first(base::to_size(room)), {.special = false});
       if (!what.empty()) what[i] = {encoded.count, encoded.replaced, encoded.truncated || text.size() < given.size()};
@@ -173,16 +173,16 @@ class WordTable : public Family {
 
   // The part of a text that is divided into tokens.
   std::string_view cut(std::string_view text) const {
-    if (text.size() <= most_characters_) return text;
+    if (text.size() <= max_characters_) return text;
     std::size_t at = 0;
-    for (std::uint64_t characters = 0; at < text.size() && characters < most_characters_; ++characters)
+    for (std::uint64_t characters = 0; at < text.size() && characters < max_characters_; ++characters)
       at += tokenizers::decode_replacing(text, at).length;
     return text.substr(0, at);
   }
 
   // Calls body(i, a thread's own buffer of ids) for each i.
   template <class Body> void share(std::size_t count, const Body& body) {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     std::vector<std::exception_ptr> failures(team_.size());
     std::atomic<std::size_t> next{0};
     const auto work = [&](const kernels::Crew& crew) {
@@ -246,9 +246,9 @@ class WordTable : public Family {
   std::vector<float> factors_;       // of each id; empty: 1
   std::optional<WordPiece> tokenizer_;
   std::optional<std::uint32_t> unknown_;
-  std::uint64_t most_characters_ = UINT64_MAX;
+  std::uint64_t max_characters_ = UINT64_MAX;
   std::optional<core::Floats> vectors_;
-  std::mutex turn_;
+  std::mutex mutex_;
   kernels::Team team_;
 };
 

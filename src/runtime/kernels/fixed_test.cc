@@ -74,16 +74,16 @@ struct Case {
     }
     for (std::size_t i = 0; i < shape.m; ++i) {
       for (std::size_t j = 0; j < shape.n; ++j) {
-        double sum = 0, sizes = std::fabs(double{bias[j]}) + std::fabs(double{residual[i * shape.n + j]}), most = 0;
+        double sum = 0, sizes = std::fabs(double{bias[j]}) + std::fabs(double{residual[i * shape.n + j]}), maximum = 0;
         for (std::size_t p = 0; p < shape.k; ++p) {
           const double product = double{a[i * shape.k + p]} * double{values[j * shape.k + p]};
           sum += product;
           sizes += std::fabs(product);
-          most = std::max(most, std::fabs(double{a[i * shape.k + p]}));
+          maximum = std::max(maximum, std::fabs(double{a[i * shape.k + p]}));
         }
         sum += double{bias[j]} + double{residual[i * shape.n + j]};
         if (std::fabs(sum) > double{std::numeric_limits<float>::max()}) continue;
-        ASSERT_NEAR(double{first[i * shape.n + j]}, sum, sizes / (1 << 22) + most * 1e-9)
+        ASSERT_NEAR(double{first[i * shape.n + j]}, sum, sizes / (1 << 22) + maximum * 1e-9)
             << "row " << i << ", column " << j << " of " << shape.m << "x" << shape.n << "x" << shape.k;
       }
     }
@@ -242,10 +242,10 @@ TEST(FixedPoint, RowsOfTheSmallestNumbersAreExact) {
   std::vector<std::int32_t> sums(ones.size());
   pack_codes_i8(codes.data(), s.n, s.k, 0, kPanel, packed.data(), sums.data());
   pack_codes_q4(nibbles.data(), ones.data(), 32, s.n, s.k, 0, kPanel, packed_nibbles.data());
-  const float least = std::numeric_limits<float>::denorm_min();
-  std::vector<float> a(s.m * s.k, least);
-  for (std::size_t i = 0; i < s.k; ++i) a[s.k + i] = 12345.0F * least * (i % 2 == 0 ? 1.0F : -0.5F);
-  const float expected[] = {3 * 32 * least, 3 * 16 * (12345.0F * least + -0.5F * 12345.0F * least)};
+  const float minimum = std::numeric_limits<float>::denorm_min();
+  std::vector<float> a(s.m * s.k, minimum);
+  for (std::size_t i = 0; i < s.k; ++i) a[s.k + i] = 12345.0F * minimum * (i % 2 == 0 ? 1.0F : -0.5F);
+  const float expected[] = {3 * 32 * minimum, 3 * 16 * (12345.0F * minimum + -0.5F * 12345.0F * minimum)};
   std::vector<std::uint8_t> wide(q4_wide_size(s.k));
   for (const Kernels* set : all_kernels()) {
     std::vector<std::byte> digits(s.m * fixed_q8_size(s.k)), blocks(s.m * fixed_q4_size(s.k));

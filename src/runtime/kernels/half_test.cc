@@ -78,15 +78,15 @@ std::vector<float> product(const Matrices& in, const Shape& s, Activation activa
 // ---- tests ----
 
 TEST(Halves, TheTwinRoundsOnce) {
-  const double least = std::ldexp(1.0, -24);
+  const double minimum = std::ldexp(1.0, -24);
   EXPECT_EQ(round_to_half(1 + std::ldexp(1.0, -11)), 1.0);
   EXPECT_EQ(round_to_half(1 + std::ldexp(3.0, -11)), 1 + std::ldexp(1.0, -9));
-  EXPECT_EQ(fma_half(3, 683, 0), 2048.0);      // 2049 is a tie
-  EXPECT_EQ(fma_half(3, 683, least), 2050.0);  // just past the tie; rounding the product first would not show it
+  EXPECT_EQ(fma_half(3, 683, 0), 2048.0);        // 2049 is a tie
+  EXPECT_EQ(fma_half(3, 683, minimum), 2050.0);  // just past the tie; rounding the product first would not show it
   EXPECT_EQ(round_to_half(65519), 65504.0);
   EXPECT_EQ(round_to_half(65520), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(round_to_half(1.5 * least), 2 * least);
-  EXPECT_EQ(round_to_half(0.5 * least), 0.0);
+  EXPECT_EQ(round_to_half(1.5 * minimum), 2 * minimum);
+  EXPECT_EQ(round_to_half(0.5 * minimum), 0.0);
 }
 
 TEST(Halves, RowsAreScaledAndRoundedToTheNearest) {

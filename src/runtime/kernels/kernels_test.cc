@@ -233,16 +233,16 @@ TEST(Rows, AreNormalizedPooledAndAddedAlike) {
       for (std::size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(same_bits(results[i], first[i])) << set->name << i;
     }
     for (std::size_t j = 0; j < width; ++j) {
-      double mean = 0, variance = 0, total = 0, most = -9;
+      double mean = 0, variance = 0, total = 0, maximum = -9;
       for (std::size_t d = 0; d < width; ++d) mean += double{x[d]} / static_cast<double>(width);
       for (std::size_t d = 0; d < width; ++d) variance += std::pow(double{x[d]} - mean, 2) / static_cast<double>(width);
       for (std::size_t r = 0; r < rows; ++r) {
         total += double{x[r * width + j]};
-        most = std::max(most, double{x[r * width + j]});
+        maximum = std::max(maximum, double{x[r * width + j]});
       }
       EXPECT_NEAR(first[0][j], (x[j] - mean) / std::sqrt(variance + 1e-12) * gamma[j] + beta[j], 2e-5) << width;
       EXPECT_NEAR(first[1][j], total / static_cast<double>(rows), 1e-6);
-      EXPECT_EQ(first[2][j], most);
+      EXPECT_EQ(first[2][j], maximum);
       EXPECT_EQ(first[4][j], x[j] + gamma[j]);
     }
   }

@@ -79,7 +79,7 @@ std::pair<std::size_t, std::size_t> Claims::next(unsigned rank, unsigned size, s
     std::atomic<std::uint64_t>& left = members_[whose].left;
     for (std::uint64_t seen = left.load(std::memory_order_acquire);;) {
       const auto of = static_cast<std::uint16_t>(seen >> 48);
-      std::uint64_t first = seen >> 24 & kMost, end = seen & kMost;
+      std::uint64_t first = seen >> 24 & kMaxItems, end = seen & kMaxItems;
       if (of == static_cast<std::uint16_t>(job - 1)) {
         std::tie(first, end) = share_of(count, whose, size);
       } else if (of != job) {

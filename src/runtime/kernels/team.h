@@ -36,7 +36,7 @@ inline std::pair<std::size_t, std::size_t> share_of(std::size_t count, unsigned 
 class Claims {
  public:
   explicit Claims(unsigned threads) : members_(threads) {}
-  static constexpr std::size_t kMost = (std::size_t{1} << 24) - 1;  // items of a job
+  static constexpr std::size_t kMaxItems = (std::size_t{1} << 24) - 1;  // items of a job
 
   // Begins the next job. All members call it for the same jobs in the same order.
   void begin(unsigned rank) noexcept { ++members_[rank].job; }
@@ -69,7 +69,7 @@ struct Crew {
   // Calls call(first, end) for items until all `count` are computed or being computed. All members call this, in the
   // same order; which of them gets an item depends on how fast they are.
   template <class Call> void each(std::size_t count, Call call) const {
-    if (size == 1 || count > Claims::kMost) return own(count, call);
+    if (size == 1 || count > Claims::kMaxItems) return own(count, call);
     claims->begin(rank);
     for (;;) {
       const auto [first, end] = claims->next(rank, size, count);

@@ -53,7 +53,7 @@ class Line {
   }
 
   // A decimal number, or 0x with hexadecimal digits, within the bounds. A plus sign may precede it.
-  std::int64_t number(std::string_view word, std::int64_t least, std::int64_t most) const {
+  std::int64_t number(std::string_view word, std::int64_t minimum, std::int64_t maximum) const {
     std::string_view digits = word;
     const bool minus = digits.starts_with('-');
     if (minus || digits.starts_with('+')) digits.remove_prefix(1);
@@ -63,8 +63,8 @@ class Line {
     const char* const end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, value, is_hex ? 16 : 10);
     const std::int64_t out = minus ? -std::int64_t{value} : std::int64_t{value};
-    if (digits.empty() || error != std::errc{} || rest != end || out < least || out > most)
-      refuse_word(word, "is not a number from " + std::to_string(least) + " to " + std::to_string(most));
+    if (digits.empty() || error != std::errc{} || rest != end || out < minimum || out > maximum)
+      refuse_word(word, "is not a number from " + std::to_string(minimum) + " to " + std::to_string(maximum));
     return out;
   }
 
@@ -79,7 +79,7 @@ class Assembly {
  public:
   Assembly(Line& line, const Glyph& glyph) : line_(line), glyph_(glyph) {
     word_.glyph = static_cast<std::uint8_t>(glyph.id);
-    word_.arity = glyph.least_arity;
+    word_.arity = glyph.min_arity;
     word_.flags = glyph.flags;
   }
 
@@ -122,13 +122,13 @@ class Assembly {
     const std::string_view value = equals < text.size() ? text.substr(equals + 1) : std::string_view{};
     if (given(key)) line_.refuse_word(key, "appears twice");
     seen_ += std::string(key) + " ";
-    const auto number = [&](unsigned least, unsigned most) {
-      return static_cast<std::uint8_t>(line_.number(value, least, most));
+    const auto number = [&](unsigned minimum, unsigned maximum) {
+      return static_cast<std::uint8_t>(line_.number(value, minimum, maximum));
     };
     if (key == "authority") {
       word_.authority = number(1, kMaxAuthority);
-    } else if (key == "arity" && glyph_.least_arity != glyph_.most_arity) {
-      word_.arity = number(glyph_.least_arity, glyph_.most_arity);
+    } else if (key == "arity" && glyph_.min_arity != glyph_.max_arity) {
+      word_.arity = number(glyph_.min_arity, glyph_.max_arity);
     } else if (text == "shape_desc" && glyph_.optional_flags == kShapeDesc) {
       word_.flags |= kShapeDesc;
     } else if (key == "payload" && glyph_.payload == Glyph::Payload::nothing) {
@@ -177,7 +177,7 @@ std::string disassemble(std::uint32_t word) {
   const Glyph& glyph = *find_glyph(w.glyph);
   std::string out = std::string(glyph.name) + payload_text(glyph, w.payload);
   if ((w.flags & kShapeDesc) != 0) out += " shape_desc";
-  if (w.arity != glyph.least_arity) out += " arity=" + std::to_string(w.arity);
+  if (w.arity != glyph.min_arity) out += " arity=" + std::to_string(w.arity);
   if (w.authority != 1) out += " authority=" + std::to_string(w.authority);
   return out;
 }

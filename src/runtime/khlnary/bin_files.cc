@@ -25,8 +25,8 @@ std::string called(const stb::BinFile& entry) { return "file " + std::to_string(
 std::vector<std::vector<std::uint64_t>> shapes_for(const Source& file,
                                                    const std::vector<std::vector<std::uint64_t>>& all) {
   std::vector<std::vector<std::uint64_t>> out;
-  const std::uint64_t most = std::min(stb::kMaxTensors, file.size() / stb::kDescriptorSize);
-  for (std::uint64_t i = 0; i + 1 < most; ++i) {
+  const std::uint64_t maximum = std::min(stb::kMaxTensors, file.size() / stb::kDescriptorSize);
+  for (std::uint64_t i = 0; i + 1 < maximum; ++i) {
     const auto descriptor = io::record_of<stb::Descriptor>(file, stb::kHeaderSize + i * stb::kDescriptorSize);
     const std::uint32_t place = descriptor.dims[0];
     if (descriptor.rank <= stb::kMaxDirectRank) continue;
@@ -92,13 +92,13 @@ const OpenFile& BinFiles::open(std::uint8_t id, std::optional<std::uint64_t> at)
 
 void BinFiles::prefetch(std::uint8_t id) {
   // More at once would only displace what other programs need.
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kMaxPrefetched = std::uint64_t{1} << 30;
   const stb::BinFile* const entry = module_.sidecar.file(id);
   if (!entry || prefetched_[id]) return;
   prefetched_.set(id);
   try {
     const std::shared_ptr<const Source> source = open_[id] ? open_[id]->source : find(*entry, {});
-    source->will_need(0, std::min(source->size(), kMost));
+    source->will_need(0, std::min(source->size(), kMaxPrefetched));
   } catch (const Error&) {  // the word that uses the file reports it
   }
 }

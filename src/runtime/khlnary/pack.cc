@@ -28,7 +28,7 @@ using namespace internal;
 namespace {
 
 constexpr std::uint32_t kMaxTensors = kTensorsPerFile * kMaxPackedFiles;
-constexpr std::size_t kMostNamed = 5;  // tensors named in a refusal
+constexpr std::size_t kMaxNamed = 5;  // tensors named in a refusal
 
 // Losses of these kinds do not stop packing, since a module has no place for them. They are listed in `left_out`.
 constexpr LossKind kLeftOut[] = {LossKind::attribute, LossKind::attribute_type, LossKind::extra, LossKind::tokenizer};
@@ -122,10 +122,10 @@ class Packer {
   static void refuse_items(const std::vector<Item>& items, std::string_view help, std::string_view option) {
     if (items.empty()) return;
     std::string list;
-    for (std::size_t i = 0; i < items.size() && i < kMostNamed; ++i)
+    for (std::size_t i = 0; i < items.size() && i < kMaxNamed; ++i)
       list += (i == 0 ? "" : "; ") + items[i].subject + " (" + std::string(weighbridge::name(items[i].kind)) +
               "): " + items[i].from + " -> " + items[i].to;
-    if (items.size() > kMostNamed) list += "; and " + std::to_string(items.size() - kMostNamed) + " more";
+    if (items.size() > kMaxNamed) list += "; and " + std::to_string(items.size() - kMaxNamed) + " more";
     const auto castable = [](const Item& item) {
       const auto dtype = dtype_from_name(item.from);
       return item.kind == LossKind::dtype && dtype && info(*dtype).kind == DTypeKind::real;
@@ -233,7 +233,7 @@ class Packer {
     const auto add = [&](Glyph::Id id, std::uint8_t payload) {
       const Glyph& glyph = *find_glyph(static_cast<std::uint8_t>(id));
       out.push_back(encode({.glyph = static_cast<std::uint8_t>(id),
-                            .arity = glyph.least_arity,
+                            .arity = glyph.min_arity,
                             .flags = glyph.flags,
                             .payload = payload}));
     };

@@ -15,7 +15,7 @@ namespace {
 using wire::JsonWriter;
 
 constexpr std::uint64_t kJsonSchema = 3;  // also in json.h, a layer above
-constexpr std::size_t kMostOfStack = 16;  // cells of the top of the stack in a step's JSON
+constexpr std::size_t kMaxOfStack = 16;   // cells of the top of the stack in a step's JSON
 
 void begin(JsonWriter& out, std::string_view path, std::string_view action) {
   out.begin_object();
@@ -48,7 +48,7 @@ void cells(JsonWriter& out, std::string_view key, std::span<const Cell> list) {
   out.end_array();
 }
 
-void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& context) {
+void loaded(JsonWriter& out, const Loaded& l, std::size_t maximum, const Context& context) {
   out.begin_object();
   out.member("file", l.file);
   out.member("id", l.id);
@@ -67,7 +67,7 @@ void loaded(JsonWriter& out, const Loaded& l, std::size_t most, const Context& c
   if (l.tensor.unsupported()) out.member("reason", l.tensor.unsupported()->message);
   out.member("times", l.times);
   out.key("first").begin_array();
-  for (const Value& value : first_values(l.tensor, most, context)) core::write_value(out, value);
+  for (const Value& value : first_values(l.tensor, maximum, context)) core::write_value(out, value);
   out.end_array();
   out.end_object();
 }
@@ -110,16 +110,16 @@ std::string to_text(const Cell& c) {
   return "region " + std::to_string(c.file);
 }
 
-std::vector<Value> first_values(const Tensor& tensor, std::size_t most, const Context& context) {
+std::vector<Value> first_values(const Tensor& tensor, std::size_t maximum, const Context& context) {
   std::vector<Value> out;
-  if (tensor.unsupported() || !tensor.has_shape() || most == 0) return out;
+  if (tensor.unsupported() || !tensor.has_shape() || maximum == 0) return out;
   const Part part = tensor.main();
   const DType dtype = part.dtype() == DType::f16 ? DType::f32 : part.dtype();
   const std::size_t width = info(dtype).bits / 8;
   const auto take = [&](std::span<const std::byte> piece) {
-    for (std::size_t at = 0; at + width <= piece.size() && out.size() < most; at += width)
+    for (std::size_t at = 0; at + width <= piece.size() && out.size() < maximum; at += width)
       out.push_back(value_of(dtype, piece.data() + at));
-    return out.size() < most;
+    return out.size() < maximum;
   };
   dtype == part.dtype() ? part.stream(context, take) : tensor.stream_dense(dtype, context, take);
   return out;
@@ -131,12 +131,12 @@ std::string to_json(const Step& step) {
   out.member("offset", step.index * kWordSize);
   out.member("glyph", disassemble(step.word));
   out.member("depth", step.stack.size());
-  cells(out, "stack", step.stack.last(std::min(step.stack.size(), kMostOfStack)));
+  cells(out, "stack", step.stack.last(std::min(step.stack.size(), kMaxOfStack)));
   out.end_object();
   return out.take();
 }
 
-std::string to_json(std::string_view path, const Module& module, const Result& result, std::size_t most,
+std::string to_json(std::string_view path, const Module& module, const Result& result, std::size_t maximum,
                     std::string_view trace, const Context& context) {
   JsonWriter out(JsonWriter::Style::shown);
   begin(out, path, "run");
@@ -147,7 +147,7 @@ std::string to_json(std::string_view path, const Module& module, const Result& r
   result.value ? cell(out, *result.value) : out.null();
   cells(out, "stack", result.stack);
   out.key("loaded").begin_array();
-  for (const Loaded& l : result.loaded) loaded(out, l, most, context);
+  for (const Loaded& l : result.loaded) loaded(out, l, maximum, context);
   out.end_array();
   out.key("regions").begin_array();
   for (const Region& r : result.regions) region(out, r);

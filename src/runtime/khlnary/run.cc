@@ -31,7 +31,7 @@ class Machine {
     while (!ended_ && at_ < words_.size()) {
       if (result_.steps == options_.max_steps)
         refuse(rules::kStepLimit, here("max-steps"), core::at_most(options_.max_steps, " steps"));
-      if (result_.steps % kStepsBetweenProgress == 0) tell_progress();
+      if (result_.steps % kStepsBetweenProgress == 0) report_progress();
       if (options_.trace) options_.trace({at_, words_[at_], result_.stack});
       const Word word = fields(words_[at_]);
       next_ = at_ + 1;
@@ -50,7 +50,7 @@ class Machine {
     return {.offset = at_ * kWordSize, .hint = base::option_hint(option)};
   }
 
-  void tell_progress() const {
+  void report_progress() const {
     if (!core::goes_on(context_, result_.steps, options_.max_steps)) throw Cancelled{};
   }
 

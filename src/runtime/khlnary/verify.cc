@@ -99,9 +99,9 @@ class Verifier {
   const OpenFile* file(std::uint8_t id, std::optional<std::uint64_t> at) {
     if (!broken_[id]) try {
         const OpenFile& file = files_.open(id, at);
-        if (!told_[id])
+        if (!reported_[id])
           for (const Finding& finding : file.unsupported) findings_.report(finding);
-        told_.set(id);
+        reported_.set(id);
         return &file;
       } catch (const Error& error) {
         if (!base::refuses_input(error.kind())) throw;
@@ -118,7 +118,7 @@ class Verifier {
   std::vector<std::uint32_t> ends_{};
   std::vector<bool> reached_{};
   std::vector<std::size_t> paths_{};
-  std::bitset<256> broken_{}, told_{};  // told_: its unsupported tensors were reported
+  std::bitset<256> broken_{}, reported_{};  // reported_: its unsupported tensors were reported
 };
 
 }  // namespace

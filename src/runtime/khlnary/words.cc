@@ -45,8 +45,8 @@ std::uint32_t field(std::string_view what, std::uint8_t value, unsigned bits, un
 bool even_parity(std::uint32_t word) { return std::popcount(word) % 2 == 0; }
 
 std::string arity_text(const Glyph& glyph) {
-  const std::string least = std::to_string(glyph.least_arity);
-  return glyph.least_arity == glyph.most_arity ? least : least + " or " + std::to_string(glyph.most_arity);
+  const std::string minimum = std::to_string(glyph.min_arity);
+  return glyph.min_arity == glyph.max_arity ? minimum : minimum + " or " + std::to_string(glyph.max_arity);
 }
 
 std::string flags_text(const Glyph& glyph) {
@@ -64,7 +64,7 @@ std::optional<Finding> check_fields(const Word& word, unsigned authority, std::u
   if (!glyph) return make(rules::kUnknownGlyph, {}, hex(word.glyph, 2), {});
   if ((glyph->flags & kBinRef) != 0 && (word.flags & kBinRef) == 0)
     return make(rules::kMissingBinRef, flags_text(*glyph), hex(word.flags, 1), glyph->name);
-  if (word.arity < glyph->least_arity || word.arity > glyph->most_arity)
+  if (word.arity < glyph->min_arity || word.arity > glyph->max_arity)
     return make(rules::kArity, arity_text(*glyph), word.arity, glyph->name);
   if ((word.flags & ~glyph->optional_flags) != glyph->flags)
     return make(rules::kFlags, flags_text(*glyph), hex(word.flags, 1), glyph->name);

@@ -129,8 +129,8 @@ Model adapt(const Model& base, std::span<const Model> packages, const Context& c
   for (const Model& package : packages) {
     for (const Tensor& delta : package) {
       const std::uint32_t target = find_target(base, tensors, delta);
-      auto [at, fresh] = fused.try_emplace(target);
-      if (fresh) at->second = base[target].to_dense(DType::f32, quiet);
+      auto [at, is_new] = fused.try_emplace(target);
+      if (is_new) at->second = base[target].to_dense(DType::f32, quiet);
       add_delta(floats(at->second), delta, quiet, base.name(target));
     }
   }

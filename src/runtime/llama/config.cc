@@ -16,8 +16,8 @@
 namespace weighbridge::llama {
 namespace {
 
-constexpr std::uint64_t kMost = UINT32_MAX;
-constexpr std::size_t kMostColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
+constexpr std::uint64_t kMaxSetting = UINT32_MAX;
+constexpr std::size_t kMaxColumns = 65536;  // so that a sum of products of bytes fits in 32 bits
 constexpr std::string_view kTiedKey = "flags";
 
 const Value& value_of(const Model& model, std::string_view field) {
@@ -30,7 +30,7 @@ const Value& value_of(const Model& model, std::string_view field) {
 std::size_t count_of(const Model& model, std::string_view field) {
   const Value& value = value_of(model, field);
   const auto number = value.as_u64();
-  if (!number || *number == 0 || *number > kMost)
+  if (!number || *number == 0 || *number > kMaxSetting)
     fail("key", {},
          "the model's metadata key '" + convert::given_key(model, field) + "' is " + value.to_text() +
              ", where a whole number from 1 to 4,294,967,295 is needed");
@@ -59,9 +59,9 @@ void check_numbers(const Model& model, const Config& c) {
                   ", which is even, has to be " + key("hidden_size") + text(c.hidden));
   require_fit(c.kv_heads <= c.heads && c.heads % c.kv_heads == 0,
               key("kv_head_count") + text(c.kv_heads) + " does not divide " + key("head_count") + text(c.heads));
-  if (c.hidden > kMostColumns || c.ffn > kMostColumns)
+  if (c.hidden > kMaxColumns || c.ffn > kMaxColumns)
     base::unsupported("generate/width", "the model is " + text(std::max(c.hidden, c.ffn)) +
-                                            " wide, and this build runs models of at most " + text(kMostColumns));
+                                            " wide, and this build runs models of at most " + text(kMaxColumns));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ struct Generator::Rep {
   std::shared_ptr<Executor> executor;  // used only for opening
   const llama::Weights weights;
   const llama::Network network;
-  std::mutex turn;  // guards team
+  std::mutex team_mutex;  // guards team
   kernels::Team team;
 };
 
@@ -178,8 +178,8 @@ bool Session::Rep::feed(std::span<const std::uint32_t> more, const std::function
   check(more);
   ids.reserve(ids.size() + more.size());
   has_logits = false;
-  for (std::size_t at = 0; at < more.size(); at += llama::Workspace::kMostTokens) {
-    const auto piece = more.subspan(at, std::min(more.size() - at, llama::Workspace::kMostTokens));
+  for (std::size_t at = 0; at < more.size(); at += llama::Workspace::kMaxTokens) {
+    const auto piece = more.subspan(at, std::min(more.size() - at, llama::Workspace::kMaxTokens));
     if (proceed && !proceed(at, more.size())) return false;
     feed_piece(piece, at + piece.size() == more.size(), sink);
     ids.insert(ids.end(), piece.begin(), piece.end());
@@ -195,10 +195,10 @@ void Session::Rep::require_numbers(const float* logits, std::size_t rows) const 
 
 void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
                               const std::function<void(std::span<const float>)>* sink) {
-  const std::size_t most = llama::Workspace::kMostLogits, vocabulary = generator.config.vocabulary;
+  const std::size_t maximum = llama::Workspace::kMaxLogits, vocabulary = generator.config.vocabulary;
   const llama::Network& network = generator.network;
   const auto run = [&](const std::function<void(const kernels::Crew&)>& body) {
-    const std::lock_guard lock(generator.turn);
+    const std::lock_guard lock(generator.team_mutex);
     generator.team.run(body);
   };
   network.load(piece, space);
@@ -210,8 +210,8 @@ void Session::Rep::feed_piece(std::span<const std::uint32_t> piece, bool last,
     if (last) require_numbers(space.logits, 1);
     return;
   }
-  for (std::size_t row = 0; row < piece.size(); row += most) {
-    const std::size_t rows = std::min(most, piece.size() - row);
+  for (std::size_t row = 0; row < piece.size(); row += maximum) {
+    const std::size_t rows = std::min(maximum, piece.size() - row);
     run([&](const kernels::Crew& crew) { network.logits(space, row, rows, crew); });
     require_numbers(space.logits, rows);
     (*sink)({space.logits, rows * vocabulary});
@@ -350,12 +350,12 @@ Generation Session::begin(std::string_view prompt, const GenerateOptions& option
 
 Generated Session::generate(std::string_view prompt, const GenerateOptions& options) {
   Generation generation = begin(prompt, options);
-  std::size_t told = 0;
+  std::size_t sent = 0;
   for (bool more = true; more;) {
     more = generation.step();
     const std::string_view text = generation.result().text;
-    if (text.size() > told && options.on_text && !options.on_text(text.substr(told))) generation.cancel();
-    told = text.size();
+    if (text.size() > sent && options.on_text && !options.on_text(text.substr(sent))) generation.cancel();
+    sent = text.size();
   }
   return generation.result();
 }

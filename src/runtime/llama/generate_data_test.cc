@@ -75,7 +75,7 @@ TEST(Stories260K, GreedyIdsTextAndLogitsAreThoseOfTheReference) {
   EXPECT_EQ(text.stopped, Stopped::length);
 
   session.rewind();
-  double most = 0;
+  double maximum = 0;
   std::size_t position = 0;
   Ids fed{1};
   fed.insert(fed.end(), ids.begin(), ids.end());
@@ -85,7 +85,7 @@ TEST(Stories260K, GreedyIdsTextAndLogitsAreThoseOfTheReference) {
     EXPECT_EQ(session.likeliest(), step["argmax"]);
     const auto logits = session.logits();
     for (std::size_t i = 0; i < 8; ++i)
-      most = std::max(most, std::fabs(double{logits[i]} - step["logits_first8"][i].get<double>()));
+      maximum = std::max(maximum, std::fabs(double{logits[i]} - step["logits_first8"][i].get<double>()));
     EXPECT_NEAR(*std::max_element(logits.begin(), logits.end()), step["max"], 1e-4);
     double sum = 0, squares = 0;
     for (const float logit : logits) {
@@ -95,8 +95,8 @@ TEST(Stories260K, GreedyIdsTextAndLogitsAreThoseOfTheReference) {
     EXPECT_NEAR(sum, step["sum"], 1e-4 * static_cast<double>(logits.size()));
     EXPECT_NEAR(std::sqrt(squares), step["l2"], 1e-3);
   }
-  EXPECT_LT(most, 1e-4);
-  std::printf("largest difference of a logit %.3g\n", most);
+  EXPECT_LT(maximum, 1e-4);
+  std::printf("largest difference of a logit %.3g\n", maximum);
 }
 
 TEST(Stories260K, LikelihoodOfWhatGreedyDecodingGives) {

@@ -30,17 +30,17 @@ double furthest(const Model& model, std::size_t tokens, GeneratorPrecision preci
   test::PlainLlama plain(model);
   const Generator generator(model, {.threads = 2, .precision = precision});
   Session session = generator.session();
-  double most = 0, largest = 0;
+  double maximum = 0, largest = 0;
   for (std::uint32_t i = 0; i < tokens; ++i) {
     const std::uint32_t id = (i * 37 + 11) % 256;
     const Matrix expected = plain.feed(id);
     session.feed(std::span(&id, 1));
     for (std::size_t j = 0; j < expected.size(); ++j) {
-      most = std::max(most, std::fabs(expected[j] - static_cast<double>(session.logits()[j])));
+      maximum = std::max(maximum, std::fabs(expected[j] - static_cast<double>(session.logits()[j])));
       largest = std::max(largest, std::fabs(expected[j]));
     }
   }
-  return most / largest;
+  return maximum / largest;
 }
 
 // A fixture written and read back, as q8_0 or q4_0 if `kind` says so.
@@ -70,9 +70,9 @@ TEST(Generate, QuantizedLogitsAreThoseOfAPlainComputation) {
 TEST(Generate, FastQuantizedLogitsAreNearThoseOfAPlainComputation) {
   for (const std::string_view kind : {"q8_0", "q4_0"}) {
     EXPECT_LT(furthest(written(slm::Fixture::tiny, kind), 10, GeneratorPrecision::fast), 0.02) << kind;
-    const double most = furthest(written(slm::Fixture::tinylm16m, kind), 2, GeneratorPrecision::fast);
-    EXPECT_LT(most, 0.02) << kind;
-    EXPECT_GT(most, 1e-4) << kind << ": its activations are rounded";
+    const double maximum = furthest(written(slm::Fixture::tinylm16m, kind), 2, GeneratorPrecision::fast);
+    EXPECT_LT(maximum, 0.02) << kind;
+    EXPECT_GT(maximum, 1e-4) << kind << ": its activations are rounded";
   }
 }
 
@@ -173,15 +173,15 @@ TEST(Generate, APromptIsComputedInPartsAndCanBeCancelledBetweenThem) {
   const std::string prompt(generator.context() - 10, 'a');
   const std::size_t tokens = generator.tokenizer().encode(prompt, {.bos = true}).size();
   ASSERT_GT(tokens, 128U);
-  std::vector<std::uint64_t> told;
+  std::vector<std::uint64_t> reported;
   GenerateOptions options;
   options.on_prompt = [&](std::uint64_t done, std::uint64_t total) {
     EXPECT_EQ(total, tokens);
-    told.push_back(done);
-    return told.size() < 2;
+    reported.push_back(done);
+    return reported.size() < 2;
   };
   const Generated text = session.generate(prompt, options);
-  EXPECT_EQ(told, (std::vector<std::uint64_t>{0, 128}));
+  EXPECT_EQ(reported, (std::vector<std::uint64_t>{0, 128}));
   EXPECT_EQ(text.stopped, Stopped::cancelled);
   EXPECT_TRUE(text.tokens.empty());
   EXPECT_TRUE(session.ids().empty());
@@ -398,15 +398,15 @@ TEST(Generate, NoMoreThreadsThanProcessorsAreUsed) {
 
 TEST(Generate, AModelOfLessThan2MiBUsesOneThreadUnlessAsked) {
   EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny)).threads(), 1U);
-  const unsigned most = thread_executor()->concurrency();
-  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), {.threads = 2}).threads(), std::min(2U, most));
+  const unsigned maximum = thread_executor()->concurrency();
+  EXPECT_EQ(Generator(slm::fixture(slm::Fixture::tiny), {.threads = 2}).threads(), std::min(2U, maximum));
   const auto threads_of = [](std::uint32_t ffn) {
     const test::TemporaryFolder folder;
     save(test::llama_model({.hidden = 64, .ffn = ffn}).build(), folder / "m.slm");
     return Generator(open(folder / "m.slm")).threads();
   };
   EXPECT_EQ(threads_of(2432), 1U) << "1.9 MiB of weights";
-  EXPECT_EQ(threads_of(2688), most) << "2.1 MiB";
+  EXPECT_EQ(threads_of(2688), maximum) << "2.1 MiB";
 }
 
 TEST(Perplexity, IsTheMeanOfWhatEachTokenCosts) {

@@ -42,13 +42,13 @@ float* Cache::values(std::size_t layer, std::size_t kv_head) const noexcept {
 }
 
 Workspace::Workspace(const Config& config, std::size_t members) {
-  const std::size_t wide = std::max(config.hidden, config.ffn), m = kMostTokens;
+  const std::size_t wide = std::max(config.hidden, config.ffn), m = kMaxTokens;
   kernels::BlockPlan plan;
   const auto floats = [&](std::size_t count) { return plan.add(count * sizeof(float)); };
   const std::array at{
       floats(m * config.hidden),     floats(m * config.hidden),   floats(m * config.kv_width()),
       floats(m * config.kv_width()), floats(m * config.hidden),   floats(m * config.ffn),
-      floats(m * config.ffn),        floats(m * 2 * config.head), floats(kMostLogits * config.vocabulary)};
+      floats(m * config.ffn),        floats(m * 2 * config.head), floats(kMaxLogits * config.vocabulary)};
   struct Places {
     std::size_t normed, bytes, rows, units, blocks;
   };

@@ -31,14 +31,14 @@ class Cache {
 class Workspace {
  public:
   // Tokens that pass the layers together: enough to make loading the weights cheap.
-  static constexpr std::size_t kMostTokens = 128;
+  static constexpr std::size_t kMaxTokens = 128;
 
   Workspace(const Config&, std::size_t members);
 
-  float *x, *query, *key, *value, *context, *gate, *up;  // [kMostTokens, width]
-  float* turns;   // [kMostTokens, 2 head]: cosines and sines in the layout of Kernels::rotate()
-  float* logits;  // [kMostLogits, vocabulary]
-  static constexpr std::size_t kMostLogits = 16;
+  float *x, *query, *key, *value, *context, *gate, *up;  // [kMaxTokens, width]
+  float* turns;   // [kMaxTokens, 2 head]: cosines and sines in the layout of Kernels::rotate()
+  float* logits;  // [kMaxLogits, vocabulary]
+  static constexpr std::size_t kMaxLogits = 16;
   // Activations in the forms that products take. With a single token, each member uses row 0 of its own copy.
   struct Codes {
     float* normed;
@@ -70,7 +70,7 @@ class Network {
 
   // One step of a sequence that has `position` tokens in its cache.
   struct Step {
-    std::size_t rows;  // at most Workspace::kMostTokens
+    std::size_t rows;  // at most Workspace::kMaxTokens
     std::size_t position;
     const Cache& cache;
     Workspace& space;
@@ -79,7 +79,7 @@ class Network {
   void load(std::span<const std::uint32_t> ids, Workspace&) const;
   // Runs the layers over x of all rows. All members of a crew call this and logits() with the same arguments.
   void forward(const Step&, const kernels::Crew&) const noexcept;
-  // Computes the logits of `rows` rows from row `first` of the last forward(), at most kMostLogits, and the best of the
+  // Computes the logits of `rows` rows from row `first` of the last forward(), at most kMaxLogits, and the best of the
   // last row.
   void logits(Workspace&, std::size_t first, std::size_t rows, const kernels::Crew&) const noexcept;
 

@@ -12,7 +12,7 @@
 namespace weighbridge::llama {
 namespace {
 
-constexpr std::uint32_t kMostTopK = 1024;  // reading M20
+constexpr std::uint32_t kMaxTopK = 1024;  // reading M20
 
 using Candidate = std::pair<float, std::uint32_t>;
 // The likelier candidate first; of equal ones the lower id.
@@ -25,13 +25,13 @@ bool before(const Candidate& a, const Candidate& b) noexcept {
 void check_sampling(const Sampling& s) {
   if (!(s.temperature >= 0) || !std::isfinite(s.temperature))
     base::misuse("temperature", "a temperature has to be 0 or more, and finite");
-  if (s.top_k > kMostTopK)
-    base::misuse("top-k", "a top-k of " + std::to_string(s.top_k) + " is more than " + std::to_string(kMostTopK));
+  if (s.top_k > kMaxTopK)
+    base::misuse("top-k", "a top-k of " + std::to_string(s.top_k) + " is more than " + std::to_string(kMaxTopK));
   if (!(s.top_p > 0 && s.top_p <= 1)) base::misuse("top-p", "top-p has to be above 0 and at most 1");
 }
 
 Sampler::Sampler(const Sampling& sampling) : sampling_(sampling), state_(sampling.seed) {
-  if (sampling_.top_k == 0) sampling_.top_k = sampling_.temperature == 0 ? 1 : kMostTopK;
+  if (sampling_.top_k == 0) sampling_.top_k = sampling_.temperature == 0 ? 1 : kMaxTopK;
 }
 
 // splitmix64 (Steele, Lea and Flood, 2014).
@@ -61,10 +61,10 @@ std::uint32_t Sampler::draw(std::span<const float> logits) {
   std::sort_heap(kept_.begin(), kept_.end(), before);
 
   weights_.clear();
-  const double most = static_cast<double>(kept_.front().first);
+  const double maximum = static_cast<double>(kept_.front().first);
   double total = 0;
   for (const Candidate& one : kept_) {
-    const double under = most - static_cast<double>(one.first);
+    const double under = maximum - static_cast<double>(one.first);
     weights_.push_back(under == 0 ? 1 : exponential(-under / sampling_.temperature));
     total += weights_.back();
   }

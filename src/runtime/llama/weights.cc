@@ -194,10 +194,10 @@ std::size_t repeated(const Tensor& tensor, const Config& config) {
 bool finite(const float* values, std::size_t count) {
   return count == 0 || kernels::kernels().all_finite(values, count);
 }
-// Whether no value of f16 or bf16 has all bits of the exponent, `most`.
-bool finite_halves(std::span<const std::uint16_t> values, unsigned most) {
+// Whether no value of f16 or bf16 has all bits of the exponent, `maximum`.
+bool finite_halves(std::span<const std::uint16_t> values, unsigned maximum) {
   unsigned found = 0;
-  for (const std::uint16_t value : values) found |= static_cast<unsigned>((value & most) == most);
+  for (const std::uint16_t value : values) found |= static_cast<unsigned>((value & maximum) == maximum);
   return found == 0;
 }
 
@@ -455,11 +455,11 @@ void Table::row(std::uint32_t id, float* out) const {
 }
 
 std::size_t repeated_heads(const Model& model, const Config& config) {
-  std::size_t most = config.kv_heads;
-  for (std::size_t i = 0; i < config.layers && most > 1; ++i)
+  std::size_t maximum = config.kv_heads;
+  for (std::size_t i = 0; i < config.layers && maximum > 1; ++i)
     for (const std::string_view part : {"wk", "wv"})
-      most = std::gcd(most, repeated(require(model, layer_name(i, part), config.hidden, config.hidden), config));
-  return most;
+      maximum = std::gcd(maximum, repeated(require(model, layer_name(i, part), config.hidden, config.hidden), config));
+  return maximum;
 }
 
 Weights load_weights(const Model& model, const Config& config, GeneratorPrecision precision, Executor& executor) {

@@ -13,7 +13,7 @@ const kBytesOfShare = 32 * 1024 * 1024;
 /** For fewer bytes that the others would read, starting them takes longer than it saves. */
 const kBytesWorthHelp = 16 * 1024 * 1024;
 /** The findings that a report keeps: Report::kMaxFindings of the library. */
-const kMostFindings = 1000;
+const kMaxFindings = 1000;
 
 /**
  * How many workers may verify a file of `size` bytes. Bytes in memory would be copied for each of them, so such a file,
@@ -155,10 +155,10 @@ function together({ verdict, payload: [begin, end] }: CheckedShare, others: read
   const all = verdict.findings;
   const { findings_total: counted = all.length, ...rest } = verdict;
   // A report also has a limit of text. Beyond it, findings are only counted, those of the others too.
-  const isFull = counted > all.length && all.length < kMostFindings;
+  const isFull = counted > all.length && all.length < kMaxFindings;
   const more = isFull ? [] : others.flatMap(({ findings }) => findings);
   const payload = [...all.slice(begin, end), ...more].sort(inOrder);
-  const findings = [...all.slice(0, begin), ...payload, ...all.slice(end)].slice(0, kMostFindings);
+  const findings = [...all.slice(0, begin), ...payload, ...all.slice(end)].slice(0, kMaxFindings);
   const total = others.reduce((sum, one) => sum + (one.findings_total ?? one.findings.length), counted);
   const valid = verdict.valid && others.every((other) => other.valid);
   return {

@@ -59,9 +59,9 @@ export class Weighbridge {
   static async start(options: StartOptions = {}): Promise<Weighbridge> {
     const base = options.base ?? new URL("./", import.meta.url);
     const platform = await host();
-    const workers = options.workers ?? Math.min(platform.processors(), kMostWorkers);
-    if (!(Number.isInteger(workers) && workers >= 1 && workers <= kMostAsked)) {
-      throw WeighbridgeError.of("misuse", `workers must be a whole number from 1 to ${kMostAsked}`);
+    const workers = options.workers ?? Math.min(platform.processors(), kMaxWorkers);
+    if (!(Number.isInteger(workers) && workers >= 1 && workers <= kMaxAsked)) {
+      throw WeighbridgeError.of("misuse", `workers must be a whole number from 1 to ${kMaxAsked}`);
     }
     const spawn = () => platform.spawn(base);
     const started = { base: base.href, simd: options.simd ?? hasSimd() };
@@ -171,8 +171,8 @@ export class Weighbridge {
 }
 
 /** More would mostly wait for the memory, and each has a core of its own. */
-const kMostWorkers = 4;
-const kMostAsked = 64;
+const kMaxWorkers = 4;
+const kMaxAsked = 64;
 
 /** The format cannot be edited in place. */
 const kNewFile = "misuse/new-file";

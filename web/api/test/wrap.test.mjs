@@ -15,7 +15,7 @@ import { kNative, kRepository, withoutCore, withoutNative } from "./support/tiny
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-wrap-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const kHead = 200, kTail = 72, kFilesAFormat = 5, kMostBytes = 6000;
+const kHead = 200, kTail = 72, kFilesAFormat = 5, kMaxBytes = 6000;
 
 /** Small files of each format's corpus. */
 function* bases() {
@@ -25,7 +25,7 @@ function* bases() {
     for (const file of readdirSync(join(format.parentPath ?? format.path, format.name), { withFileTypes: true })) {
       if (!file.isFile() || [".json", ".md", ".txt"].includes(extname(file.name))) continue;
       const bytes = readFileSync(join(kRepository, "corpus", format.name, file.name));
-      if (bytes.length <= 60 || bytes.length >= kMostBytes) continue;
+      if (bytes.length <= 60 || bytes.length >= kMaxBytes) continue;
       yield { bytes, extension: extname(file.name) };
       if (++taken === kFilesAFormat) break;
     }

@@ -16,11 +16,11 @@ namespace {
 // G6: equal ranges are aliases; any other shared byte is a warning.
 void find_overlaps(const Model& model, std::vector<Finding>& out) {
   const core::Sharing owners = core::sharing(model);
-  core::Extents::of(model).walk([&](const core::Range& range, core::Meeting meeting, const core::Range* widest) {
-    if (meeting == core::Meeting::overlap)
+  core::Extents::of(model).walk([&](const core::Range& range, core::Relation relation, const core::Range* furthest) {
+    if (relation == core::Relation::overlap)
       out.push_back(core::Findings::make(rules::kOverlap,
                                          {.offset = range.offset, .tensor = model.name(owners.tensor[range.item])}, {},
-                                         {"the bytes before ", widest->end()}));
+                                         {"the bytes before ", furthest->end()}));
   });
 }
 

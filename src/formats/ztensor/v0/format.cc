@@ -26,9 +26,9 @@ constexpr auto kHeldDTypes = [] {
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  return glance.head.size() >= kFamily.size() &&
-         std::ranges::equal(glance.head.first(kFamily.size()), std::as_bytes(std::span(kFamily)));
+bool matches(const core::Probe& probe) {
+  return probe.head.size() >= kFamily.size() &&
+         std::ranges::equal(probe.head.first(kFamily.size()), std::as_bytes(std::span(kFamily)));
 }
 
 constexpr core::Format kFormat = {

@@ -13,7 +13,7 @@ namespace rules {
 extern const core::Format kFormat;
 
 // Whether the file begins like any version of the 0.x line. The walker reports versions that it does not read.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});

@@ -42,8 +42,8 @@ std::optional<core::HeaderMemory> read_index(const Source& source, const Context
   const auto length = base::load_le<std::uint64_t>(footer.data());
   const std::uint64_t at = size - kFooterSize;
   findings.span(Span::Kind::field, at, size, "length of the index", [&] { return std::to_string(length); });
-  const std::uint64_t most = size - kMagicSize - kFooterSize;
-  if (length == 0 || length > most) return fail(rules::kIndexRange, at, {"1 to ", most}, length);
+  const std::uint64_t maximum = size - kMagicSize - kFooterSize;
+  if (length == 0 || length > maximum) return fail(rules::kIndexRange, at, {"1 to ", maximum}, length);
   if (length > context.limits.header)
     return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
   core::HeaderMemory text(length);

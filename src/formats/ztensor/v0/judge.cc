@@ -35,15 +35,15 @@ void Judge::judge(Entry& e) {
                     {e.has_dtype, kDtype},
                     {e.has_shape, kShape},
                     {e.has_encoding, kEncoding}});
-  doubt_.reset();
+  unsupported_.reset();
   const DType dtype = lookup(e.dtype);
-  if (dtype == DType::unknown) doubt(rules::kUnknownDtype, e, e.at, e.dtype);
-  if (e.encoding != kRaw && e.encoding != kZstd) doubt(rules::kUnknownEncoding, e, e.at, e.encoding);
+  if (dtype == DType::unknown) mark_unsupported(rules::kUnknownDtype, e, e.at, e.dtype);
+  if (e.encoding != kRaw && e.encoding != kZstd) mark_unsupported(rules::kUnknownEncoding, e, e.at, e.encoding);
   check_texts(e);
   check_extent({rules::kOffsetRule, rules::kRange, kAlignment, end_}, e, nullptr, e.offset, e.size);
   const Size size = check_size(e, dtype);
   if (e.broken) return;
-  if (e.layout != kDense && !doubt_)
+  if (e.layout != kDense && !unsupported_)
     add_sparse(e, dtype);
   else
     add(e, dtype, size);
@@ -108,7 +108,7 @@ void Judge::add(Entry& e, DType dtype, Size size) {
   if (e.has_endianness) side.extra(std::string(kEndianness), Value::text(std::string(e.endianness)));
   if (!dense) draft_.tensor(tensor).layout_name(e.layout);
   if (dtype == DType::unknown) draft_.tensor(tensor).type_name(e.dtype);
-  state_doubt(draft_.tensor(tensor));
+  report_unsupported(draft_.tensor(tensor));
 }
 
 std::optional<std::uint64_t> Judge::blob_size(Entry& e) {

@@ -114,7 +114,7 @@ class Walk : private ztensor::CborWalk {
   }
 
   // Marks a field as seen. If it occurred before, reports it, skips its value and returns false.
-  bool fresh(bool& seen, std::size_t key_at) {
+  bool is_first(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(key_at);
     pass_items(1);
@@ -124,7 +124,7 @@ class Walk : private ztensor::CborWalk {
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
     wire::CborString text;
-    if (!fresh(seen, key_at)) return;
+    if (!is_first(seen, key_at)) return;
     if (in_.read_text(text))
       out = entry_text(text);
     else
@@ -132,17 +132,17 @@ class Walk : private ztensor::CborWalk {
   }
 
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (fresh(seen, key_at) && !in_.read_u64(out))
+    if (is_first(seen, key_at) && !in_.read_u64(out))
       wrong_type(entry_, rules::kField, field, "an unsigned integer below 2^64");
   }
 
   void shape_field(std::size_t key_at) {
-    if (fresh(entry_.has_shape, key_at)) read_shape(entry_, rules::kField, rules::kRank);
+    if (is_first(entry_.has_shape, key_at)) read_shape(entry_, rules::kField, rules::kRank);
   }
 
   // Z1: with any value except the three known texts, it is a custom field.
   void layout_field(std::size_t key_at) {
-    if (!fresh(entry_.has_layout, key_at) || known_text(entry_.layout, kDense, kSparseCoo, kSparseCsr)) return;
+    if (!is_first(entry_.has_layout, key_at) || known_text(entry_.layout, kDense, kSparseCoo, kSparseCsr)) return;
     Value value = keep_value(kLayout.size());
     const auto text = value.as_text();
     if (text && is_layout(*text))  // a known text in chunks

@@ -27,7 +27,7 @@ using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for an index below 2^64.
-constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
 
 class Planner : core::Planning {
  public:
@@ -35,12 +35,12 @@ class Planner : core::Planning {
       : Planning(model, options),
         index_(std::make_shared<OutIndex>()),
         from_zt0_(!options.canonical && model.format() == "zt0") {
-    index_->keep = out_.keep;
+    index_->keep = out_.owner;
   }
 
   core::WriteLayout run() {
     out_.head = kMagic;
-    judge_root();
+    check_root();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (out_.blockers.empty()) place_all();
     finish();
@@ -48,10 +48,10 @@ class Planner : core::Planning {
   }
 
  private:
-  void judge_root() {
-    core::drop_attributes(ledger_, model_, "zTensor 0.1 has custom fields of tensors only");
-    core::drop_extra(ledger_, model_);
-    core::drop_tokenizer(ledger_, model_, "zTensor 0.1 has");
+  void check_root() {
+    core::drop_attributes(plan_items_, model_, "zTensor 0.1 has custom fields of tensors only");
+    core::drop_extra(plan_items_, model_);
+    core::drop_tokenizer(plan_items_, model_, "zTensor 0.1 has");
   }
 
   // Whether the tensor is from a zTensor 0.1 file and is copied unchanged, as unsupported and sparse ones are.
@@ -80,69 +80,69 @@ class Planner : core::Planning {
   // Lists everything about one tensor that zTensor 0.1 cannot express.
   void judge(const Tensor& tensor) {
     if (!base::is_utf8(tensor.name()))
-      ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
-    judge_attributes(tensor);
-    core::drop_extra(ledger_, tensor);
+      plan_items_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+    check_attributes(tensor);
+    core::drop_extra(plan_items_, tensor);
     if (opaque(tensor)) {
-      judge_digest(tensor, tensor.main());
-    } else if (core::judge_known(ledger_, tensor, "zTensor 0.1")) {
-      judge_layout(tensor);
-      judge_dtype(tensor);
+      check_digest(tensor, tensor.main());
+    } else if (core::check_known(plan_items_, tensor, "zTensor 0.1")) {
+      check_layout(tensor);
+      check_dtype(tensor);
     }
   }
 
   // Custom fields are encoded twice: here to record losses, and later for the index.
-  void judge_attributes(const Tensor& tensor) {
+  void check_attributes(const Tensor& tensor) {
     OutEntry ignored;
     encode_attributes(tensor, ignored, [&](LossKind kind, const Value::Entry& e, std::string to) {
-      ledger_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::move(to));
+      plan_items_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::move(to));
     });
   }
 
-  void judge_layout(const Tensor& tensor) {
+  void check_layout(const Tensor& tensor) {
     const Layout layout = tensor.layout();
     if (layout != Layout::dense)
-      ledger_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-                   "dense " + std::string(name(target_dtype(tensor))));
+      plan_items_.lose(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                       "dense " + std::string(name(target_dtype(tensor))));
     for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
       const Part part = tensor.part(i);
-      core::drop_extra(ledger_, tensor, part);
+      core::drop_extra(plan_items_, tensor, part);
       // The dense form of a quantized tensor is f32, whatever the dtype of its scales.
       if (is_quantized(layout) && part != tensor.main() && part.dtype() == DType::f64)
-        ledger_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
+        plan_items_.lose(LossKind::precision, subject(tensor, part), "f64", "f32");
       if (layout != Layout::dense) continue;
       if (part != tensor.main())
-        ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
+        plan_items_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()), "dropped");
       else
-        judge_stored(tensor, part);
+        check_stored(tensor, part);
     }
   }
 
-  void judge_stored(const Tensor& tensor, const Part& part) {
-    judge_digest(tensor, part);
+  void check_stored(const Tensor& tensor, const Part& part) {
+    check_digest(tensor, part);
     if (stores(tensor)) return;
-    core::judge_encoding(ledger_, tensor, part,
+    core::check_encoding(plan_items_, tensor, part,
                          options_.encoding.empty() ? Encoding::raw : core::encoding_named(options_.encoding));
   }
 
   bool keeps_checksum(const Tensor& tensor) const { return stores(tensor) && options_.digest.empty(); }
 
-  void judge_digest(const Tensor& tensor, const Part& part) {
+  void check_digest(const Tensor& tensor, const Part& part) {
     if (part.digest().empty() || keeps_checksum(tensor)) return;
-    ledger_.change(
+    plan_items_.change(
         LossKind::extra, subject(tensor, part), std::string(part.digest()),
         core::digest_of(options_.digest) == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
   }
 
-  void judge_dtype(const Tensor& tensor) {
+  void check_dtype(const Tensor& tensor) {
     const DType from = tensor.dtype(), to = target_dtype(tensor);
     if (name_of(to).empty())
-      return ledger_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
-                           "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
-    core::judge_cast(ledger_, tensor, to);
+      return plan_items_.block(LossKind::dtype, subject(tensor), std::string(name(from)),
+                               "no dtype of zTensor 0.1: a cast can make one of floating-point ones");
+    core::check_cast(plan_items_, tensor, to);
     const auto elements = base::element_count(tensor.shape());
     if (!elements || !packed_size(to, *elements))
-      ledger_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
+      plan_items_.block(LossKind::shape, subject(tensor), "its shape", "more than 2^64 - 1 bytes");
   }
 
   void place_all() {
@@ -195,8 +195,8 @@ class Planner : core::Planning {
     std::uint32_t& own = payload_of_[ordinal];
     const std::uint32_t twin = payload_of_[sharing_.first[ordinal]], partly = sharing_.partly[ordinal];
     const bool shares = !options_.canonical && twin != core::kNone && same_bytes(out_.payloads[twin], p);
-    if (twin != core::kNone && !shares) core::name_copy(ledger_, tensor, out_.payloads[twin].tensor);
-    if (partly != core::kNone) core::name_partial_copy(ledger_, tensor, model_[sharing_.tensor[partly]]);
+    if (twin != core::kNone && !shares) core::name_copy(plan_items_, tensor, out_.payloads[twin].tensor);
+    if (partly != core::kNone) core::name_partial_copy(plan_items_, tensor, model_[sharing_.tensor[partly]]);
     own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
     add_entry(tensor, p, own);
     out_.tensors.push_back({.name = tensor.name(),
@@ -207,8 +207,8 @@ class Planner : core::Planning {
     if (shares) return true;
     const auto start = base::align_up(at_, kAlignment);
     const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
-    if (!end || *end > kMost) {
-      ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+    if (!end || *end > kMaxSum) {
+      plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
       return false;
     }
     at_ = *end;
@@ -237,9 +237,9 @@ class Planner : core::Planning {
     index_->entries.push_back(std::move(e));
   }
 
-  // Fills the custom fields of the entry, sorted by the bytes of their keys, and calls `tell` for each loss.
+  // Fills the custom fields of the entry, sorted by the bytes of their keys, and calls `add_loss` for each loss.
   void encode_attributes(const Tensor& tensor, OutEntry& to,
-                         const std::function<void(LossKind, const Value::Entry&, std::string)>& tell) const {
+                         const std::function<void(LossKind, const Value::Entry&, std::string)>& add_loss) const {
     const auto entries = tensor.attributes();
     if (entries.empty()) return;
     std::vector<const Value::Entry*> sorted;
@@ -254,10 +254,10 @@ class Planner : core::Planning {
       const auto& [key, value] = *e;
       std::string problem = why_not(tensor, key, value);
       if (!problem.empty()) {
-        if (tell) tell(LossKind::attribute, *e, "dropped: " + std::move(problem));
+        if (add_loss) add_loss(LossKind::attribute, *e, "dropped: " + std::move(problem));
         continue;
       }
-      if (tell && !comes_back(value)) tell(LossKind::attribute_type, *e, "a plain value");
+      if (add_loss && !comes_back(value)) add_loss(LossKind::attribute_type, *e, "a plain value");
       if (key == kLayout) to.layout = {};
       ++to.attribute_count;
       out.text(key);
@@ -290,11 +290,11 @@ class Planner : core::Planning {
   }
 
   void finish() {
-    out_.keep = index_;
+    out_.owner = index_;
     if (!out_.blockers.empty()) return;
     // The size of the index; if sizes of payloads are only bounds, the largest that it can become.
-    const core::Foreseen foreseen = core::foresee_payloads(out_, kMagicSize);
-    out_.size = foreseen.end + index_->tail(foreseen.stored).size();
+    const core::PlannedPayloads planned = core::plan_payloads(out_, kMagicSize);
+    out_.size = planned.end + index_->tail(planned.stored).size();
     out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
   }
 

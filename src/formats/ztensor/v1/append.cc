@@ -52,8 +52,8 @@ core::WriteLayout append(const Model& target, const Model& more, const Options& 
   for (std::uint32_t i = 0; i < more.size(); ++i) {
     const std::string_view name = more.name(i);
     if (target.find(name))
-      planner.ledger().block(LossKind::name, "tensors[\"" + std::string(name) + "\"]", std::string(name),
-                             "the file has an object of this name");
+      planner.plan_items().block(LossKind::name, "tensors[\"" + std::string(name) + "\"]", std::string(name),
+                                 "the file has an object of this name");
   }
   planner.manifest().kept = old_objects(target);
   planner.manifest().keep = std::make_shared<std::pair<Model, Model>>(target, more);

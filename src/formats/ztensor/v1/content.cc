@@ -27,8 +27,8 @@ class LayoutPass {
     const std::uint64_t manifest = source.size() - kFooterSize - core::retained_header(model_).size();
     const core::Sharing owners = core::sharing(model_);
     std::uint64_t end = kMagicSize;
-    core::Extents::of(model_).walk([&](const core::Range& range, core::Meeting meeting, const core::Range*) {
-      if (meeting == core::Meeting::overlap)
+    core::Extents::of(model_).walk([&](const core::Range& range, core::Relation relation, const core::Range*) {
+      if (relation == core::Relation::overlap)
         report(rules::kOverlap, range.offset, owners.tensor[range.item], {"the bytes before ", end});
       between(end, std::max(end, range.offset));
       end = std::max(end, range.end());
@@ -55,7 +55,7 @@ class LayoutPass {
   // One read covers neighboring holes, including small components between them.
   void check_padding(const Source& source) {
     // In a file, a page costs as much as a call.
-    const std::uint64_t most = io::piece_of(source, std::size_t{64} << 10), apart = io::piece_of(source, 4096);
+    const std::uint64_t maximum = io::piece_of(source, std::size_t{64} << 10), apart = io::piece_of(source, 4096);
     std::vector<std::byte> bytes;
     for (std::size_t first = 0; first < holes_.size();) {
       const std::uint64_t begin = holes_[first].offset;
@@ -63,7 +63,7 @@ class LayoutPass {
       std::size_t last = first + 1;
       for (; last < holes_.size(); ++last) {
         const std::uint64_t next = holes_[last].offset + holes_[last].length;
-        if (holes_[last].offset - end > apart || next - begin > most) break;
+        if (holes_[last].offset - end > apart || next - begin > maximum) break;
         end = next;
       }
       bytes.resize(base::to_size(end - begin));

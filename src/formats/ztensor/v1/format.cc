@@ -30,9 +30,9 @@ constexpr std::string_view kStructural[] = {kTypesKey, kTokenizerKey};
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  return (glance.head.size() >= kMagicSize && is_magic(glance.head.first(kMagicSize))) ||
-         (glance.tail.size() >= kMagicSize && is_magic(glance.tail.last(kMagicSize)));
+bool matches(const core::Probe& probe) {
+  return (probe.head.size() >= kMagicSize && is_magic(probe.head.first(kMagicSize))) ||
+         (probe.tail.size() >= kMagicSize && is_magic(probe.tail.last(kMagicSize)));
 }
 
 constexpr core::Format kFormat = {

@@ -13,7 +13,7 @@ namespace rules {
 extern const core::Format kFormat;
 
 // Whether the magic number is at the start or the end of the file.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});

@@ -30,7 +30,7 @@ void set_count(Component& c, std::uint64_t size) noexcept {
 
 void Judge::judge(Entry& e) {
   if (e.broken) return;  // some field could not be read, so further errors would mislead
-  doubt_.reset();
+  unsupported_.reset();
   check_fields(e);
   for (Component& c : e.parts) check_component(e, c);
   if (e.broken) return;
@@ -50,7 +50,7 @@ void Judge::judge(Entry& e) {
   } else if (const auto codes = scaled(e)) {
     layout = *codes;
   } else {
-    doubt(rules::kUnknownFormat, e, e.at, e.layout);
+    mark_unsupported(rules::kUnknownFormat, e, e.at, e.layout);
     for (Component& c : e.parts)
       if (!loose(e, c)) break;
   }
@@ -96,8 +96,8 @@ void Judge::check_component(Entry& e, Component& c) {
 void Judge::check_types(Entry& e, Component& c) {
   c.storage = lookup(c.dtype);
   if (!resolve_type(rules::kUnknownType, rules::kTypeMismatch, kLogicalTypes, e, c)) return;
-  if (c.storage == DType::unknown) doubt(rules::kUnknownDtype, e, c, c.dtype);
-  if (!is(c.encoding, kRaw) && c.encoding != kZstdName) doubt(rules::kUnknownEncoding, e, c, c.encoding);
+  if (c.storage == DType::unknown) mark_unsupported(rules::kUnknownDtype, e, c, c.dtype);
+  if (!is(c.encoding, kRaw) && c.encoding != kZstdName) mark_unsupported(rules::kUnknownEncoding, e, c, c.encoding);
 }
 
 // The rules of layouts for their components
@@ -204,7 +204,7 @@ void Judge::csr(Entry& e) {
     if (c->logical != DType::unknown && !codecs::is_integer(c->logical))
       reject(rules::kIndexDtype, e, *c, {}, c->dtype);
   if (e.broken) return;
-  if (doubt_) {
+  if (unsupported_) {
     for (Component* c : {values, indices, indptr})
       if (!loose(e, *c)) return;
     loose_rest(e, {values, indices, indptr});
@@ -229,8 +229,8 @@ void Judge::coo(Entry& e) {
     reject(rules::kIndexDtype, e, *coords, {}, coords->dtype);
     return;
   }
-  if (e.rank == 0) doubt(rules::kUnknownFormat, e, e.at, "sparse_coo without dimensions");
-  if (doubt_) {
+  if (e.rank == 0) mark_unsupported(rules::kUnknownFormat, e, e.at, "sparse_coo without dimensions");
+  if (unsupported_) {
     if (loose(e, *values) && loose(e, *coords)) loose_rest(e, {values, coords});
     return;
   }

@@ -159,22 +159,22 @@ std::string encode_attributes(std::span<const Value::Entry> entries, bool as_tex
   };
   std::vector<Out> out;
   std::vector<std::pair<std::string_view, std::string>> types;
-  const auto tell = [&](LossKind kind, const Value::Entry& entry, std::string_view to) {
+  const auto add_loss = [&](LossKind kind, const Value::Entry& entry, std::string_view to) {
     if (judge) judge(kind, entry, to);
   };
   for (const Value::Entry* entry : sorted(entries)) {
     const auto& [key, value] = *entry;
     if (key == kTypesKey) {  // a reader would confuse it with the one written below
-      tell(LossKind::attribute, *entry, "dropped: the key is weighbridge's own");
+      add_loss(LossKind::attribute, *entry, "dropped: the key is weighbridge's own");
       continue;
     }
     const auto text = value.as_text();
     if (!base::is_utf8(key) || (text && !base::is_utf8(*text))) {
-      tell(LossKind::attribute, *entry, "dropped: it is not UTF-8");
+      add_loss(LossKind::attribute, *entry, "dropped: it is not UTF-8");
       continue;
     }
     ztensor::Stated stated = ztensor::state(value, as_text);
-    if (!stated.exact) tell(LossKind::attribute_type, *entry, as_text ? "text" : "a plain value");
+    if (!stated.exact) add_loss(LossKind::attribute_type, *entry, as_text ? "text" : "a plain value");
     wire::CborWriter item;
     ztensor::write_value(item, stated.value);
     out.push_back({key, item.take()});

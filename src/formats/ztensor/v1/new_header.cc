@@ -37,7 +37,7 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   core::NewHeader out;
   out.room = core::retained_header(original).size() + kFooterSize;
   out.offset = original.sources()[0]->size() - out.room;
-  out.least = tail.size();
+  out.minimum = tail.size();
   out.make = [tail = std::move(tail)](std::uint64_t length) { return length == tail.size() ? tail : std::string(); };
   return out;
 }

@@ -20,7 +20,7 @@ class Planner : core::Planning {
   Planner(const Model& model, const Options& options, std::string version);
 
   core::WriteLayout& out() noexcept { return out_; }
-  core::Ledger ledger() const noexcept { return ledger_; }
+  core::PlanItems plan_items() const noexcept { return plan_items_; }
   Manifest& manifest() noexcept { return *manifest_; }
 
   // Lays out the objects of the model from offset `begin` on. Lays out nothing if there is a blocker.
@@ -36,8 +36,8 @@ class Planner : core::Planning {
     OutComponent component;
   };
   bool judge(const Tensor&);
-  bool judge_parts(const Tensor&, DType cast);
-  void judge_metadata(const Tensor&);
+  bool check_parts(const Tensor&, DType cast);
+  void check_metadata(const Tensor&);
   bool stores(const Tensor&, const Part&) const;
   bool may_compress(const Tensor&, const Part&) const;
   void widen(core::Payload&, OutComponent&);

@@ -23,7 +23,7 @@ bool may_hold(const Component& c, std::optional<std::uint64_t> elements) noexcep
 
 // The form by the object's shape, attributes and components. The block type has at most three roles.
 codecs::BlockForm form_of(const Entry& e, const BlockTypeInfo& type, std::initializer_list<const Component*> parts) {
-  std::array<DType, codecs::kMostRoles> dtypes{};
+  std::array<DType, codecs::kMaxRoles> dtypes{};
   std::ranges::transform(parts, dtypes.begin(), [](const Component* c) { return c->logical; });
   return core::block_form(type, e.shape(), e.attributes, std::span(dtypes).first(parts.size()));
 }
@@ -42,7 +42,7 @@ void Judge::quantized(Entry& e) {
   if (!packed || !scales || !zeros) return;
   const codecs::BlockForm form = form_of(e, *find_block_type(Layout::quantized_group, {}), {packed, scales, zeros});
   std::string problem = codecs::block_problem(form);
-  if (problem.empty() && !doubt_) {
+  if (problem.empty() && !unsupported_) {
     const std::uint64_t words = count_of(form, 0), groups = count_of(form, 1);
     const std::uint64_t n = form.packing.codes_per_word;
     packed->dims = {form.rows / n + (form.rows % n != 0 ? 1 : 0), form.columns};
@@ -54,9 +54,9 @@ void Judge::quantized(Entry& e) {
       return;
     }
   }
-  if (!problem.empty()) doubt(rules::kQuantization, e, e.at, problem);
+  if (!problem.empty()) mark_unsupported(rules::kQuantization, e, e.at, problem);
   for (Component* c : {packed, scales, zeros}) {
-    if (!doubt_)
+    if (!unsupported_)
       c->rank = 2;
     else if (!loose(e, *c))
       return;
@@ -84,7 +84,7 @@ std::optional<Layout> Judge::scaled(Entry& e) {
     return std::nullopt;
   const Value* const text = find(e.attributes, kType);
   Component* const data = e.find(kData);
-  if (doubt_ || !text || !text->as_text() || !data) return std::nullopt;
+  if (unsupported_ || !text || !text->as_text() || !data) return std::nullopt;
   const BlockTypeInfo* const type = find_block_type(layout, *text->as_text());
   if (!type) return std::nullopt;
   if (type->block_bytes != 0) return whole_blocks(e, *type, *data) ? std::optional(layout) : std::nullopt;

@@ -52,8 +52,8 @@ class Walk : private ztensor::CborWalk {
     if (const auto twice = wire::first_duplicate(root_keys_))
       findings_.report(rules::kDuplicateKey, {.offset = at(*twice)});
     for (const auto& [seen, key] : {std::pair{has_version_, kVersion}, {has_objects_, kObjects}})
-      if (!seen) spoil(rules::kRootMissing, at(0), key);
-    need_unspoilt();
+      if (!seen) report_and_go_on(rules::kRootMissing, at(0), key);
+    stop_if_reported();
   }
 
   void read_root_entry() {
@@ -81,7 +81,7 @@ class Walk : private ztensor::CborWalk {
         if (in_.peek() == wire::CborKind::null) {
           in_.read_null();
         } else if (!read_attributes(attributes_, others, rules::kDuplicateKey)) {
-          spoil(rules::kRootField, value_at, name, "a map");
+          report_and_go_on(rules::kRootField, value_at, name, "a map");
           pass_items(1);
         }
         if (!others.empty()) draft_.set_extra(kAttributes, foreign(others));
@@ -102,14 +102,14 @@ class Walk : private ztensor::CborWalk {
     wire::CborString text;
     if (!in_.read_text(text)) {
       need_sound();
-      spoil(rules::kRootField, value_at, kVersion, "text");
+      report_and_go_on(rules::kRootField, value_at, kVersion, "text");
       pass_items(1);
       return;
     }
     const std::string_view version = root_text(text);
     const auto parsed = parse_version(version);
     if (!parsed || parsed->major != 1)
-      spoil(rules::kVersionRule, value_at, {}, "1.MINOR.PATCH", version);
+      report_and_go_on(rules::kVersionRule, value_at, {}, "1.MINOR.PATCH", version);
     else
       draft_.set_version(version);
   }
@@ -192,7 +192,7 @@ class Walk : private ztensor::CborWalk {
   void read_objects() {
     if (!in_.enter_map()) {
       need_sound();
-      spoil(rules::kRootField, here(), kObjects, "a map");
+      report_and_go_on(rules::kRootField, here(), kObjects, "a map");
       pass_items(1);
       return;
     }
@@ -234,11 +234,11 @@ class Walk : private ztensor::CborWalk {
       const std::size_t key_at = in_.offset();
       std::string_view name;
       if (!known_text(name, kShape, kFormatKey, kComponents) && !entry_key(name, rules::kObjectKey, {})) continue;
-      if (is(name, kShape) && fresh(entry_.has_shape, key_at))
+      if (is(name, kShape) && is_first(entry_.has_shape, key_at))
         read_shape(entry_, rules::kObjectField, rules::kRank);
-      else if (is(name, kFormatKey) && fresh(entry_.has_layout, key_at))
+      else if (is(name, kFormatKey) && is_first(entry_.has_layout, key_at))
         read_format();
-      else if (is(name, kComponents) && fresh(entry_.has_parts, key_at))
+      else if (is(name, kComponents) && is_first(entry_.has_parts, key_at))
         read_components();
       else if (is(name, kAttributes))
         read_object_attributes(key_at);
@@ -252,7 +252,7 @@ class Walk : private ztensor::CborWalk {
   }
 
   // Marks a field as seen. If it occurred before, reports it and returns false.
-  bool fresh(bool& seen, std::size_t key_at) {
+  bool is_first(bool& seen, std::size_t key_at) {
     if (!std::exchange(seen, true)) return true;
     report_duplicate(rules::kObjectDuplicate, key_at);
     return false;
@@ -364,7 +364,7 @@ class Walk : private ztensor::CborWalk {
   }
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (!fresh(seen, key_at))
+    if (!is_first(seen, key_at))
       pass_items(1);
     else if (is(field, kEncoding) && in_.peek() == wire::CborKind::null)
       in_.read_null();  // Y2: null counts as absent
@@ -373,7 +373,7 @@ class Walk : private ztensor::CborWalk {
   }
 
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (!fresh(seen, key_at))
+    if (!is_first(seen, key_at))
       pass_items(1);
     else if (!in_.read_u64(out))
       wrong_type(entry_, rules::kComponentField, field, "an unsigned integer below 2^64");

@@ -196,41 +196,41 @@ TEST(ZtensorTypes, AListOfNarrowElementsIsNoPlainItem) {
   EXPECT_FALSE(plain.exact);
   EXPECT_EQ(plain.type, "");
   EXPECT_EQ(plain.value, list);
-  std::vector<std::string> told;
+  std::vector<std::string> losses;
   const std::vector<Value::Entry> entries{{"l", list}};
   EXPECT_FALSE(encode_attributes(entries, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
                  EXPECT_EQ(kind, LossKind::attribute_type);
-                 told.push_back(e.first + ": " + std::string(to));
+                 losses.push_back(e.first + ": " + std::string(to));
                }).empty());
-  EXPECT_EQ(told, std::vector<std::string>{"l: a plain value"});
+  EXPECT_EQ(losses, std::vector<std::string>{"l: a plain value"});
 }
 
 TEST(ZtensorTypes, WhatIsNotUtf8AndTheKeyOfTheTypesAreDropped) {
-  std::vector<std::string> told;
-  const auto tell = [&](LossKind kind, const Value::Entry& e, std::string_view to) {
+  std::vector<std::string> losses;
+  const auto add_loss = [&](LossKind kind, const Value::Entry& e, std::string_view to) {
     EXPECT_EQ(kind, LossKind::attribute);
-    told.push_back(e.first + ": " + std::string(to));
+    losses.push_back(e.first + ": " + std::string(to));
   };
   const std::vector<Value::Entry> unreadable{{"\xff", Value::text("x")}, {"t", Value::text("\xff")}};
-  EXPECT_EQ(encode_attributes(unreadable, true, tell), "");
-  EXPECT_EQ(told, (std::vector<std::string>{"t: dropped: it is not UTF-8", "\xff: dropped: it is not UTF-8"}));
-  told.clear();
+  EXPECT_EQ(encode_attributes(unreadable, true, add_loss), "");
+  EXPECT_EQ(losses, (std::vector<std::string>{"t: dropped: it is not UTF-8", "\xff: dropped: it is not UTF-8"}));
+  losses.clear();
   const std::vector<Value::Entry> own{{"n", Value::boolean(true)}, {"weighbridge.types", Value::text("mine")}};
-  EXPECT_EQ(encode_attributes(own, true, tell),
+  EXPECT_EQ(encode_attributes(own, true, add_loss),
             map({{text("n"), text("true")}, {text("weighbridge.types"), text(R"({"n":"bool"})")}}));
   const std::vector<std::string> dropped{"weighbridge.types: dropped: the key is weighbridge's own"};
-  EXPECT_EQ(told, dropped);
+  EXPECT_EQ(losses, dropped);
   // Regressions: alone, it left an empty one in the output; if no attribute needs a type, reading used it as the
   // writer's.
-  told.clear();
+  losses.clear();
   const Value::Entry natural{"weighbridge.types", Value::integer(std::uint64_t{1}, DType::u8)};
-  EXPECT_EQ(encode_attributes(std::vector{natural}, true, tell), "");
-  EXPECT_EQ(told, dropped);
-  told.clear();
+  EXPECT_EQ(encode_attributes(std::vector{natural}, true, add_loss), "");
+  EXPECT_EQ(losses, dropped);
+  losses.clear();
   const Value::Entry typed{"a", Value::integer(std::uint64_t{7})},
       types{"weighbridge.types", Value::map({{"a", Value::text("u8")}})};
-  EXPECT_EQ(encode_attributes(std::vector{typed, types}, false, tell), map({{text("a"), "\x07"}}));
-  EXPECT_EQ(told, dropped);
+  EXPECT_EQ(encode_attributes(std::vector{typed, types}, false, add_loss), map({{text("a"), "\x07"}}));
+  EXPECT_EQ(losses, dropped);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ Respelled respell(const std::string& file) {
 }
 
 // All findings and all tensors. Offsets are those that the file would have without the longer maps.
-std::string told(const std::string& bytes, const Context& context, const std::vector<std::uint64_t>& longer) {
+std::string outcome_text(const std::string& bytes, const Context& context, const std::vector<std::uint64_t>& longer) {
   const auto [report, model] = test::walk(kFormat, bytes, context);
   std::string out;
   const auto add = [&](std::string_view text) { out.append(text).append(" "); };
@@ -115,8 +115,8 @@ std::string told(const std::string& bytes, const Context& context, const std::ve
 // Both spellings are told alike. Returns what is told.
 std::string expect_alike(const std::string& file, const Context& context = {}) {
   const Respelled other = respell(file);
-  const std::string first = told(file, context, {});
-  EXPECT_EQ(first, told(other.bytes, context, other.longer));
+  const std::string first = outcome_text(file, context, {});
+  EXPECT_EQ(first, outcome_text(other.bytes, context, other.longer));
   return first;
 }
 
@@ -161,8 +161,8 @@ TEST(ZtensorUsual, ObjectsWithADamagedByteAreJudgedAlike) {
     objects[which].replace(0, 1, kLongerMap);
     const std::string other = file_of(objects);
     const auto map_at = static_cast<std::uint64_t>(std::ranges::mismatch(file, other).in1 - file.begin());
-    const std::string all = told(file, {}, {});
-    ASSERT_EQ(all, told(other, {}, {map_at}));
+    const std::string all = outcome_text(file, {}, {});
+    ASSERT_EQ(all, outcome_text(other, {}, {map_at}));
     ++(all.find("zt/cbor") == std::string::npos ? readable : unreadable);
   };
   for (std::size_t which = 0; which < kSamples.size(); ++which) {

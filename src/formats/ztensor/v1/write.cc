@@ -30,7 +30,7 @@ using core::digest_of, core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for a manifest below 2^64.
-constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
 
 bool has_layout(Layout layout) noexcept {
   return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
@@ -52,7 +52,7 @@ Planner::Planner(const Model& model, const Options& options, std::string version
       from_zt_(!options.canonical && (model.format() == "zt" || model.format().empty())) {
   manifest_->keys_of_1_2 = has_keys_of_1_2(version);
   manifest_->version = std::move(version);
-  manifest_->keep = out_.keep;
+  manifest_->keep = out_.owner;
 }
 
 // Whether the stored bytes can be copied to the file.
@@ -78,61 +78,62 @@ bool Planner::may_compress(const Tensor& tensor, const Part& part) const {
 bool Planner::judge(const Tensor& tensor) {
   const std::size_t before = out_.blockers.size();
   if (!tensor.has_shape())
-    ledger_.block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
+    plan_items_.block(LossKind::shape, subject(tensor), "an unknown shape", "every object states its shape");
   if (!base::is_utf8(tensor.name()))
-    ledger_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
+    plan_items_.block(LossKind::name, subject(tensor), "a name that is not UTF-8", "names are UTF-8");
   const BlockTypeInfo* const blocks = tensor.block_type();
   if (!has_layout(tensor.layout()) ||
       (blocks && blocks->layout == Layout::quantized_block && blocks->id.starts_with("zt.")))
-    ledger_.block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
-                  "no layout that zTensor 1.x is written with");
+    plan_items_.block(LossKind::layout, subject(tensor), std::string(tensor.layout_name()),
+                      "no layout that zTensor 1.x is written with");
   if (tensor.unsupported() && !from_zt_)
-    ledger_.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
-                                tensor.unsupported()->message);
-  if (out_.blockers.size() != before || !judge_parts(tensor, cast_of(tensor))) return false;
-  judge_metadata(tensor);
+    plan_items_.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
+                                    tensor.unsupported()->message);
+  if (out_.blockers.size() != before || !check_parts(tensor, cast_of(tensor))) return false;
+  check_metadata(tensor);
   return true;
 }
 
-bool Planner::judge_parts(const Tensor& tensor, DType cast) {
+bool Planner::check_parts(const Tensor& tensor, DType cast) {
   const std::size_t before = out_.blockers.size();
   if (cast != DType::unknown) {
-    core::judge_cast(ledger_, tensor, cast);
+    core::check_cast(plan_items_, tensor, cast);
     return true;
   }
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
     const Part part = tensor.part(i);
     const bool verbatim = stores(tensor, part);
     if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
-      ledger_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
-                    "no dtype of zTensor 1.x: a cast can make one");
+      plan_items_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
+                        "no dtype of zTensor 1.x: a cast can make one");
     else if (part.encoding() == Encoding::unknown && !verbatim)
-      ledger_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
-                                  "an encoding that this build cannot undo");
+      plan_items_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
+                                      "an encoding that this build cannot undo");
   }
   return out_.blockers.size() == before;
 }
 
-void Planner::judge_metadata(const Tensor& tensor) {
+void Planner::check_metadata(const Tensor& tensor) {
   const auto attributes = tensor.attributes();
   if (!attributes.empty()) {
     encode_attributes(attributes, false, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-      ledger_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(), std::string(to));
+      plan_items_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first), e.second.to_text(),
+                       std::string(to));
     });
   }
   for (const auto& [key, value] : tensor.extra()) {
     if (key == kShape || key == kFormatKey || key == kComponents || key == kAttributes ||
         (value.kind() == Value::Kind::foreign && value.grammar() != "cbor"))
-      ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+      plan_items_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
   }
 }
 
 // The integer type of indices is not part of the content.
 void Planner::widen(core::Payload& p, OutComponent& c) {
-  ledger_.change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
-  p.form = Form::made;
+  plan_items_.change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
+  p.form = Form::generated;
   core::fill_with(p, core::widened(c.part));
-  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMost);
+  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMaxSum);
   c.dtype = p.dtype = DType::u64;
 }
 
@@ -149,7 +150,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   c.dtype = p.dtype = cast != DType::unknown ? cast : c.part.dtype();
   if (cast != DType::unknown) {
     p.form = Form::dense;
-    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMost);
+    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMaxSum);
   } else {
     p.form = stores(tensor, c.part) ? Form::stored : Form::logical;
     p.logical_size = c.part.size();
@@ -175,17 +176,17 @@ void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
   const Part& part = plan.component.part;
   const core::Payload& p = plan.payload;
   if (!part.digest().empty() && !plan.component.keep_digest) {
-    ledger_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
-                   p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
+    plan_items_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
+                       p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
   }
   if (p.form == Form::stored) return;
   for (const auto& [key, value] : part.extra())
-    ledger_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
-                 "dropped: the bytes are stored anew");
-  core::judge_encoding(ledger_, tensor, part, p.encoding);
+    plan_items_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
+                     "dropped: the bytes are stored anew");
+  core::check_encoding(plan_items_, tensor, part, p.encoding);
   if (core::cut_of(part))
-    ledger_.change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others",
-                   "in a component of its own");
+    plan_items_.change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others",
+                       "in a component of its own");
 }
 
 // False if the file would exceed 2^64 bytes.
@@ -204,16 +205,16 @@ bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) 
       manifest_->components.push_back(std::move(plan.component));
       return true;
     }
-    ledger_.lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor),
-                 "a copy of them");
+    plan_items_.lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor),
+                     "a copy of them");
   }
   if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
-    ledger_.lose(LossKind::alias, subject(tensor, plan.component.part),
-                 "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
+    plan_items_.lose(LossKind::alias, subject(tensor, plan.component.part),
+                     "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
   const auto start = base::align_up(at_, kAlignment);
   const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
-  if (!end || *end > kMost) {
-    ledger_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
+  if (!end || *end > kMaxSum) {
+    plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
     return false;
   }
   at_ = *end;
@@ -279,7 +280,7 @@ void Planner::place_root(const Model* target) {
     entries.assign(old.begin(), old.end());
     if (target->tokenizer()) {
       if (tokenizer && *tokenizer != *target->tokenizer())
-        ledger_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
+        plan_items_.lose(LossKind::tokenizer, "tokenizer", "a tokenizer", "dropped: the file has another one");
       tokenizer = target->tokenizer();
     }
   }
@@ -288,21 +289,21 @@ void Planner::place_root(const Model* target) {
     if (!there)
       entries.emplace_back(key, value);
     else if (!(*there == value))
-      ledger_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
-                   "dropped: the file has another value for it");
+      plan_items_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
+                       "dropped: the file has another value for it");
   }
   if (tokenizer) {
     std::erase_if(entries, [&](const Value::Entry& e) {
       if (e.first != kTokenizerKey) return false;
-      ledger_.lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
-                   "dropped: the key is weighbridge's own");
+      plan_items_.lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
+                       "dropped: the key is weighbridge's own");
       return true;
     });
     entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizers::tokenizer_to_json(*tokenizer)));
   }
   manifest_->attributes = encode_attributes(
       entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-        ledger_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
+        plan_items_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
       });
   std::vector<const Value::Entry*> extra;
   const Attributes older = target ? target->extra() : Attributes();
@@ -311,7 +312,7 @@ void Planner::place_root(const Model* target) {
   };
   for (const Value::Entry& e : older) {
     if (is_own(e))
-      ledger_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+      plan_items_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
     else
       extra.push_back(&e);
   }
@@ -319,7 +320,7 @@ void Planner::place_root(const Model* target) {
     const Value* const there = older.find(e.first);
     const bool other_grammar = e.second.kind() == Value::Kind::foreign && e.second.grammar() != "cbor";
     if (is_own(e) || other_grammar || (there && !(*there == e.second)))
-      ledger_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
+      plan_items_.lose(LossKind::extra, indexed("extra", e.first), e.second.to_text(), "dropped");
     else if (!there)
       extra.push_back(&e);
   }
@@ -333,11 +334,11 @@ void Planner::place_root(const Model* target) {
 }
 
 core::WriteLayout Planner::finish() {
-  out_.keep = manifest_;
+  out_.owner = manifest_;
   if (!out_.blockers.empty()) return std::move(out_);
   // The size of the manifest; if sizes of payloads are only bounds, the largest that it can become.
-  const core::Foreseen foreseen = core::foresee_payloads(out_, out_.prefix_length + out_.head.size());
-  out_.size = foreseen.end + manifest_->tail(foreseen.stored).size();
+  const core::PlannedPayloads planned = core::plan_payloads(out_, out_.prefix_length + out_.head.size());
+  out_.size = planned.end + manifest_->tail(planned.stored).size();
   out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
   return std::move(out_);
 }

@@ -58,7 +58,7 @@ class Groups {
 };
 
 // The shard of each tensor.
-std::vector<std::uint32_t> assign(const core::WriteLayout& whole, const Manifest& manifest, std::uint64_t most) {
+std::vector<std::uint32_t> assign(const core::WriteLayout& whole, const Manifest& manifest, std::uint64_t maximum) {
   const auto count = static_cast<std::uint32_t>(manifest.objects.size());
   Groups groups(count);
   for (std::uint32_t i = 0; i < count; ++i)
@@ -77,7 +77,7 @@ std::vector<std::uint32_t> assign(const core::WriteLayout& whole, const Manifest
       out[i] = out[first];
       continue;
     }
-    if (!empty && sizes[i] > most - std::min(most, filled)) {
+    if (!empty && sizes[i] > maximum - std::min(maximum, filled)) {
       ++shard;
       filled = 0;
     }
@@ -90,9 +90,9 @@ std::vector<std::uint32_t> assign(const core::WriteLayout& whole, const Manifest
 
 }  // namespace
 
-core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std::uint64_t most,
+core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std::uint64_t maximum,
                          core::PartDigest digest) {
-  const std::vector<std::uint32_t> shard_of = assign(whole, manifest, most);
+  const std::vector<std::uint32_t> shard_of = assign(whole, manifest, maximum);
   const std::uint32_t count = shard_of.empty() ? 1 : *std::max_element(shard_of.begin(), shard_of.end()) + 1;
   const core::PartDigest kind = digest == core::PartDigest::none ? core::PartDigest::xxh3 : digest;
   const auto written = std::make_shared<Written>();
@@ -140,7 +140,7 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
   out.changes = std::move(whole.changes);
   out.uninterpreted = std::move(whole.uninterpreted);
   out.size_exact = whole.size_exact;
-  out.keep = std::move(whole.keep);
+  out.owner = std::move(whole.owner);
   out.folder = std::make_shared<core::OutFolder>();
   out.folder->format = "zt2";
   out.folder->last = kWholeName;
@@ -153,17 +153,17 @@ core::WriteLayout divide(core::WriteLayout whole, const Manifest& manifest, std:
     core::WriteLayout& layout = shard.layout;
     layout.head = kMagic;
     layout.size_exact = whole.size_exact;
-    const core::Foreseen foreseen = core::foresee_payloads(layout, layout.head.size());
-    for (std::size_t i = 0; i < shard.payloads.size(); ++i) written->stored[shard.payloads[i]] = foreseen.stored[i];
-    layout.size = std::max<std::uint64_t>(foreseen.end, layout.head.size()) +
-                  shard.manifest->tail(foreseen.stored).size() + (whole.size_exact ? 0 : kPlacement);
+    const core::PlannedPayloads planned = core::plan_payloads(layout, layout.head.size());
+    for (std::size_t i = 0; i < shard.payloads.size(); ++i) written->stored[shard.payloads[i]] = planned.stored[i];
+    layout.size = std::max<std::uint64_t>(planned.end, layout.head.size()) +
+                  shard.manifest->tail(planned.stored).size() + (whole.size_exact ? 0 : kPlacement);
     written->root.shards.push_back({std::move(shard.name), layout.size, core::placeholder(kind)});
     layout.tail = [written, own_manifest = shard.manifest,
                    numbers = std::move(shard.payloads)](std::span<const core::Stored> stored) {
       for (std::size_t i = 0; i < numbers.size(); ++i) written->stored[numbers[i]] = stored[i];
       return own_manifest->tail(stored);
     };
-    layout.seal = [written, k, kind](const core::WrittenFile& whole_file) {
+    layout.finalize = [written, k, kind](const core::WrittenFile& whole_file) {
       written->root.shards[k].size = whole_file.size;
       written->root.shards[k].digest = digest_of(whole_file, kind);
     };

@@ -18,7 +18,7 @@ constexpr Layout kLayouts[] = {Layout::dense,           Layout::sparse_csr,    L
                                Layout::quantized_group, Layout::quantized_row, Layout::quantized_block};
 constexpr Encoding kEncodings[] = {Encoding::raw, Encoding::zstd_seekable};
 constexpr auto kOptions = core::names_of_format<core::count_of_format("zt2")>("zt2");
-constexpr std::string_view kSigns[] = {"model.zt with model-00001-of-*.zt"};
+constexpr std::string_view kMarkerFiles[] = {"model.zt with model-00001-of-*.zt"};
 constexpr std::string_view kDigests[] = {"sha256", "xxh3"};
 constexpr auto kHeldDTypes = [] {
   std::array<DType, kStorage.size() + kLogicalTypes.size()> out{};
@@ -34,14 +34,14 @@ bool is_magic(std::span<const std::byte> bytes) noexcept {
 
 }  // namespace
 
-bool matches(const core::Glance& glance) {
-  if (glance.folder)
-    return glance.lists(kWholeName) && std::ranges::any_of(glance.listing, [](std::string_view file) {
+bool matches(const core::Probe& probe) {
+  if (probe.folder)
+    return probe.lists(kWholeName) && std::ranges::any_of(probe.listing, [](std::string_view file) {
              const auto name = core::parse_shard_name(file, ".zt");
              return name && name->stem == kStem && name->number == 1;
            });
-  return (glance.head.size() >= kMagicSize && is_magic(glance.head.first(kMagicSize))) ||
-         (glance.tail.size() >= kMagicSize && is_magic(glance.tail.last(kMagicSize)));
+  return (probe.head.size() >= kMagicSize && is_magic(probe.head.first(kMagicSize))) ||
+         (probe.tail.size() >= kMagicSize && is_magic(probe.tail.last(kMagicSize)));
 }
 
 constexpr core::Format kFormat = {
@@ -63,7 +63,7 @@ constexpr core::Format kFormat = {
     .matches = matches,
     .read = read,
     .read_files = read_files,
-    .signs = kSigns,
+    .marker_files = kMarkerFiles,
     .check_content = core::check_alone<check_share>,
     .check_share = check_share,
     .content_can_fail = true,

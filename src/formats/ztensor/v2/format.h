@@ -14,11 +14,11 @@ namespace rules {
 extern const core::Format kFormat;
 
 // Whether the magic number is at the start or the end of the file.
-bool matches(const core::Glance&);
+bool matches(const core::Probe&);
 void read(const Source&, const Context&, core::Findings&, core::Draft&);
 void check_share(const Model&, const Share&, const Context&, core::Findings&);
 // The folder of a model in shards: model.zt, with model-00001-of-00003.zt and so on beside it.
-void read_files(const core::Opening&, core::Draft&);
+void read_files(const core::ReadJob&, core::Draft&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
 core::WriteLayout layout_files(const Model&, const Options&, const Context& = {});
 // The content digest of 6.4 with SHA-256, as the file's manifest has it. Throws Error{misuse} where it is undefined: a

@@ -12,18 +12,18 @@ namespace weighbridge::ztensor2 {
 
 void Judge::judge(Entry& e) {
   if (e.broken) return;  // after a field that could not be read, further errors would mislead
-  doubt_.reset();
+  unsupported_.reset();
   block_type_ = nullptr;
   check_fields(e);
   for (PartEntry& p : e.parts) check_part(e, p);
   if (e.broken) return;
-  const Layout layout = judge_layout(e);
+  const Layout layout = check_layout(e);
   if (e.broken) return;
   // Callers may request the dense form.
   const DType dense = is_quantized(layout) ? DType::f32 : e.parts.front().logical;
-  if (!doubt_ && layout != Layout::dense && layout != Layout::structural && dense != DType::unknown &&
+  if (!unsupported_ && layout != Layout::dense && layout != Layout::structural && dense != DType::unknown &&
       !packed_size(dense, *base::element_count(e.shape())))
-    doubt(rules::kParameters, e, e.at, "its dense form would have more than 2^64 - 1 bytes");
+    mark_unsupported(rules::kParameters, e, e.at, "its dense form would have more than 2^64 - 1 bytes");
   add(e, layout);
 }
 
@@ -59,7 +59,7 @@ void Judge::check_encoding(Entry& e, PartEntry& p) {
   if (p.has_encoding != p.has_decoded)
     reject(rules::kDecoded, e, p);
   else if (p.has_encoding && p.encoding != kSeekable)
-    doubt(rules::kUnknownEncoding, e, p, p.encoding);
+    mark_unsupported(rules::kUnknownEncoding, e, p, p.encoding);
   else if (p.has_encoding)
     within_limit(e, &p, p.size);
 }
@@ -82,8 +82,8 @@ std::vector<std::uint32_t> Judge::overlaps(std::uint64_t manifest_offset, std::u
   ranges_.push_back({0, manifest_offset, manifest_length, core::kNone});
   std::vector<std::uint32_t> broken;
   core::Extents(std::move(ranges_))
-      .walk([&](const core::Range& range, core::Meeting meeting, const core::Range* before) {
-        if (meeting != core::Meeting::overlap) return;
+      .walk([&](const core::Range& range, core::Relation relation, const core::Range* before) {
+        if (relation != core::Relation::overlap) return;
         const std::uint32_t item = range.item != core::kNone ? range.item : before->item;
         core::At at{.offset = range.source == 0 ? std::optional(range.offset) : std::nullopt};
         std::string detail;
@@ -100,7 +100,7 @@ std::vector<std::uint32_t> Judge::overlaps(std::uint64_t manifest_offset, std::u
 
 // Layouts
 
-Layout Judge::judge_layout(Entry& e) {
+Layout Judge::check_layout(Entry& e) {
   if (e.layout == kDense) {
     dense(e);
     return Layout::dense;
@@ -121,7 +121,7 @@ Layout Judge::judge_layout(Entry& e) {
     const auto type = e.layout.substr(kGgufPrefix.size(), e.layout.size() - kGgufPrefix.size() - kFirstVersion.size());
     return gguf(e, type);
   }
-  doubt(rules::kUnknownLayout, e, e.at, e.layout);
+  mark_unsupported(rules::kUnknownLayout, e, e.at, e.layout);
   return Layout::structural;
 }
 
@@ -222,7 +222,7 @@ void Judge::add(Entry& e, Layout layout) {
     if (shard.state == Shard::State::broken) return;  // which has been reported
     if (shard.state == Shard::State::missing && !missing) missing = &shard;
   }
-  if (block_type_ && !doubt_) check_blocks(e);
+  if (block_type_ && !unsupported_) check_blocks(e);
   const PartEntry* const main = main_part(e, {kData, kValues});
   const bool quantized = is_quantized(layout);
   const DType dtype = quantized ? DType::f32 : layout == Layout::structural ? DType::unknown : main->logical;
@@ -232,9 +232,9 @@ void Judge::add(Entry& e, Layout layout) {
   if (quantized) draft.block_type(block_type_);
   if (layout == Layout::structural) draft.layout_name(e.layout);
   if (!quantized && dtype == DType::unknown) draft.type_name(main->type_name());
-  const bool doubted = doubt_.has_value();
+  const bool was_unsupported = unsupported_.has_value();
   finish(draft, e);
-  if (doubted || !missing) return;
+  if (was_unsupported || !missing) return;
   Finding why = *missing->missing_why;
   why.tensor = e.name;
   draft.unsupported(std::move(why));

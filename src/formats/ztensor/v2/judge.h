@@ -48,7 +48,7 @@ class Judge : private ztensor::CborJudge {
 
   // The rules of a layout. Each returns the layout of the tensor; if an object breaks them, it is marked as broken or
   // unsupported.
-  Layout judge_layout(Entry&);
+  Layout check_layout(Entry&);
   void dense(Entry&);
   void csr(Entry&);
   void coo(Entry&);

@@ -98,8 +98,9 @@ AsBlocks from_quant_group(const QuantGroup& q, const QuantParts& parts, Shape sh
   const bool same_word = parts.data == q.word || q.per_word > 1;
   if (shape.size() == 2 && q.axis == 0 && !q.msb_first && (factors || half) && q.zero_form == "tensor" &&
       q.zero_packing == "plain" && same_word && q.group > 0 && shape[0] % q.per_word == 0) {
-    const std::string_view told[] = {kAxis, kBits, kGroupSize, kPacking, kZeroPoint, factors ? kScaleForm : kAxis};
-    drop(attributes, told);
+    const std::string_view from_attributes[] = {kAxis,    kBits,      kGroupSize,
+                                                kPacking, kZeroPoint, factors ? kScaleForm : kAxis};
+    drop(attributes, from_attributes);
     attributes.insert(
         attributes.begin(),
         {{std::string(kBits), Value::integer(q.bits)},

@@ -94,14 +94,15 @@ Layout Judge::quantized(Entry& e) {
     demand(e, *zeros, base::checked_mul(groups, lanes), rules::kLayoutSize);
   else if (zeros)
     demand_bytes(e, *zeros, base::checked_mul(groups * lanes / q.per_word, word_bits / 8), rules::kLayoutSize);
-  if (e.broken || doubt_) return Layout::structural;
+  if (e.broken || unsupported_) return Layout::structural;
   const bool small_zero = !implied || implied->as_i64();
   AsBlocks blocks = from_quant_group(q, {data.logical, scales.logical, zeros ? zeros->logical : DType::unknown},
                                      e.shape(), std::move(e.attributes));
   e.attributes = std::move(blocks.attributes);
   if (!blocks.type || !small_zero || q.group == 0) {
-    doubt(rules::kParameters, e, e.at,
-          q.group == 0 ? "a scale for each code, or for each row: the text says both" : "groups in another order");
+    mark_unsupported(
+        rules::kParameters, e, e.at,
+        q.group == 0 ? "a scale for each code, or for each row: the text says both" : "groups in another order");
     return Layout::structural;
   }
   block_type_ = blocks.type;
@@ -142,11 +143,11 @@ Layout Judge::mx(Entry& e) {
   const std::uint64_t elements = *base::element_count(e.shape());
   demand(e, data, elements, rules::kLayoutSize);
   demand(e, scales, elements / *block, rules::kLayoutSize);
-  if (e.broken || doubt_) return Layout::structural;
+  if (e.broken || unsupported_) return Layout::structural;
   AsBlocks blocks = from_mx(std::move(e.attributes));
   e.attributes = std::move(blocks.attributes);
   if (!blocks.type || along + 1 != e.rank) {
-    doubt(rules::kParameters, e, e.at, "blocks that do not run along the last dimension");
+    mark_unsupported(rules::kParameters, e, e.at, "blocks that do not run along the last dimension");
     return Layout::structural;
   }
   data.tensor_shape = true;
@@ -166,14 +167,14 @@ Layout Judge::gguf(Entry& e, std::string_view type) {
     reject(rules::kLayoutDtype, e, data, "u8", data.type_name());
     return Layout::structural;
   }
-  if (!demand_bytes(e, data, base::checked_mul(all / *elements, *bytes), rules::kLayoutSize) || doubt_)
+  if (!demand_bytes(e, data, base::checked_mul(all / *elements, *bytes), rules::kLayoutSize) || unsupported_)
     return Layout::structural;
   AsBlocks blocks = from_gguf(type, std::move(e.attributes));
   e.attributes = std::move(blocks.attributes);
   if (!blocks.type) {
     const bool listed = std::ranges::find(kGgufTypes, type) != kGgufTypes.end();
-    doubt(listed ? rules::kParameters : rules::kUnknownLayout, e, e.at,
-          listed ? "blocks of other sizes than GGML's" : e.layout);
+    mark_unsupported(listed ? rules::kParameters : rules::kUnknownLayout, e, e.at,
+                     listed ? "blocks of other sizes than GGML's" : e.layout);
     return Layout::structural;
   }
   block_type_ = blocks.type;
@@ -181,20 +182,20 @@ Layout Judge::gguf(Entry& e, std::string_view type) {
 }
 
 Layout Judge::own_blocks(Entry& e) {
-  if (doubt_) return Layout::structural;
+  if (unsupported_) return Layout::structural;
   AsBlocks blocks = from_own(std::move(e.attributes));
   e.attributes = std::move(blocks.attributes);
   if (blocks.type && e.parts.size() == blocks.type->roles.size()) {
     block_type_ = blocks.type;
     return blocks.type->layout;
   }
-  doubt(rules::kUnknownLayout, e, e.at, e.layout);
+  mark_unsupported(rules::kUnknownLayout, e, e.at, e.layout);
   return Layout::structural;
 }
 
 // Whether the parts and attributes are those of the block type.
 void Judge::check_blocks(Entry& e) {
-  std::array<DType, codecs::kMostRoles> dtypes{};
+  std::array<DType, codecs::kMaxRoles> dtypes{};
   bool whole = true;
   for (std::size_t i = 0; i < block_type_->roles.size(); ++i) {
     const PartEntry* const p = e.find(block_type_->roles[i]);
@@ -207,7 +208,7 @@ void Judge::check_blocks(Entry& e) {
   for (std::size_t i = 0; problem.empty() && i < block_type_->roles.size(); ++i)
     if (e.find(block_type_->roles[i])->size != codecs::block_part_size(form, i))
       problem = "the parts do not have the sizes that its type requires";
-  if (!problem.empty()) doubt(rules::kParameters, e, e.at, problem);
+  if (!problem.empty()) mark_unsupported(rules::kParameters, e, e.at, problem);
 }
 
 }  // namespace weighbridge::ztensor2

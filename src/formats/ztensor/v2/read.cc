@@ -81,7 +81,7 @@ class Walk : private ztensor::CborWalk {
       if (!read_text(key)) {  // no field that the text defines
         pass_items(2);
       } else if (key == kAttributes) {
-        if (!read_attributes(attributes_, nullptr)) spoil(rules::kRootField, key_at, key);
+        if (!read_attributes(attributes_, nullptr)) report_and_go_on(rules::kRootField, key_at, key);
       } else if (key == kShards) {
         read_shards(key_at);
       } else if (key == kObjects) {
@@ -92,14 +92,14 @@ class Walk : private ztensor::CborWalk {
       }
     }
     finish();
-    if (!has_objects_) spoil(rules::kRootMissing, at(0), kObjects);
-    need_unspoilt();
+    if (!has_objects_) report_and_go_on(rules::kRootMissing, at(0), kObjects);
+    stop_if_reported();
   }
 
   // The table of shards is known by now: "shards" is shorter than "objects", so it comes first in deterministic CBOR.
   void read_objects() {
     if (!in_.enter_map()) {
-      spoil(rules::kRootField, here(), kObjects);
+      report_and_go_on(rules::kRootField, here(), kObjects);
       pass_items(1);
       return;
     }
@@ -108,7 +108,7 @@ class Walk : private ztensor::CborWalk {
       const std::uint64_t key_at = here();
       entry_.clear();
       if (!read_text(entry_.name)) {
-        spoil(rules::kNameType, key_at, {});
+        report_and_go_on(rules::kNameType, key_at, {});
         pass_items(2);
         continue;
       }
@@ -153,7 +153,7 @@ class Walk : private ztensor::CborWalk {
       if (of)
         broken(entry_, rules::kObjectAttribute, key_at, {});
       else
-        spoil(text ? rules::kAttributeName : rules::kAttributeType, key_at, {});
+        report_and_go_on(text ? rules::kAttributeName : rules::kAttributeType, key_at, {});
       pass_items(text ? 1 : 2);
     }
     return true;
@@ -161,7 +161,7 @@ class Walk : private ztensor::CborWalk {
 
   void read_shards(std::uint64_t key_at) {
     if (!in_.enter_map()) {
-      spoil(rules::kRootField, key_at, kShards);
+      report_and_go_on(rules::kRootField, key_at, kShards);
       pass_items(1);
       return;
     }
@@ -169,19 +169,19 @@ class Walk : private ztensor::CborWalk {
       const std::uint64_t name_at = here();
       Shard shard;
       if (!read_text(shard.name)) {
-        spoil(rules::kShardKey, name_at, {});
+        report_and_go_on(rules::kShardKey, name_at, {});
         pass_items(2);
         continue;
       }
       shard.at = name_at;
-      if (!is_shard_name(shard.name)) spoil(rules::kShardName, name_at, {}, {}, shard.name);
+      if (!is_shard_name(shard.name)) report_and_go_on(rules::kShardName, name_at, {}, {}, shard.name);
       read_shard(shard, name_at);
     }
   }
 
   void read_shard(Shard& shard, std::uint64_t name_at) {
     const auto bad = [&](std::string_view detail, const core::Said& expected = {}, const core::Said& found = {}) {
-      spoil(rules::kShardField, name_at, {shard.name, ", ", detail}, expected, found);
+      report_and_go_on(rules::kShardField, name_at, {shard.name, ", ", detail}, expected, found);
     };
     if (!in_.enter_map()) {
       pass_items(1);
@@ -319,12 +319,12 @@ void read(const Source& source, const Context& context, core::Findings& findings
   Walk(source, context, findings, draft).run();
 }
 
-void read_files(const core::Opening& opening, core::Draft& draft) {
-  const std::shared_ptr<const Source> root = opening.place.open(kWholeName);
-  if (!root) base::io_error_of(opening.place.name(), "open", "its manifest, model.zt, is no longer there");
+void read_files(const core::ReadJob& job, core::Draft& draft) {
+  const std::shared_ptr<const Source> root = job.place.open(kWholeName);
+  if (!root) base::io_error_of(job.place.name(), "open", "its manifest, model.zt, is no longer there");
   draft.add_source(root);
-  core::Findings findings = opening.findings.in(root);
-  read(*root, opening.context, findings, draft);
+  core::Findings findings = job.findings.in(root);
+  read(*root, job.context, findings, draft);
 }
 
 }  // namespace weighbridge::ztensor2

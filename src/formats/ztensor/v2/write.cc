@@ -35,7 +35,7 @@ using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
 // The bound on sums of sizes, which leaves room for a manifest below 2^64.
-constexpr std::uint64_t kMost = UINT64_MAX - (std::uint64_t{1} << 40);
+constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
 constexpr std::uint32_t kRootLevel = 2, kObjectLevel = 4;  // of the maps of attributes
 
 core::PartDigest digest_of(const Options& options) {
@@ -107,7 +107,7 @@ class Planner : core::Planning {
         manifest_(std::make_shared<Manifest>()) {
     encoding_ = options;
     if (options.encoding == name(Encoding::zstd)) encoding_.encoding = name(Encoding::zstd_seekable);
-    manifest_->keep = out_.keep;
+    manifest_->keep = out_.owner;
   }
 
   core::WriteLayout run() {
@@ -116,15 +116,15 @@ class Planner : core::Planning {
     bool possible = true;
     for (const Tensor& tensor : model_) possible &= judge(tensor);
     if (possible) place_all();
-    out_.keep = manifest_;
+    out_.owner = manifest_;
     if (!out_.blockers.empty()) return std::move(out_);
-    const core::Foreseen foreseen = core::foresee_payloads(out_, out_.head.size());
-    const std::string tail = manifest_->tail(foreseen.stored);
-    out_.size = std::max<std::uint64_t>(foreseen.end, out_.head.size()) + tail.size();
+    const core::PlannedPayloads planned = core::plan_payloads(out_, out_.head.size());
+    const std::string tail = manifest_->tail(planned.stored);
+    out_.size = std::max<std::uint64_t>(planned.end, out_.head.size()) + tail.size();
     // The actual sizes of compressed parts may need more padding to a multiple of 64 KiB than their upper bounds do.
     if (!out_.size_exact) out_.size += kPlacement;
     if (tail.size() > kMaxManifest)
-      ledger_.block(LossKind::shape, "the manifest", std::to_string(tail.size()) + " bytes", "at most 1 GiB");
+      plan_items_.block(LossKind::shape, "the manifest", std::to_string(tail.size()) + " bytes", "at most 1 GiB");
     out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
     return std::move(out_);
   }
@@ -132,8 +132,8 @@ class Planner : core::Planning {
   core::WriteLayout run_files() {
     core::WriteLayout whole = run();
     if (!whole.blockers.empty()) return whole;
-    const std::uint64_t most = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
-    return divide(std::move(whole), *manifest_, most, digest_of(options_));
+    const std::uint64_t maximum = options_.shards.max_size == 0 ? UINT64_MAX : options_.shards.max_size;
+    return divide(std::move(whole), *manifest_, maximum, digest_of(options_));
   }
 
  private:
@@ -150,7 +150,7 @@ class Planner : core::Planning {
   bool judge(const Tensor& tensor) {
     const std::size_t before = out_.blockers.size();
     const auto block = [&](LossKind kind, std::string from, std::string to) {
-      ledger_.block(kind, subject(tensor), std::move(from), std::move(to));
+      plan_items_.block(kind, subject(tensor), std::move(from), std::move(to));
     };
     if (!tensor.has_shape()) block(LossKind::shape, "an unknown shape", "every object states its shape");
     if (!base::is_utf8(tensor.name()) || !is_name(tensor.name()))
@@ -158,37 +158,37 @@ class Planner : core::Planning {
     if (tensor.part_count() == 0) block(LossKind::layout, "no parts", "every object has parts");
     const bool verbatim = std::ranges::all_of(all_parts(tensor), [&](const Part& p) { return stores(p); });
     if (tensor.unsupported() && !(from_zt2_ && verbatim))
-      ledger_.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
-                                  tensor.unsupported()->message);
+      plan_items_.block_uninterpreted(tensor, subject(tensor), std::string(tensor.type_name()),
+                                      tensor.unsupported()->message);
     else if (!tensor.unsupported() && is_quantized(tensor.layout()) && !tensor.block_type())
       block(LossKind::layout, std::string(tensor.layout_name()), "no layout that zTensor 2 is written with");
     else if (!tensor.unsupported() && tensor.layout() == Layout::sparse_coo && tensor.shape().empty())
       block(LossKind::layout, "sparse without dimensions", "no layout that zTensor 2 has");
     if (out_.blockers.size() != before) return false;
     if (const DType cast = cast_of(tensor); cast != DType::unknown) {
-      core::judge_cast(ledger_, tensor, cast);
+      core::check_cast(plan_items_, tensor, cast);
     } else {
-      for (const Part& part : all_parts(tensor)) judge_part(tensor, part);
+      for (const Part& part : all_parts(tensor)) check_part(tensor, part);
     }
     for (const Part& part : tensor.parts())
       if (!is_written(tensor, part))
-        ledger_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()),
-                     "dropped: the layout has no such part");
+        plan_items_.lose(LossKind::layout, subject(tensor, part), std::string(part.role()),
+                         "dropped: the layout has no such part");
     return out_.blockers.size() == before;
   }
 
-  void judge_part(const Tensor& tensor, const Part& part) {
+  void check_part(const Tensor& tensor, const Part& part) {
     if (!is_written(tensor, part)) return;
     const bool verbatim = stores(part);
     if (!base::is_utf8(part.role()) || !is_name(part.role()))
-      ledger_.block(LossKind::name, subject(tensor, part), "its name",
-                    "a name has 1 to 1024 bytes of UTF-8, without NUL");
+      plan_items_.block(LossKind::name, subject(tensor, part), "its name",
+                        "a name has 1 to 1024 bytes of UTF-8, without NUL");
     else if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
-      ledger_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
-                    "no type of zTensor 2: a cast can make one");
+      plan_items_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
+                        "no type of zTensor 2: a cast can make one");
     else if (part.encoding() == Encoding::unknown && !verbatim)
-      ledger_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
-                                  "an encoding that this build cannot undo");
+      plan_items_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
+                                      "an encoding that this build cannot undo");
   }
 
   static std::vector<Part> all_parts(const Tensor& tensor) {
@@ -211,10 +211,10 @@ class Planner : core::Planning {
     }
   }
 
-  void judge_metadata(const Tensor& tensor) {
+  void check_metadata(const Tensor& tensor) {
     for (const auto& [key, value] : tensor.extra())
       if (is_field(key) || !encode_value(value, kObjectLevel - 1))
-        ledger_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
+        plan_items_.lose(LossKind::extra, subject(tensor) + "." + indexed("extra", key), value.to_text(), "dropped");
   }
   static bool is_field(std::string_view key) noexcept {
     return key == kShape || key == kLayout || key == kAttributes || key == kParts || !is_name(key) ||
@@ -246,7 +246,7 @@ class Planner : core::Planning {
     const bool index_part = core::is_index(tensor.layout(), from.role());
     if (cast != DType::unknown) {
       p.form = Form::dense;
-      p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMost);
+      p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMaxSum);
     } else {
       p.form = stores(from) ? Form::stored : Form::logical;
       p.logical_size = from.size();
@@ -271,14 +271,14 @@ class Planner : core::Planning {
     const DType wanted = options_.canonical ? DType::u64 : index_dtype(tensor);
     const bool wide = made.from.dtype() != wanted;
     if (wide) {
-      ledger_.change(LossKind::dtype, subject(tensor, made.from), std::string(name(made.from.dtype())),
-                     std::string(name(wanted)));
-      p.logical_size = base::checked_mul(made.from.count(), 8).value_or(kMost);
+      plan_items_.change(LossKind::dtype, subject(tensor, made.from), std::string(name(made.from.dtype())),
+                         std::string(name(wanted)));
+      p.logical_size = base::checked_mul(made.from.count(), 8).value_or(kMaxSum);
     }
     p.dtype = wanted;
     const bool checks = made.from.role() != kIndptr;  // once for each tensor
     if (!wide && !checks) return;
-    p.form = Form::made;
+    p.form = Form::generated;
     p.make = [tensor, elements = wide ? core::widened(made.from) : core::elements_of(made.from), checks](
                  const Context& context, const auto& sink) {
       if (checks) require_sound_indices(tensor, context);
@@ -291,8 +291,8 @@ class Planner : core::Planning {
     made.part.digest = made.part.keeps_digest ? std::string(made.from.digest()) : std::string();
     if (made.part.keeps_digest) made.payload.digest = core::PartDigest::none;
     if (!made.part.keeps_digest && !made.from.digest().empty())
-      ledger_.change(LossKind::extra, subject(tensor, made.from), std::string(made.from.digest()),
-                     options_.digest == "none" ? "no digest" : "a digest of the new bytes");
+      plan_items_.change(LossKind::extra, subject(tensor, made.from), std::string(made.from.digest()),
+                         options_.digest == "none" ? "no digest" : "a digest of the new bytes");
     for (const auto& [key, value] : made.from.extra()) {
       auto item = is_part_field(key) ? std::nullopt : encode_value(value, kObjectLevel + 1);
       if (item) made.part.extra.emplace_back(key, *std::move(item));
@@ -304,15 +304,15 @@ class Planner : core::Planning {
     const Part& part = made.from;
     const core::Payload& p = made.payload;
     const auto change = [&](LossKind kind, std::string from, std::string to) {
-      ledger_.change(kind, subject(tensor, part), std::move(from), std::move(to));
+      plan_items_.change(kind, subject(tensor, part), std::move(from), std::move(to));
     };
     if (!part.digest().empty())
       change(LossKind::extra, std::string(part.digest()),
              p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
     for (const auto& [key, value] : part.extra())
-      ledger_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
-                   "dropped: the bytes are stored anew");
-    core::judge_encoding(ledger_, tensor, part, p.encoding);
+      plan_items_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
+                       "dropped: the bytes are stored anew");
+    core::check_encoding(plan_items_, tensor, part, p.encoding);
     if (core::cut_of(part)) change(LossKind::layout, "in one run of bytes with the others", "in a part of its own");
   }
 
@@ -348,15 +348,15 @@ class Planner : core::Planning {
 
   void place(const Tensor& tensor, std::uint32_t first_part) {
     AsObject object = to_object(tensor);
-    judge_metadata(tensor);
+    check_metadata(tensor);
     OutObject out;
     out.name = tensor.name();
     const Shape shape = tensor.shape();
     out.shape.assign(shape.begin(), shape.end());
     out.attributes = encode_attributes(object.attributes, kObjectLevel,
                                        [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-                                         ledger_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first),
-                                                      e.second.to_text(), std::string(to));
+                                         plan_items_.lose(kind, subject(tensor) + "." + indexed("attributes", e.first),
+                                                          e.second.to_text(), std::string(to));
                                        });
     for (const auto& [key, value] : tensor.extra())
       if (!is_field(key))
@@ -398,17 +398,17 @@ class Planner : core::Planning {
                           (copied || (a.form == Form::logical && a.dtype == p.dtype &&
                                       core::same_elements(a.tensor.part(a.part), made.from)));
         if (same) return share(twin);
-        ledger_.lose(LossKind::alias, subject(p.tensor, made.from), "the bytes of " + subject(a.tensor),
-                     "a copy of them");
+        plan_items_.lose(LossKind::alias, subject(p.tensor, made.from), "the bytes of " + subject(a.tensor),
+                         "a copy of them");
       }
     }
     if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
-      ledger_.lose(LossKind::alias, subject(p.tensor, made.from),
-                   "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
+      plan_items_.lose(LossKind::alias, subject(p.tensor, made.from),
+                       "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
     const auto start = base::align_up(at_, kPlacement);
     const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
-    if (!end || *end > kMost) {
-      ledger_.block(LossKind::shape, subject(p.tensor), "its size", "more than 2^64 - 1 bytes in all");
+    if (!end || *end > kMaxSum) {
+      plan_items_.block(LossKind::shape, subject(p.tensor), "its size", "more than 2^64 - 1 bytes in all");
       return std::move(made.part);
     }
     at_ = *end;
@@ -440,7 +440,7 @@ class Planner : core::Planning {
     };
     if (p.form == Form::dense)
       p.tensor.stream_dense(p.dtype, context_, keep);
-    else if (p.form == Form::made)
+    else if (p.form == Form::generated)
       p.make(context_, [&](std::span<const std::byte> piece) { sha.update(piece); });
     else
       p.tensor.part(p.part).stream(context_, keep);
@@ -451,7 +451,7 @@ class Planner : core::Planning {
     const Attributes all = model_.attributes();
     std::vector<Value::Entry> entries(all.begin(), all.end());
     const auto lose = [&](LossKind kind, const Value::Entry& e, std::string_view to) {
-      ledger_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
+      plan_items_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
     };
     if (const auto tokenizer = model_.tokenizer()) {
       std::erase_if(entries, [&](const Value::Entry& e) {
@@ -469,7 +469,7 @@ class Planner : core::Planning {
       if (item)
         manifest_->extra.emplace_back(key, *std::move(item));
       else
-        ledger_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
+        plan_items_.lose(LossKind::extra, indexed("extra", key), value.to_text(), "dropped");
     }
   }
 
