@@ -174,7 +174,7 @@ class Tensor:
     def _known_shape(self) -> tuple[int, ...]:
         if self.shape is None:
             raise self._refusal()
-        return self.shape  # type: ignore[no-any-return]
+        return self.shape
 
     def _readable(self, dtype: Any) -> str:
         """The name of the dtype to read as. Raises UnsupportedError if the elements cannot be read."""

@@ -190,8 +190,9 @@ class Maker {
           state_.attributes.find(key) == nullptr && state_.attributes.find(folders) != nullptr)
         base::misuse("attribute-of-config", "config.json has this key: set " + core::quoted(folders) + ", not " +
                                                 core::quoted(key) + ", which no program would read");
+    const std::unordered_set<std::string_view> as_said(options_.unset.begin(), options_.unset.end());
     for (const std::string_view key : core::keys_meant(model_.attributes(), options_.unset)) {
-      const bool by_glob = std::ranges::find(options_.unset, key) == options_.unset.end();
+      const bool by_glob = !as_said.contains(key);
       if (by_glob && set.contains(key)) continue;
       once(!set.contains(key) && unset.insert(key).second, key);
       if (state_.attributes.find(key) == nullptr)

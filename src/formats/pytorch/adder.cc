@@ -331,17 +331,16 @@ void Adder::add_turned(std::string_view name, const Rebuilt& rebuilt, const core
   const DTypeInfo& type = info(placed->dtype);
   const bool pairs = type.kind == DTypeKind::complex;
   const std::size_t width = type.bits / (pairs ? 16U : 8U);
-  add_made(
-      name, *placed, placed->dtype,
-      core::mapped(elements_of(*placed),
-                   {.dtype = placed->dtype,
-                    .make = [kind = type.kind, width, pairs, conjugated = rebuilt.conjugated,
-                             negated = rebuilt.negated](std::uint64_t, std::span<const std::byte> in,
-                                                        std::span<std::byte> out, const Context&, codecs::CastTally*) {
-                      std::ranges::copy(in, out.begin());
-                      if (conjugated) negate(kind, out, width, 1, 2);
-                      if (negated) negate(kind, out, width, 0, 1);
-                    }}));
+  add_made(name, *placed, placed->dtype,
+           core::mapped(elements_of(*placed),
+                        {.dtype = placed->dtype,
+                         .make = [kind = type.kind, width, conjugated = rebuilt.conjugated, negated = rebuilt.negated](
+                                     std::uint64_t, std::span<const std::byte> in, std::span<std::byte> out,
+                                     const Context&, codecs::CastTally*) {
+                           std::ranges::copy(in, out.begin());
+                           if (conjugated) negate(kind, out, width, 1, 2);
+                           if (negated) negate(kind, out, width, 0, 1);
+                         }}));
 }
 
 namespace {
