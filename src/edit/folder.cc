@@ -160,7 +160,7 @@ class FolderEditor {
       if (file_ == kTemplateFile)
         replace_template(value.to_text());
       else
-        set(key, [&](const Value* present) { return json_of(like(value, present)); });
+        set(key, [&, &value = value](const Value* present) { return json_of(like(value, present)); });
     }
     for (const std::string& each : options_.unset) {
       const std::string key = begin(each);

@@ -72,7 +72,7 @@ std::uint64_t size_in_bytes(const OptionInfo& row, std::string_view text) {
     for (std::size_t i = 0; i <= power; ++i) factor *= unit == "ib" ? 1024 : 1000;
   }
   const auto [minimum, maximum, above] = row.range;
-  const auto fits = [&](double size) { return size >= minimum && size <= maximum; };
+  const auto fits = [&range = row.range](double size) { return size >= range.minimum && size <= range.maximum; };
   if (const auto whole = known && factor == 1 ? wire::as_u64(digits) : std::nullopt;
       whole && fits(static_cast<double>(*whole)))
     return *whole;

@@ -144,7 +144,9 @@ class Planner : core::Planning {
     std::string out(kMark);
     std::map<std::uint32_t, DType> usual;
     for (const auto& [bits, types] : counts) {
-      usual[bits] = std::ranges::max_element(types, {}, [](const auto& each) { return each.second; })->first;
+      usual[bits] = std::max_element(types.begin(), types.end(), [](const auto& a, const auto& b) {
+                      return a.second < b.second;
+                    })->first;
       out += " V" + std::to_string(bits / 8) + "=" + std::string(name(usual[bits]));
     }
     for (const Tensor& tensor : model_) {
