@@ -2,6 +2,7 @@
 // doctor: says what a file is, what is wrong with it and what to do, and writes what can be saved.
 #include "weighbridge/doctor.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -158,8 +159,13 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
     out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
   // If a file of the model cannot be read, the number of its tensors is unknown.
   const bool unknown_total = !d.verdict.report.valid() && d.damaged.empty();
+  std::uint64_t unsupported = 0;  // without a fault
+  for (const Tensor& tensor : d.verdict.model)
+    if (const Finding* const why = tensor.unsupported()) unsupported += why->severity == Severity::error ? 0U : 1U;
+  unsupported = std::min(unsupported, d.whole);
   if (d.tensors > 0)
-    out.text("  tensors: " + grouped(d.whole) + (unknown_total ? "" : " of " + grouped(d.tensors)) + " can be read" +
+    out.text("  tensors: " + grouped(d.whole - unsupported) + (unknown_total ? "" : " of " + grouped(d.tensors)) +
+             " can be read" + (unsupported == 0 ? "" : "; " + grouped(unsupported) + " unsupported") +
              (d.damaged.empty() ? "\n" : "; these cannot:\n"));
   print_names(out, d.damaged, d.tensors - d.whole);
   if (d.zeros)

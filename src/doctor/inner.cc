@@ -42,6 +42,7 @@ constexpr std::size_t kMarkCount = std::size(kMarks);
 constexpr std::size_t kHead = 64;         // bytes of the beginning that are looked for
 constexpr std::size_t kMaxPlaces = 1024;  // that are kept of each mark
 constexpr unsigned kMaxOpened = 16;       // places whose structure is read
+constexpr unsigned kMaxRepeated = 8;  // equal beginnings whose format is looked for, which may read all that follows
 constexpr std::uint64_t kSearched = std::uint64_t{1} << 20;
 
 bool is_one_byte(std::string_view text) { return text.find_first_not_of(text[0]) == text.npos; }
@@ -93,13 +94,15 @@ class Search {
     const std::string two = io::head_of(*file_, 2 * kHead);
     const std::string_view text(two);
     for (std::size_t n = kMinEqual; n < kHead && 2 * n <= text.size(); ++n)
-      if (text.substr(0, n) == text.substr(n, n) && !is_one_byte(text.substr(0, n)) && is_model(n, size_))
+      if (text.substr(0, n) == text.substr(n, n) && !is_one_byte(text.substr(0, n)) && model_follows(n))
         return repeated(n);
     std::uint64_t budget = size_;
     for (const std::uint64_t n : again_)
-      if (n > 0 && 2 * n <= size_ && is_model(n, size_) && equal(n, budget)) return repeated(n);
+      if (n > 0 && 2 * n <= size_ && equal(n, budget) && model_follows(n)) return repeated(n);
     return std::nullopt;
   }
+
+  bool model_follows(std::uint64_t n) { return repeated_++ < kMaxRepeated && is_model(n, size_); }
 
   Inner repeated(std::uint64_t n) {
     return {.how = Inner::How::repeated, .range = {n, size_ - n}, .whole = opens(n, size_)};
@@ -185,7 +188,7 @@ class Search {
   const std::string head_;
   std::deque<std::uint64_t> again_;  // where the head is
   std::array<std::deque<std::uint64_t>, kMarkCount> places_;
-  unsigned opened_ = 0;
+  unsigned opened_ = 0, repeated_ = 0;
 };
 
 }  // namespace

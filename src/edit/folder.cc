@@ -237,8 +237,9 @@ class FolderEditor {
       base::misuse("unset", file_ + " has no key " + core::quoted(key));
     }
     if (key == kTemplate && file_ == kTokenizerConfig && raw) require_template(core::unquote(*raw));
-    text_ = with_member(text_, members, old, key, raw);
+    // Before the text, of which `old` is a part.
     note(std::string(kOwn) + key, old ? std::string(old->raw) : std::string(core::kAbsent), raw.value_or("removed"));
+    text_ = with_member(text_, members, old, key, raw);
   }
 
   void replace_template(const std::string& text) {

@@ -245,6 +245,7 @@ void add_tensors(std::vector<CorpusCase>& out) {
   add("segment", with(dims({2}) + type(kFloat) + bytes(tensor::kSegment, number(1, 0) + number(2, 2)) + raw(kTwo)));
   add("several-data", with(dims({2}) + type(kFloat) + bytes(tensor::kFloatData, kTwo) + raw(kTwo)));
   add("no-data", with(dims({2}) + type(kFloat)));
+  add("no-data--bool", with(dims({2}) + type(kBool)));
   add("no-data--raw", with(dims({2}) + type(kFloat) + raw("")));
   add("no-data--sparse", sparse({2, 3}, dims({2}) + type(kFloat) + name("s"), indices({2}, {1, 5})));
   add("no-data--indices", sparse({2, 3}, dims({2}) + type(kFloat) + name("s") + raw(kTwo), dims({2}) + type(kInt64)));

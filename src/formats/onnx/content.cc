@@ -96,7 +96,8 @@ void check_content(const Model& model, const Context& context, core::Findings& f
 
   std::vector<core::PartJob> jobs;
   for (const Tensor& tensor : model)
-    if (tensor.layout() == Layout::dense && tensor.dtype() == DType::boolean && tensor.main().extent()) {
+    if (tensor.layout() == Layout::dense && tensor.dtype() == DType::boolean && !tensor.unsupported() &&
+        tensor.main().extent()) {
       core::PartJob job;
       job.tensor = tensor;
       job.part = tensor.main();

@@ -213,7 +213,7 @@ export class Server {
       this.#with([vocabulary], ([mounted]) => {
         const { core } = this.#running;
         const made = answer<{ embedder: number; dimension: number; max_length: number; notes: string[] }>(
-          core.embedder(model, { ...options, vocabulary: mounted?.path ?? "" }),
+          core.embedder(model, mounted ? { ...options, vocabulary: mounted.path } : options),
         );
         const { embedder, dimension } = made;
         this.#handles.add("embedder", embedder, this.#handles.key("model", model), () => core.closeEmbedder(embedder));
@@ -256,7 +256,7 @@ export class Server {
       const main = mounts.mount(source, beside);
       mounted.push(main);
       if (tokenizer !== null) mounted.push(mounts.mount(tokenizer));
-      const all = tokenizer === null ? options : { ...options, tokenizer: mounted[1]?.path ?? "" };
+      const all = mounted[1] ? { ...options, tokenizer: mounted[1].path } : options;
       const { model, findings } = answer<{ model: number; findings: Finding[] }>(core.open(main.path, all));
       const inspection = this.#added(model, null, main, unmount);
       return { model, inspection: { ...inspection, findings: findings.map(tidyFinding) } };
