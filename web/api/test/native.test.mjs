@@ -188,10 +188,11 @@ test("greedy generation is the reference's", { skip: withoutData }, async () => 
   const stopped = await generator.complete("Once upon a time", { stop: ["Lily"], maxTokens: 100 });
   assert.equal(stopped.stopped, "text");
   assert.ok(!stopped.text.includes("Lily"));
-  for (const name of ["maxTokens", "topK", "seed"])
+  for (const [name, least] of [["maxTokens", "max-tokens is a whole number from 0"], ["topK", "top-k is a whole number from 1"],
+    ["seed", "seed is a whole number from 0"]])
     for (const number of [-1, 0.5, NaN])
       await assert.rejects(generator.complete("Tom", { [name]: number }), (error) =>
-        error.kind === "misuse" && error.message.startsWith(`${name} must be a whole number from 0 to `));
+        error.kind === "misuse" && error.message.startsWith(least));
   const drawn = { temperature: 0.9, topP: 0.9, seed: 7, maxTokens: 40 };
   assert.equal((await generator.complete("Tom", drawn)).text, (await generator.complete("Tom", drawn)).text);
 });
