@@ -86,12 +86,17 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
     std::uint64_t offset = 0;   // of its bytes
   };
   std::vector<Seen> seen;
-  for (const auto& source : model.sources()) seen.push_back({.begin = source->size() == 0 ? 0 : zeros_from(*source)});
+  bool any = false;
+  for (const auto& source : model.sources()) {
+    seen.push_back({.begin = source->size() == 0 ? 0 : zeros_from(*source)});
+    any |= source->size() - seen.back().begin >= kMinZeros;
+  }
+  if (!any) return;
   for (std::uint32_t i = 0; i < model.size(); ++i) {
     // All bytes of the tensor must be zeros in one file, and no digest may cover them.
     const Tensor tensor = model[i];
     std::optional<Extent> lowest;
-    bool zeros = !may_be_zeros(model.name(i));
+    bool zeros = true;
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
       if (!extent || extent->source >= seen.size() || !part.digest().empty() ||
@@ -100,7 +105,7 @@ void warn_of_zero_tail(const Place& place, const Model& model, core::Findings& f
       else if (extent->length > 0 && (!lowest || extent->offset < lowest->offset))
         lowest = extent;
     }
-    if (!zeros || !lowest) continue;
+    if (!zeros || !lowest || may_be_zeros(model.name(i))) continue;
     Seen& file = seen[lowest->source];
     if (file.tensors++ == 0 || lowest->offset < file.offset) {
       file.first = i;
