@@ -165,7 +165,8 @@ struct DifferenceMap {
   std::uint64_t columns = 0;       ///< likewise
   std::uint32_t grid_rows = 0;     ///< rows of the grid, at most `rows`
   std::uint32_t grid_columns = 0;  ///< columns of the grid, at most `columns`
-  std::vector<Block> blocks;  ///< row by row; block (i, j) covers the rows [begin(i, rows, high), begin(i + 1, ...))
+  /// row by row; block (i, j) covers the rows [begin(i, rows, grid_rows), begin(i + 1, ...))
+  std::vector<Block> blocks;
   /// The first of `of` rows or columns that block `i` of `blocks` covers.
   static std::uint64_t begin(std::uint32_t i, std::uint64_t of, std::uint32_t blocks) noexcept;
   bool operator==(const DifferenceMap&) const = default;

@@ -73,6 +73,7 @@ class Ranges final : public Source {
   void read(std::span<const ReadRange> all) const override {
     std::vector<ReadRange> ranges(all.begin(), all.end());
     std::erase_if(ranges, [](const ReadRange& range) { return range.out.empty(); });
+    if (ranges.empty()) return;
     std::string why;
     std::size_t done = 0;
     {

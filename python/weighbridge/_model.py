@@ -619,8 +619,7 @@ def open(
         raise error.in_file(name) from None
     if path is None or is_address(path):
         return Model(model, name, None if path is None else (path, {}))
-    given = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), sidecar=sidecar, tokenizer=tokenizer,
-                 list_incomplete=list_incomplete, limits=limits)
+    given = dict(chosen, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
     return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all", False, [])}))
 
 

@@ -100,9 +100,7 @@ class ModelExamination {
 
  private:
   const Report& report() const { return out_.verdict.report; }
-  void advise(What what, std::string name = {}, std::uint64_t from = 0, std::uint64_t to = 0) {
-    out_.advice.push_back({what, std::move(name), from, to});
-  }
+  void advise(What what, std::string name = {}) { out_.advice.push_back({what, std::move(name)}); }
 
   void read_findings() {
     for (const Finding& finding : report().findings()) {

@@ -105,7 +105,7 @@ class Search {
   bool model_follows(std::uint64_t n) { return repeated_++ < kMaxRepeated && is_model(n, size_); }
 
   Inner repeated(std::uint64_t n) {
-    return {.how = Inner::How::repeated, .range = {n, size_ - n}, .whole = opens(n, size_)};
+    return {.how = Inner::How::repeated, .range = {n, size_ - n}, .whole = is_plausible(n, size_) && loads(n, size_)};
   }
 
   // Whether the first n bytes are also the next n. Stops at the first that is not, and when the budget is spent.
@@ -135,7 +135,7 @@ class Search {
   // Where an archive begins, by what its end says of the place of its directory.
   std::optional<std::uint64_t> begin_of_zip(std::uint64_t at) const {
     if (!base::fits(at, core::zip::kEndSize, size_)) return std::nullopt;
-    const auto end = base::load_record<core::zip::EndRecord>(io::text_of(*file_, at, core::zip::kEndSize).data());
+    const auto end = io::record_of<core::zip::EndRecord>(*file_, at);
     const std::uint64_t directory = std::uint64_t{end.size} + end.offset;
     constexpr std::uint64_t kLarge = core::zip::kEnd64Size + core::zip::kLocatorSize;  // with sizes of 64 bits
     const bool large = at > kLarge && io::text_of(*file_, at - core::zip::kLocatorSize, 4) == "PK\x06\x07";
@@ -166,7 +166,12 @@ class Search {
 
   // Whether these bytes are a model without an error in its structure.
   bool opens(std::uint64_t begin, std::uint64_t end) {
-    if (!is_plausible(begin, end) || !is_model(begin, end) || opened_++ >= kMaxOpened) return false;
+    return is_plausible(begin, end) && is_model(begin, end) && loads(begin, end);
+  }
+
+  // The same of bytes that are plausible and a model.
+  bool loads(std::uint64_t begin, std::uint64_t end) {
+    if (opened_++ >= kMaxOpened) return false;
     Report report;
     core::Findings findings(report, core::Findings::Mode::all);
     const registry::Loaded loaded = registry::load(place_of(range(begin, end)), context_, {}, findings);

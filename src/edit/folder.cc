@@ -19,7 +19,6 @@
 #include "core/writing/claims.h"
 #include "edit/values.h"
 #include "io/atomic_file.h"
-#include "io/read.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
 #include "weighbridge/view.h"
@@ -88,14 +87,14 @@ std::vector<Member> members_of(std::string_view text, std::string_view file, std
 std::string with_member(std::string_view text, std::span<const Member> members, const Member* old, std::string_view key,
                         const std::optional<std::string>& raw) {
   std::string out(text);
+  const auto end_of = [&](const Member& m) {
+    return static_cast<std::size_t>(m.raw.data() + m.raw.size() - text.data());
+  };
   if (old != nullptr && raw) {
     out.replace(static_cast<std::size_t>(old->raw.data() - text.data()), old->raw.size(), *raw);
   } else if (old != nullptr) {
     // With the comma and the blanks before it, or, of the first member, those after it.
     const auto i = static_cast<std::size_t>(old - members.data());
-    const auto end_of = [&](const Member& m) {
-      return static_cast<std::size_t>(m.raw.data() + m.raw.size() - text.data());
-    };
     const std::size_t begin = i > 0 ? end_of(members[i - 1]) : old->begin;
     const std::size_t end = i > 0 || members.size() == 1 ? end_of(*old) : members[1].begin;
     out.erase(begin, end - begin);
@@ -106,8 +105,7 @@ std::string with_member(std::string_view text, std::span<const Member> members, 
     if (members.empty()) {
       out.insert(out.find('{') + 1, member);
     } else {
-      const std::size_t end =
-          static_cast<std::size_t>(members.back().raw.data() + members.back().raw.size() - text.data());
+      const std::size_t end = end_of(members.back());
       std::size_t blank = members.back().begin;  // the blanks before the last member, which the new one gets too
       while (blank > 0 && std::string_view(" \t\r\n").find(text[blank - 1]) != std::string_view::npos) --blank;
       out.insert(end, "," + std::string(text.substr(blank, members.back().begin - blank)) + member);
@@ -191,7 +189,7 @@ class FolderEditor {
     if (name == kTemplateKey) {
       key = kTemplate;
       const auto settings = place_->open(kTemplateFile) ? nullptr : place_->open(kTokenizerConfig);
-      const std::string text = settings ? text_of(*settings) : "{}";
+      const std::string text = settings ? core::whole_text(*settings, context_.limits, settings->name()) : "{}";
       const auto members = members_of(text, kTokenizerConfig, context_.limits.depth);
       file = std::ranges::find(members, key, &Member::key) != members.end() ? kTokenizerConfig : kTemplateFile;
     }
@@ -202,16 +200,10 @@ class FolderEditor {
       file_ = file;
       const auto source = place_->open(file_);
       if (!source && file_ != kTemplateFile) base::misuse("folder", "the folder has no " + file_);
-      if (source) text_ = before_ = text_of(*source);
+      if (source) text_ = before_ = core::whole_text(*source, context_.limits, source->name());
     }
     keys_.push_back(std::string(kOwn) + key);
     return key;
-  }
-
-  std::string text_of(const Source& source) const {
-    if (source.size() > context_.limits.header)
-      base::over_limit("header", std::string(source.name()) + " is too large");
-    return io::text_of(source);
   }
 
   std::string as_json(const EditOptions::Setting& setting) const {
@@ -230,7 +222,7 @@ class FolderEditor {
     if constexpr (!std::is_same_v<Make, std::nullptr_t>) {
       if (old == nullptr && key.find('.') != key.npos)
         base::misuse("key",
-                     file_ + " has no key " + core::quoted(key) + ", and an edit adds none with a point in its name");
+                     file_ + " has no key " + core::quoted(key) + ", and an edit adds no key with a dot in its name");
       const std::optional<Value> present = old ? std::optional(value_of(old->raw)) : std::nullopt;
       raw = make(present ? &*present : nullptr);
     } else if (old == nullptr) {

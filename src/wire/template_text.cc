@@ -21,7 +21,8 @@ bool begins_name(char c) {
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Whether the name of an attribute is one that a sandbox refuses. "_" alone is a variable that nobody reads.
+// Whether the name of an attribute is one that a sandbox refuses. "_" alone is the conventional name of an unused
+// variable.
 bool is_private(std::string_view name) {
   return (name.size() > 1 && name.front() == '_' && name.find(' ') == name.npos) ||
          std::ranges::find(kUnsafe, name) != std::end(kUnsafe);

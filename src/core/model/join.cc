@@ -427,7 +427,7 @@ std::span<const Item> changes_of_making(const Model& model) noexcept {
 }
 
 Model made_with(const Model& of, const Model& from, std::span<const Model> others, std::vector<Item> losses,
-                std::vector<Item> changes) {
+                std::vector<Item> changes, std::span<const std::uint32_t> tensors) {
   auto state = std::make_shared<State>(*Access::state(of));
   auto composition = std::make_shared<Composition>(Composition{.models = {from}, .selected = 1});
   composition->models.insert(composition->models.end(), others.begin(), others.end());
@@ -440,7 +440,8 @@ Model made_with(const Model& of, const Model& from, std::span<const Model> other
   composition->changes = behind(changes_of_making(from), std::move(changes));
   state->composition = std::move(composition);
   state->origins.clear();
-  for (std::uint32_t i = 0; i < state->tensors.size(); ++i) state->origins.push_back({0, i});
+  for (std::uint32_t i = 0; i < state->tensors.size(); ++i)
+    state->origins.push_back({0, tensors.empty() ? i : tensors[i]});
   return Access::model(std::move(state));
 }
 

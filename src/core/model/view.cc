@@ -92,20 +92,12 @@ class Maker {
   }
   // The view, and the attributes that it leaves out as changes.
   Model made() {
-    auto state = std::make_shared<core::State>(*core::Access::state(draft_.finish()));
-    const auto all = [](std::span<const Item> items) { return std::vector<Item>(items.begin(), items.end()); };
-    auto made = std::make_shared<core::Composition>(core::Composition{.models = {model_},
-                                                                      .selected = 1,
-                                                                      .losses = all(core::losses_of_making(model_)),
-                                                                      .changes = all(core::changes_of_making(model_))});
+    std::vector<Item> changes;
     for (const auto& [key, value] : state_.attributes.all)
       if (unselected_.contains(key))
-        made->changes.push_back({LossKind::attribute, core::indexed("attributes", key), "a value beside the tensors",
-                                 "left out: it is not selected"});
-    state->composition = std::move(made);
-    state->origins.clear();
-    for (const std::uint32_t i : chosen_) state->origins.push_back({0, i});
-    return core::Access::model(std::move(state));
+        changes.push_back({LossKind::attribute, core::indexed("attributes", key), "a value beside the tensors",
+                           "left out: it is not selected"});
+    return core::made_with(draft_.finish(), model_, {}, {}, std::move(changes), chosen_);
   }
 
   void require_matches(const std::vector<std::string>& globs, const std::vector<bool>& used) const {

@@ -39,10 +39,10 @@ std::vector<Model> members_of(const Model&);
 // The losses and changes of making the model, for plans; a view has those of its model.
 std::span<const Item> losses_of_making(const Model&) noexcept;
 std::span<const Item> changes_of_making(const Model&) noexcept;
-// The view `of` the model `from` (the same tensors in the same order), recorded as made from `others` too, so that
-// their content rules apply to all of their tensors.
+// The view `of` the model `from`, recorded as made from `others` too, so that their content rules apply to all of their
+// tensors. `tensors`: for each tensor, the one of `from`; empty: the same tensors in the same order.
 Model made_with(const Model& of, const Model& from, std::span<const Model> others, std::vector<Item> losses,
-                std::vector<Item> changes);
+                std::vector<Item> changes, std::span<const std::uint32_t> tensors = {});
 // What messages call a model: its file or folder, else "input " and the number.
 std::string called(const Model&, std::size_t number);
 

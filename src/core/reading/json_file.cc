@@ -82,6 +82,7 @@ std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, 
                                     const MemberReader* special) {
   JsonObject out{.file = file, .members = {}};
   Budget kept(reading.limits.memory);
+  Findings findings = reading.in(file);
   JsonReader in(raw, reading.limits.depth);
   if (!in.enter_object()) {
     if (!in.ok()) report_json(reading, file, raw, in.error());
@@ -101,7 +102,6 @@ std::optional<JsonObject> object_in(JsonReading& reading, const TextFile& file, 
       break;
     }
     out.members.push_back(std::move(member));
-    Findings findings = reading.in(file);
     if (!kept.keep(findings, {.offset = out.offset(out.members.back())}, 1, kMemberCost)) return std::nullopt;
   }
   if (!in.ok() || !in.finish()) {

@@ -152,8 +152,8 @@ class ShardReader {
   const ShardRules& rules_;
   const std::string_view format_;
   Draft& draft_;
-  Context context_;
-  Budget kept_;  // of metadata  // with what remains of the limits
+  Context context_;  // with what remains of the limits
+  Budget kept_;      // of metadata
   std::vector<std::string> files_;
   bool complete_ = false;           // all files of the model are known by name
   std::vector<std::string> named_;  // sorted: the files that the index names, readable or not

@@ -606,7 +606,7 @@ bool have_same_values(const Tensor& a, const Tensor& b, const Context& context) 
 void check_chat_template(std::string_view text, std::string_view name, const At& at, Findings& findings) {
   if (const auto fault = wire::template_fault(text))
     findings.report(fault->escapes ? rules::kTemplateEscape : rules::kTemplateSyntax, at, {},
-                    excerpt(fault->found) + " at byte " + std::to_string(fault->offset) + " of it", name);
+                    {excerpted(fault->found), " at byte ", fault->offset, " of it"}, name);
 }
 
 void check_claims(const Model& model, const Context& context, Findings& findings) {

@@ -214,7 +214,7 @@ class Walk : core::Walker {
     if (found.unsupported == &rules_.kText && text_attribute(found, name)) return group_attributes(header, name);
     if (found.chunks != nullptr && found.size > limits_.decoded)
       return findings_.report(core::rules::kLimitDecoded, {.offset = at, .tensor = name},
-                              "at most " + core::bytes_text(limits_.decoded), core::bytes_text(found.size));
+                              core::at_most(core::in_bytes(limits_.decoded)), core::in_bytes(found.size));
     count_tensor(link);
     const std::uint32_t tensor = add(found, name);
     std::set<std::string, std::less<>> keys;
@@ -232,10 +232,11 @@ class Walk : core::Walker {
     bool beyond = false;
 
     void require(const Limits& limits) const {
-      const std::string message =
-          std::string(what) + " has " + core::bytes_text(size) + " that are not stored as they are";
-      if (size > limits.decoded) base::over_limit("decoded", message, size);
-      if (beyond && work > limits.work) base::over_limit("work", message, work);
+      const auto message = [&] {
+        return std::string(what) + " has " + core::bytes_text(size) + " that are not stored as they are";
+      };
+      if (size > limits.decoded) base::over_limit("decoded", message(), size);
+      if (beyond && work > limits.work) base::over_limit("work", message(), work);
     }
   };
 

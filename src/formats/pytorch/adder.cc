@@ -499,9 +499,8 @@ void Adder::add_decoded_array(std::string_view name, const PickledArray& array, 
   const Pickle& pickle = content_->pickle;
   // Arrays may share their bytes, and each has a copy: allow a megabyte, and the input four times.
   constexpr std::uint64_t kDecodedAlways = std::uint64_t{1} << 20, kDecodedPerByte = 4;
-  if (size > kDecodedAlways + kDecodedPerByte * content_->input.size -
-                 std::min(decoded_, kDecodedAlways + kDecodedPerByte * content_->input.size))
-    return findings_.report(core::rules::kLimitWork, where);
+  const std::uint64_t allowed = kDecodedAlways + kDecodedPerByte * content_->input.size;
+  if (size > allowed - std::min(decoded_, allowed)) return findings_.report(core::rules::kLimitWork, where);
   decoded_ += size;
   std::string bytes;
   const bool object = pickle.kind(array.bytes) == wire::PickleKind::object;

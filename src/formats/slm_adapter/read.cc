@@ -85,9 +85,7 @@ class Walk : core::Walker {
     if (length > limits_.header)
       return findings_.fail(core::rules::kLimitHeader, at_field(&Header::entry_count),
                             core::at_most(limits_.header, " bytes"), length);
-    if (header_.entry_count > limits_.tensors)
-      return findings_.fail(core::rules::kLimitTensors, at_field(&Header::entry_count), core::at_most(limits_.tensors),
-                            header_.entry_count);
+    if (!few_enough(at_field(&Header::entry_count), header_.entry_count)) return false;
     const std::uint64_t data = *base::align_up(kHeaderSize + length, kAlignment);
     if (header_.data_offset != data || data > source_.size())
       return findings_.fail(rules::kDataOffset, at_field(&Header::data_offset), data, header_.data_offset);
