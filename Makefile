@@ -12,7 +12,7 @@ VERSION = $(shell sed -n 's/^project(weighbridge VERSION \([0-9.]*\).*/\1/p' CMa
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' 2>/dev/null)
 WHEEL = "$$(ls -t build/wheels/weighbridge-*-linux_*.whl | head -1)"
 
-.PHONY: help setup build demo test check check-long quick interop stage install package wheel wheels web web-serve docs site bench format tidy generate soak clean
+.PHONY: help setup build demo test check check-long quick interop stage install package wheel wheels dist web web-serve docs site bench format tidy generate soak clean
 .NOTPARALLEL:
 
 help: ## say what each target does
@@ -52,8 +52,8 @@ check: ## everything else that must be green: release, published packages, brows
 	  "clang 16: address and undefined-behavior sanitizers, and a short fuzz run" "$(AGAIN) stage-fuzz" \
 	  "clang 16: thread sanitizer over the lowest layers with threads, and crews" "$(AGAIN) stage-threads THREADED='base_test io_test runtime_kernels_test'"
 
-PARTS = packages peers malformed fuzz threads emulators
-check-long: ## what does not fit, before a release; PART=packages, peers, malformed, fuzz, threads or emulators: only that
+PARTS = packages peers malformed fuzz threads emulators quantizers
+check-long: ## what does not fit, before a release; PART=packages, peers, malformed, fuzz, threads, emulators or quantizers: only that
 	@$(AGAIN) stage-environments
 	@for part in $(or $(PART),$(PARTS)); do $(AGAIN) part-$$part || exit; done
 
@@ -84,9 +84,14 @@ part-threads:
 part-emulators:
 	@tools/stages.sh $@ "the released wheels" "$(AGAIN) wheels" "aarch64 under an emulator" "tools/test-aarch64.sh"
 
+part-quantizers:
+	@tools/stages.sh $@ \
+	  "200,000 rows of each type and kind of matrix, beside GGML and its build for processors with FMA" "$(AGAIN) stage-quantizers" \
+	  "a folder of 20 GiB in 256 MiB" "WEIGHBRIDGE_LARGE=1 tools/run-pytest.sh system tests/robustness/test_memory.py -k folder_is_quantized"
+
 # What interop and stage run.
-PEERS = published differential llama model-signing torch-files torch ray
-interop: ## run the tests beside PEER: published, differential, llama, model-signing, torch-files, torch (5.4 GB) or ray (1.1 GB)
+PEERS = published differential llama model-signing deltas torch-files torch ray
+interop: ## run the tests beside PEER: published, differential, llama, model-signing, deltas, torch-files, torch (5.4 GB) or ray (1.1 GB)
 	@[[ " $(PEERS) " == *" $(PEER) "* ]] || { echo "usage: make interop PEER=NAME; the names are $(PEERS)" >&2; exit 2; }
 	@$(AGAIN) interop-$(PEER)
 
@@ -100,6 +105,7 @@ stage-environments: # installs what check needs: clang, strace, doxygen, the Pyt
 	@tools/python-environments.sh
 	@tools/fetch-minilm.sh || true
 	@tools/fetch-vocabularies.sh || true
+	@[ -d build/sarif-multitool ] || npm install --silent --ignore-scripts --no-save --prefix build/sarif-multitool @microsoft/sarif-multitool@5.7.0 || true
 
 stage-house: # layering, license lines, formatting, links of the pages
 	@$(AGAIN) format CHECK=1
@@ -194,16 +200,21 @@ stage-malformed:
 	build/release/tests/corpus/corpus_malformed 100000
 	WEIGHBRIDGE_THOROUGH=1 build/release/tests/corpus/corpus_test --gtest_brief=1
 
-# What make test had to skip for want of a package.
-NEED_PACKAGES = tests/cli/test_embed.py tests/cli/test_extract.py
+# make test runs these with the packages of the system, and skips what needs others: a JSON schema, ml_dtypes.
+NEED_PACKAGES = tests/cli
 interop-published:
 	@tools/run-pytest.sh published tests/interop tests/robustness $(NEED_PACKAGES)
 
-interop-llama: # llama.cpp is compiled for it: files, blocks, splits, texts and greedy ids beside it
+stage-llama: # compiles llama.cpp, and fetches its vocabularies and sources
 	cmake --preset release
 	cmake --build build/release -j $(JOBS) --target weighbridge code_blocks
 	@tools/python-environments.sh tests/interop/llama-requirements.txt build/venv-llama
 	@tools/fetch-vocabularies.sh
+
+stage-quantizers: stage-llama
+	WEIGHBRIDGE_QUANTIZED_ROWS=200000 build/venv-llama/bin/python -m pytest -q -p no:cacheprovider -k encodes tests/interop/test_ggml_blocks.py
+
+interop-llama: stage-llama # llama.cpp is compiled for it: files, blocks, splits, texts and greedy ids beside it
 	build/venv-llama/bin/python -m pytest -q -p no:cacheprovider tests/interop/test_gguf*.py tests/interop/test_ggml_blocks.py
 
 interop-model-signing: # manifests beside the reference of OpenSSF Model Signing, both ways
@@ -211,6 +222,15 @@ interop-model-signing: # manifests beside the reference of OpenSSF Model Signing
 	cmake --build build/release -j $(JOBS) --target weighbridge
 	@tools/python-environments.sh tests/interop/model-signing-requirements.txt build/venv-model-signing
 	build/venv-model-signing/bin/python -m pytest -q -rs -p no:cacheprovider tests/interop/test_model_signing.py
+
+interop-deltas: # published differences beside slime and SkyRL, both ways; SLIME=, SKYRL=: checkouts of their repositories, else fetched
+	cmake --preset release
+	cmake --build build/release -j $(JOBS) --target weighbridge
+	@tools/python-environments.sh tests/interop/deltas-requirements.txt build/venv-deltas
+	@for peer in slime=THUDM/slime skyrl=NovaSky-AI/SkyRL; do name=$${peer%%=*}; upper=$${name^^}; \
+	  [ -n "$${!upper-}" ] || [ -d build/peers/$$name ] || \
+	  git clone -q --depth 1 https://github.com/$${peer#*=} build/peers/$$name || echo "$$name cannot be fetched: its tests skip"; done
+	build/venv-deltas/bin/python -m pytest -q -rs -p no:cacheprovider tests/interop/test_deltas.py
 
 interop-torch-files: # files of PyTorch beside PyTorch itself, both ways
 	cmake --preset release
@@ -250,9 +270,12 @@ wheel: ## build the Python package with this machine's compiler, and its source 
 	@tools/make-wheel.sh build/venv-python/bin/python
 	@tools/make-sdist.sh build/venv-python/bin/python
 
-wheels: ## build the released wheels by the package ziglang (glibc 2.17, x86-64 and aarch64): build/wheels/released
+wheels: ## build the released wheels by the package ziglang (glibc 2.17, x86-64 and aarch64; MACHINES=x86_64): build/wheels/released
 	@tools/install-packages.sh wheels
-	@tools/make-wheels.sh
+	@tools/make-wheels.sh $(MACHINES)
+
+dist: ## make all that a release publishes: build/dist; ONLY="command deb": these; DIST_KEY=FILE: signed; DIST_URL=URL: for install.sh
+	@tools/dist.py $(ONLY)
 
 web: ## build the page: build/web/site, and the npm package: web/api
 	@tools/install-packages.sh web

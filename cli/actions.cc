@@ -55,6 +55,7 @@ Flag flag_of(const Flag& flag, VerbId id, const Action* action) {
     out.help = own.help;
     if (own.info != nullptr) out.info = own.info;
     if (!own.standard.empty()) out.standard = own.standard;
+    if (!own.words.empty()) out.words = own.words, out.listed = nullptr;
   }
   if (action && flag.id == FlagId::output) out.help = action->output;
   return out;

@@ -42,7 +42,10 @@ class Arguments {
     for (const Flag& each : flags()) {
       const OptionInfo* const info = has(each.id) ? flag_of(each, verb, action).info : nullptr;
       if (info == nullptr || info->of != kind || info->type == OptionType::file) continue;
-      if (each.value.empty()) set_option(options, info->name, each.sets.empty() ? "true" : each.sets);
+      if (each.value.empty())
+        set_option(options, info->name, each.sets.empty() ? "true" : each.sets);
+      else if (values(each.id).empty())
+        set_option(options, info->name, words(each).front());
       for (const std::string& text : values(each.id)) set_option(options, info->name, text);
     }
   } catch (const Error& error) {
@@ -72,7 +75,9 @@ Arguments parse(VerbId verb, int count, const char* const* arguments);
 const Action* find_action(VerbId verb, std::span<const std::string> words, bool wants_help);
 // Throws Misuse if a flag is given that applies only to other containers than `format`, the target of convert.
 void check_target(const Arguments& arguments, std::string_view format);
-// The verb of this name. The Misuse of an unknown one names the nearest verb.
+// Whether this is the verb's name, or one of its aliases.
+bool is_verb(const Verb&, std::string_view name);
+// The verb of this name or alias. The Misuse of an unknown one names the nearest verb.
 const Verb& find_verb(std::string_view name);
 
 }  // namespace weighbridge::cli

@@ -12,7 +12,10 @@
 #include <system_error>
 #include <utility>
 
+#include "derivation.h"
 #include "session.h"
+#include "weighbridge/delta.h"
+#include "weighbridge/edit.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/join.h"
 #include "weighbridge/json.h"
@@ -174,6 +177,13 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
   } else {
     out.text(heading + "cannot be written\n");
   }
+  if (!written && plan.blockers().empty() && !plan.options().quantize.empty())
+    for (const OutputType& type : plan.types()) {
+      char bits[32];
+      std::snprintf(bits, sizeof bits, "%.2f", type.bits());
+      out.text("  " + type.name + ": " + grouped(type.tensors) + (type.tensors == 1 ? " tensor, " : " tensors, ") +
+               size_text(type.size) + ", " + bits + " bits per weight\n");
+    }
   print_items(out, "blocker", Tone::bad, plan.blockers(), true);
   const std::vector<Cast> casts = written ? written->casts : std::vector<Cast>();
   std::vector<Item> losses = plan.losses(), changes = plan.changes();
@@ -211,6 +221,10 @@ std::string flag_that_helps(const Plan& plan) {
   if (std::ranges::all_of(plan.blockers(), unknown) && plan.blockers()[0].to.find("empty") != std::string::npos)
     return ", but --set hf.model_type=NAME and what else config.json needs may help";
   if (std::ranges::all_of(plan.blockers(), tokenizer)) return ", but --tokenizer FILE may help";
+  const auto setting = [](const Item& item) {
+    return item.kind == LossKind::attribute && item.subject.starts_with("attributes[\"hf.");
+  };
+  if (std::ranges::all_of(plan.blockers(), setting)) return ", but --ignore-setting KEY may help";
   if (std::ranges::all_of(plan.blockers(), castable)) return ", but --cast f32 may help";
   return {};
 }
@@ -265,15 +279,18 @@ const Context& counting(Session& session, const Options& options) {
 }
 
 Status carry_out(Session& session, const std::string& path, const std::string& output, const Plan& plan,
-                 std::uint64_t before) {
+                 const Model& source) {
+  const std::uint64_t before = source.file_size();
   const bool dry_run = session.args.has(FlagId::dry_run), possible = plan.possible();
   std::optional<Written> written;
   if (possible && dry_run) plan.check_output(output, session.context().limits);
   if (possible && !dry_run) {
     written = plan.execute(output, in_two_parts(session));
+    if (session.args.has(FlagId::statement)) write_statement_of(session, source, output);
     session.progress().clear();
   }
   const auto print = [&] {
+    if (session.quiet && !session.json) session.show_losses(path, plan.unconsented());
     session.print_result([&] { return to_json(path, output, plan, written ? &*written : nullptr); },
                          [&] { print_plan(session.out, plan, path, output, before, written); });
   };
@@ -296,8 +313,10 @@ void refuse_input_as_output(const Arguments& args, std::span<const std::string> 
     for (const std::string& each : {text, text.substr(0, text.rfind('='))})
       if (std::filesystem::equivalent(each, output, ignored))
         raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as an adapter", output);
-  for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file})
-    if (args.has(id) && std::filesystem::equivalent(std::string(args.value(id)), output, ignored))
+  for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file, FlagId::with_patch})
+    if (std::ranges::any_of(args.values(id), [&](const std::string& each) {
+          return std::filesystem::equivalent(each, output, ignored);
+        }))
       raise(Kind::misuse, "misuse/output-is-input",
             "the output is the same file as the input of --" + std::string(flag(id).name), output);
 }
@@ -333,7 +352,7 @@ Model joined_inputs(const Session& session, std::span<const Model> models) {
   return join(models, asked.value_or(OnDuplicate::error), session.context().limits);
 }
 
-Model with_adapters(Session& session, const Model& model, DType dequantize) {
+Model with_adapters(Session& session, const Model& model, std::optional<DType> dequantize) {
   std::vector<Lora> adapters;
   for (const std::string& text : session.args.values(FlagId::merge_lora))
     in_file(text, [&] { adapters.push_back(lora_from_text(text, session.context())); });
@@ -360,6 +379,8 @@ Status run_convert(Session& session) {
   check_target(session.args, format);
   Options options = convert_options(session.args);
   try {
+    if (session.args.has(FlagId::imatrix))
+      options.gguf.imatrix = session.source(std::string(session.args.value(FlagId::imatrix)));
     if (session.args.has(FlagId::into))
       options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
     refuse_input_as_output(session.args, inputs, output);
@@ -368,27 +389,97 @@ Status run_convert(Session& session) {
     const bool all_there = std::ranges::all_of(
         inputs, [&](const std::string& each) { return each == "-" || std::filesystem::exists(each, unknown); });
     if (all_there) refuse_existing(output, format, session.args);
+    if (session.args.has(FlagId::statement) && !session.args.has(FlagId::dry_run))
+      OutputFile::check(std::string(session.args.value(FlagId::statement)), session.args.has(FlagId::overwrite));
     ViewOptions taken = view_of(session);
-    std::shared_ptr<const Source> tokenizer;
-    if (session.args.has(FlagId::tokenizer))
-      tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
+    OpenOptions reading = reading_options(session);
+    const bool no_tokenizer = session.args.value(FlagId::tokenizer) == "none";
+    if (no_tokenizer) options.gguf.no_tokenizer = true;
+    if (session.args.has(FlagId::tokenizer) && !no_tokenizer)
+      reading.tokenizer = session.source(std::string(session.args.value(FlagId::tokenizer)));
+    if (inputs.size() > 1 && session.args.has(FlagId::with_patch))
+      throw Misuse("--with-patch takes one IN, but several are given");
     std::vector<Model> models;
     for (const std::string& each : inputs) {
-      Input input = open_input(session, each, {.tokenizer = tokenizer}, TokenizerFile::container_or_another);
+      Input input = open_input(session, each, reading, TokenizerFile::container_or_another);
       session.remarks(each, input.report);
       models.push_back(std::move(input.model));
     }
     const Model whole = inputs.size() > 1 ? joined_inputs(session, models) : models[0];
-    if (tokenizer && !whole.tokenizer())
+    if (reading.tokenizer && !whole.tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
-                                [&] { return WordPiece::vocabulary(*tokenizer, session.context().limits); });
+                                [&] { return WordPiece::vocabulary(*reading.tokenizer, session.context().limits); });
     const Model merged = with_adapters(session, view(whole, taken), options.dequantize);
-    return carry_out(session, path, output, plan(merged, format, options, counting(session, options)),
-                     whole.file_size());
+    return carry_out(session, path, output, plan(merged, format, options, counting(session, options)), whole);
   } catch (const Error& error) {
     // An error about several inputs together names them itself.
     const bool of_all = inputs.size() > 1 && error.finding().rule.starts_with("misuse/duplicate-");
     return session.fail(of_all ? std::string_view() : std::string_view(path), error);
+  }
+}
+
+namespace {
+
+// In the files of the base.
+Status apply_to_base(Session& session, const std::string& path, std::span<const std::string> operands) {
+  const bool dry_run = session.args.has(FlagId::dry_run);
+  if (path == "-") throw Misuse("--in-place changes a file: name it");
+  try {
+    std::vector<Model> patches;
+    for (const std::string& each : operands) patches.push_back(open_input(session, each).model);
+    session.progress().about("checking");
+    const Applied applied = apply_in_place(path, patches, session.context(), dry_run);
+    session.progress().clear();
+    if (!session.quiet && !session.json && applied.left != Edited::Left::nothing)
+      remark(shown(path) + ": an earlier change was killed; it was " + std::string(name(applied.left)) + " first");
+    const bool written = !dry_run && !applied.files.empty();
+    session.print_written(
+        written ? path : std::string(), [&] { return to_json(path, applied, written); },
+        [&] {
+          session.out.text(shown(path) + ": " +
+                           (applied.files.empty()
+                                ? "nothing to change"
+                                : counted(applied.tensors, "tensor", "tensors") + " of " + size_text(applied.bytes) +
+                                      " in " + counted(applied.files.size(), "file", "files")) +
+                           (written ? ", changed in place" : "") + "\n");
+        });
+    return Status::done;
+  } catch (const Error& error) {
+    const Status status = session.fail(path, error);
+    if (!session.quiet && !session.json && error.kind() == Kind::misuse &&
+        error.finding().rule != "misuse/patch-base") {
+      std::string command = "  to do: weighbridge apply " + shell_word(path);
+      for (const std::string& each : operands) command += " " + shell_word(each);
+      remark(command + " -o NEW" + (extension_of(path).empty() ? "/" : extension_of(path)));
+    }
+    return status;
+  }
+}
+
+}  // namespace
+
+Status run_apply(Session& session) {
+  const std::span<const std::string> operands = session.args.operands;
+  const std::string &path = operands[0], output(session.args.value(FlagId::output));
+  if (session.args.has(FlagId::in_place)) return apply_to_base(session, path, operands.subspan(1));
+  if (output.empty()) throw Misuse("--in-place changes BASE itself, and -o OUT writes a new file: give one of them");
+  try {
+    refuse_input_as_output(session.args, operands, output);
+    const Input base = open_input(session, path);
+    session.remarks(path, base.report);
+    const std::string extension = extension_of(output);
+    const std::string format =
+        extension.empty()
+            ? base.model.format() == "hf" || output.ends_with('/') ? "hf" : std::string(base.model.format())
+            : std::string(format_of_output(output));
+    refuse_existing(output, format, session.args);
+    const std::vector<Model> patches = open_stored(session, operands.subspan(1));
+    session.progress().about("checking");
+    const Model result = patched(base.model, patches, session.context());
+    return carry_out(session, path, output, plan(result, format, convert_options(session.args), session.context()),
+                     base.model);
+  } catch (const Error& error) {
+    return session.fail(path, error);
   }
 }
 
@@ -406,8 +497,7 @@ Status run_append(Session& session) {
     const ViewOptions taken = view_of(session);
     const Input more = open_input(session, source);
     return carry_out(session, source, output,
-                     plan_append(base.model, view(more.model, taken), options, counting(session, options)),
-                     base.model.file_size());
+                     plan_append(base.model, view(more.model, taken), options, counting(session, options)), base.model);
   } catch (const Error& error) {
     return session.fail(error.finding().rule == "misuse/append" ? target : source, error);
   }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "patch.h"
 #include "session.h"
 #include "table.h"
 #include "weighbridge/json.h"
@@ -278,13 +279,11 @@ void draw(Session& session, const Comparison& comparison) {
   write_picture(session, to_svg(comparison), inputs);
 }
 
-}  // namespace
-
-Status run_diff(Session& session) try {
+Status show_difference(Session& session) try {
   const std::string &path_a = session.args.operands[0], &path_b = session.args.operands[1];
   const DiffOptions options = diff_options(session);
   check_picture(session.args);
-  const Input a = open_input(session, path_a), b = open_input(session, path_b);
+  const Input a = open_input(session, path_a), b = open_stored(session, path_b, reading_options(session));
   const Diff found = diff(a.model, b.model, options, session.context());
   session.progress().clear();
   Comparison comparison{path_a, path_b, a.model, b.model, found};
@@ -304,6 +303,12 @@ Status run_diff(Session& session) try {
   return trouble(failed.status);
 } catch (const Error& error) {
   return trouble(session.fail(session.args.operands[0] + " and " + session.args.operands[1], error));
+}
+
+}  // namespace
+
+Status run_diff(Session& session) {
+  return session.args.has(FlagId::patch) ? run_diff_patch(session) : show_difference(session);
 }
 
 }  // namespace weighbridge::cli

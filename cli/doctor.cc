@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "recovery.h"
 #include "session.h"
@@ -159,10 +160,7 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
     out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
   // If a file of the model cannot be read, the number of its tensors is unknown.
   const bool unknown_total = !d.verdict.report.valid() && d.damaged.empty();
-  std::uint64_t unsupported = 0;  // without a fault
-  for (const Tensor& tensor : d.verdict.model)
-    if (const Finding* const why = tensor.unsupported()) unsupported += why->severity == Severity::error ? 0U : 1U;
-  unsupported = std::min(unsupported, d.whole);
+  const std::uint64_t unsupported = std::min(count_unsupported(d.verdict.model), d.whole);
   if (d.tensors > 0)
     out.text("  tensors: " + grouped(d.whole - unsupported) + (unknown_total ? "" : " of " + grouped(d.tensors)) +
              " can be read" + (unsupported == 0 ? "" : "; " + grouped(unsupported) + " unsupported") +
@@ -238,14 +236,16 @@ Status status_of_diagnosis(const Diagnosis& diagnosis) {
 Status repair(Session& session, const std::string& path, const Diagnosis& diagnosis) {
   const bool salvages = session.args.has(FlagId::salvage), force = session.args.has(FlagId::overwrite);
   const std::string output(session.args.value(salvages ? FlagId::salvage : FlagId::trim));
+  std::vector<Item> losses;
   if (salvages) {
     Options options;
     options.replace = force;
-    salvage(diagnosis, output, options, session.context());
+    losses = salvage(diagnosis, output, options, session.context()).losses;
   } else {
     trim(diagnosis, output, force, session.context());
   }
   session.progress().clear();
+  session.show_losses(path, losses);
   session.print_written(
       output, [&] { return to_json(path, diagnosis); },
       [&] {
@@ -298,8 +298,9 @@ Status examine(Session& session, const std::string& path) {
     return cache(session, path);
   }
   session.progress().about("examining");
-  Diagnosis diagnosis =
-      path == "-" ? diagnose(place_of(session.source(path)), session.context()) : diagnose(path, session.context());
+  const OpenOptions options = reading_options(session);
+  Diagnosis diagnosis = path == "-" ? diagnose(place_of(session.source(path)), session.context(), options)
+                                    : diagnose(path, session.context(), options);
   session.progress().clear();
   drop_shard_alone(session.args, path, diagnosis.verdict.report);
   if (repairs) return repair(session, path, diagnosis);

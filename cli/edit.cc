@@ -2,10 +2,13 @@
 // edit: changes metadata and names of tensors, in place where the new header fits.
 #include "weighbridge/edit.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "recovery.h"
 #include "session.h"
@@ -131,6 +134,10 @@ Status change(Session& session, const std::string& path) {
   session.progress().clear();
   const bool written = !dry_run && edited.way != Way::nothing;
   if (!session.quiet && !session.json) print_notes(path, options, edited);
+  std::vector<Item> losses;
+  std::ranges::copy_if(edited.changes, std::back_inserter(losses),
+                       [](const Item& item) { return item.kind == LossKind::file; });
+  if (session.quiet && !session.json) session.show_losses(path, losses);
   const std::string changed = !written ? "" : options.output.empty() ? path : options.output;
   session.print_written(
       changed, [&] { return to_json(path, options.output, edited, written); },

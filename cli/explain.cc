@@ -119,12 +119,16 @@ void print(Session& session, const Asked& asked, const Explanation& found) {
 }  // namespace
 
 Status run_explain(Session& session) {
+  if (session.args.operands.size() == 1) return explain_rule(session);
   const std::string &path = session.args.operands[0], &where = session.args.operands[1];
   Asked asked{.source = {}, .path = path};
   if (where.starts_with('@')) {
     take_offsets(where, asked);
   } else {
-    const Input input = open_input(session, path, {.checks = Checks::structure, .list_incomplete = true});
+    OpenOptions reading = reading_options(session);
+    reading.checks = Checks::structure;
+    reading.list_incomplete = true;
+    const Input input = open_input(session, path, reading);
     try {
       const Location place = locate(input.model, where);
       asked.source = input.model.sources()[place.source];

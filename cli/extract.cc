@@ -38,10 +38,10 @@ void write_standard_output(Session& session, const Elements& wanted) {
   });
 }
 
-void report(Session& session, const Input& input, const std::string& path, const std::vector<Extracted>& done,
-            bool npy) {
+void report(Session& session, const Input& input, const std::string& path, const std::vector<Extracted>& done, bool npy,
+            const std::vector<Tensor>& left_out = {}) {
   session.progress().clear();
-  if (session.json) session.object(to_json(path, input.model.format(), done));
+  if (session.json) session.object(to_json(path, input.model.format(), done, left_out));
   if (session.json || session.quiet) return;
   for (const Extracted& e : done) {
     session.out.text(shown(e.tensor) + (e.part.empty() || e.part == "data" ? "" : " (" + shown(e.part) + ")") + " -> " +
@@ -121,15 +121,18 @@ std::vector<Extracted> write_all(Session& session, const std::vector<Elements>& 
 Status extract_many(Session& session, const Input& input, const std::string& path, const std::string& folder) {
   const bool npy = !session.args.has(FlagId::raw);
   std::vector<Elements> wanted;
-  std::string left_out;
+  std::vector<Tensor> left_out;
+  std::string named;
   for (const std::uint32_t i : tensors_taken(input.model, session.args)) {
     const Tensor tensor = input.model[i];
-    if (is_numeric(tensor) || (!npy && !session.args.has(FlagId::dense)))
+    if (is_numeric(tensor) || (!npy && !session.args.has(FlagId::dense))) {
       wanted.push_back(choose(tensor, session.args));
-    else
-      left_out += (left_out.empty() ? "" : ", ") + shown(tensor.name()) + " (" + shown(tensor.type_name()) + ")";
+    } else {
+      left_out.push_back(tensor);
+      named += (named.empty() ? "" : ", ") + shown(tensor.name()) + " (" + shown(tensor.type_name()) + ")";
+    }
   }
-  if (!left_out.empty()) complain(shown(path) + ": left out, because no .npy file holds texts or objects: " + left_out);
+  if (!named.empty()) complain(shown(path) + ": left out, because no .npy file holds texts or objects: " + named);
   if (wanted.empty()) raise(Kind::misuse, "misuse/nothing-matches", "there is no such tensor in the model");
   if (npy)
     for (const Elements& each : wanted) each.npy_header();  // throws before anything is written
@@ -143,7 +146,7 @@ Status extract_many(Session& session, const Input& input, const std::string& pat
   }
   const std::vector<Extracted> done = write_all(session, wanted, places, npy);
   files.publish();
-  session.print_written(folder, [&] { report(session, input, path, done, npy); });
+  session.print_written(folder, [&] { report(session, input, path, done, npy, left_out); });
   return Status::done;
 }
 
@@ -159,14 +162,37 @@ void check(const Session& session) {
   if (session.json) throw Misuse("with --json the tensor cannot go to standard output: give -o FILE");
 }
 
+// The tensor of this name completes or is the codes of a weight with another name.
+void refuse_part_of_weight(const Model& numbers, const std::string& name) {
+  for (const Tensor& tensor : numbers)
+    if (const StoredWeight* const weight = stored_weight(tensor))
+      if (std::ranges::find(weight->tensors, name) != weight->tensors.end())
+        raise(Kind::misuse, "misuse/part-of-weight",
+              "the tensor '" + name + "' is one of those that make the weight '" + std::string(tensor.name()) +
+                  "': extract that one, or the stored elements without --dense");
+}
+
 }  // namespace
 
 Status run_extract(Session& session) {
   check(session);
   const std::string &path = session.args.operands.front(), output(session.args.value(FlagId::output));
-  const Input input = open_input(session, path);
-  return takes_several(session.args) ? extract_many(session, input, path, output)
-                                     : extract_one(session, input, path, output);
+  Input input = open_input(session, path);
+  // What the file stores; the numbers of codes if they are asked for, or if no tensor of the file has the name.
+  const bool dense = session.args.has(FlagId::dense), several = takes_several(session.args);
+  const auto is_there = [&] { return several || input.model.find(session.args.operands[1]); };
+  if (dense || !is_there()) {
+    const auto dtype = dtype_from_name(short_dtype_name(session.args.value(FlagId::dense)));
+    const Model stored =
+        std::exchange(input.model, logical(input.model, session.context(), dtype.value_or(DType::unknown)));
+    if (!is_there()) {
+      const auto tensor = stored.find(session.args.operands[1]);
+      if (const auto scheme = tensor ? scheme_of(*tensor) : std::nullopt; scheme && scheme->opaque)
+        refuse_part_of_weight(input.model, session.args.operands[1]);
+      input.model = stored;  // scales are numbers
+    }
+  }
+  return several ? extract_many(session, input, path, output) : extract_one(session, input, path, output);
 }
 
 }  // namespace weighbridge::cli

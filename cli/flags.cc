@@ -63,9 +63,12 @@ constexpr Where every_verb() {
 }
 constexpr Where kWritingActions = writing_actions(), kAll = every_verb();
 constexpr Where kVectors = in::embed | in::similarity | in::search | in::evaluate;
-constexpr Where kComputes = in::inspect | in::verify | in::convert | in::edit | in::append | in::extract | in::hash |
-                            in::diff | in::doctor | in::manifest | in::explain | in::khlnary | in::slm | kVectors |
-                            in::tokenize | in::generate | in::perplexity;
+constexpr Where kComputes = in::inspect | in::verify | in::check | in::convert | in::edit | in::append | in::extract |
+                            in::hash | in::diff | in::apply | in::patch | in::doctor | in::manifest | in::explain |
+                            in::khlnary | in::slm | kVectors | in::tokenize | in::generate | in::perplexity;
+
+// Headings of --help.
+constexpr std::string_view kSelection = "Tensors", kValues = "Values", kMetadata = "Metadata", kSlm = "For .slm";
 
 constexpr double kNoLimit = Range{}.maximum, kLargest = std::numeric_limits<double>::max();
 

@@ -69,6 +69,8 @@ class Where {
 // Gives the allowed values of a flag, if the library knows them.
 using WordList = std::vector<std::string_view> (*)();
 
+inline constexpr std::string_view kGeneral = "General";  // the heading of flags that most verbs take
+
 // A set of flags.
 class FlagSet {
  public:
@@ -100,6 +102,7 @@ struct Verb {
   Group group{};
   std::string_view operands{};       // as the usage line shows them: "FILE...", "MODEL [TEXT...]"
   std::string_view operand_words{};  // allowed first operands, separated by blanks; empty: any
+  std::string_view aliases{};        // its other names, separated by blanks
   std::string_view also{};           // other words that people type for it, separated by blanks
   bool writes = false;               // it always writes files; see Flag::writes
   bool lists_files = false;          // its JSON is a list of files, also for one
@@ -125,6 +128,7 @@ enum class Type : std::uint8_t {
   text,
   number,    // a whole number within `range`
   fraction,  // a number within `range`
+  size,      // a number of bytes within `range`, with a unit if need be
   time,      // 2026-01-31T12:00:00Z
   limit,     // NAME=N, where NAME is one of `words`
   file,
@@ -138,14 +142,15 @@ enum class Given : std::uint8_t {
   files      // repeatable; existing files that follow a value are values too, as a shell's glob gives them
 };
 using Range = OptionRange;
-// What particular verbs and actions have in place of the row's own help and default: texts, or those of an option of
-// the library of the same name.
+// What particular verbs and actions have in place of the row's own help, default and words: texts, or those of an
+// option of the library of the same name.
 struct Own {
   Where where{};
   std::string_view help{};
   std::string_view standard{};
   std::optional<OptionOf> of{};
   const OptionInfo* info = nullptr;  // found by `of`
+  std::string_view words{};          // in place of `words` and `listed`
 };
 struct Needed {
   Where where{};
@@ -159,9 +164,10 @@ constexpr bool is_repeatable(Given given) noexcept {
 
 struct Flag {
   FlagId id{};
-  std::string_view name{};  // without the dashes
-  char letter = 0;          // 0: none
-  std::string_view also{};  // other names that are accepted but not listed, separated by blanks: British, and former
+  std::string_view name{};   // without the dashes
+  std::string_view group{};  // heading in help; empty: that of the formats of its option, or none
+  char letter = 0;           // 0: none
+  std::string_view also{};   // other names that are accepted but not listed, separated by blanks: British, and former
   std::optional<OptionOf> of{};  // it is an option of the library
   std::string_view option{};     // that option's name, if it is another
   std::string_view sets{};       // what the flag without a value sets that option to; empty: "true"
@@ -179,7 +185,7 @@ struct Flag {
   Needed needs[3]{};            // the flag that must be given for this one to have an effect
   FlagSet excludes{};           // flags that cannot be used together with it
   std::string_view help{};      // a verb phrase or a noun phrase: one line, lower case, no full stop
-  Own own[6]{};
+  Own own[7]{};
   const OptionInfo* info = nullptr;  // found by `of`
 };
 

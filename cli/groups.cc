@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "weighbridge/scheme.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::cli {
@@ -62,7 +63,7 @@ std::string text_of(const std::set<std::uint32_t>& numbers) {
 
 // What must be equal in all tensors of a group besides the pattern of the name.
 std::string kind_of(const Tensor& t) {
-  std::string out(t.type_name());
+  std::string out(type_text(t));
   out += '\n';
   out += t.layout_name();
   for (const Part& part : t.parts()) (out += '\n') += part.encoding_name();
@@ -131,7 +132,13 @@ void list(const Model& model, const Node& node, std::size_t depth, std::string b
 
 }  // namespace
 
+std::string_view type_text(const Tensor& t) noexcept {
+  const StoredWeight* const weight = stored_weight(t);
+  return weight != nullptr ? std::string_view(weight->text) : t.type_name();
+}
+
 std::uint64_t logical_size(const Tensor& t) {
+  if (const StoredWeight* const weight = stored_weight(t)) return weight->bytes;
   std::uint64_t size = 0;
   for (std::uint32_t i = 0; i < t.part_count(); ++i) size += t.part(i).size();
   return size;

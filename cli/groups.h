@@ -11,7 +11,9 @@
 
 namespace weighbridge::cli {
 
-// Logical bytes of all parts.
+// The type as tables show it: that of the elements, or of the codes that they are computed from.
+std::string_view type_text(const Tensor&) noexcept;
+// Logical bytes of all parts, or of those that the values are computed from.
 std::uint64_t logical_size(const Tensor&);
 
 struct NameGroup {

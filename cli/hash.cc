@@ -12,6 +12,7 @@
 #include "session.h"
 #include "texts.h"
 #include "weighbridge/json.h"
+#include "weighbridge/scheme.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -38,8 +39,12 @@ Found digest_of(Session& session, const std::string& path, DigestKind kind, std:
     return Found{std::string(input.model.format()), kind, data_sha256(input.model, session.context())};
   if (kind == DigestKind::zt_content)
     return Found{std::string(input.model.format()), kind, zt_content_digest(input.model)};
-  return Found{std::string(input.model.format()), kind,
-               content_digest(input.model, session.context(), kind == DigestKind::content, version)};
+  const Model model = session.args.has(FlagId::values) ? logical(input.model, session.context()) : input.model;
+  if (const auto schemes = schemes_of(model); session.args.has(FlagId::values) && !schemes.empty())
+    raise(Kind::unsupported, "unsupported/scheme",
+          "there are codes of " + schemes.front().name + " that are not decoded, so they have no numbers to digest");
+  return Found{std::string(model.format()), kind,
+               content_digest(model, session.context(), kind == DigestKind::content, version)};
 }
 
 Status hash_one(Session& session, const std::string& path) {
@@ -101,7 +106,7 @@ struct DigestLine {
 };
 
 // Parses a digest ("wb2:..." or 64 digits), a space, another space or sha256sum's asterisk, and the path as hash prints
-// it. With --file the digits are a SHA-256, in either case.
+// it. With --sha256 the digits are a SHA-256, in either case.
 std::optional<DigestLine> parse_line(std::string_view line, bool of_file) {
   // sha256sum begins a line with a backslash if it has escaped the path.
   if (line.starts_with('\\')) line.remove_prefix(1);
@@ -179,7 +184,7 @@ void advise_other_kinds(const std::string& list, const Others& others) {
       complain(shown(list) + ": " + number_of(count, "digest is ", "digests are ") + std::string(what));
   };
   advise(DigestKind::file,
-         "the SHA-256 of the file: check the list with hash --check --file, or with sha256sum --check");
+         "the SHA-256 of the file: check the list with hash --check --sha256, or with sha256sum --check");
   advise(DigestKind::content, "of the tensors with their names: check the list without --no-names");
   advise(DigestKind::content_without_names, "of the tensors without their names: check the list with --no-names");
 }

@@ -43,6 +43,7 @@ std::string row(std::string_view term, std::string_view says, std::size_t column
 std::string spelling(const Flag& flag) {
   std::string out = flag.letter ? std::string("-") + flag.letter + ", " : "    ";
   out += "--" + std::string(flag.name);
+  if (flag.given == Given::optional && flag.type == Type::file) return out + "[=" + std::string(flag.value) + "]";
   if (flag.given == Given::optional) return out + " [" + std::string(flag.value) + "]";
   return flag.value.empty() ? out : out + " " + std::string(flag.value);
 }
@@ -61,13 +62,46 @@ std::string verb_list() {
   return out;
 }
 
-std::string flag_list(VerbId id, const Action* action) {
+std::string heading_of(const Flag& flag) {
+  if (!flag.group.empty() || flag.info == nullptr || flag.info->formats.empty()) return std::string(flag.group);
+  std::string out = "For";
+  for (const std::string_view format : split_words(flag.info->formats))
+    out += (out.size() > 3 ? ", ." : " .") + std::string(format);
+  return out;
+}
+
+// A help text as far as one line holds it.
+std::string in_one_line(std::string text, std::size_t room) {
+  constexpr std::string_view kConditions[] = {"for ", "if ", "on ", "when ", "with "};  // say nothing alone
+  const bool condition = std::ranges::any_of(kConditions, [&](auto word) { return text.starts_with(word); });
+  text.resize(std::min({text.find("; "), condition ? text.npos : text.find(": "), text.find(" ("), text.size()}));
+  if (text.ends_with(" or")) text += "...";
+  if (text.size() <= room || room < 10) return text;
+  return text.substr(0, text.rfind(' ', room - 3)) + "...";
+}
+
+// Under headings, those of all verbs last. `brief`: a line for each, without those of all verbs and of single formats.
+std::string flag_list(VerbId id, const Action* action, bool brief) {
+  std::vector<std::pair<std::string, std::vector<const Flag*>>> groups{{"", {}}};
   std::size_t width = 0;
-  for (const Flag& f : flags())
-    if (takes_flag(id, action, f) && spelling(f).size() <= kMaxFlag) width = std::max(width, spelling(f).size());
+  for (const Flag& f : flags()) {
+    if (!takes_flag(id, action, f)) continue;
+    const std::string heading = heading_of(f);
+    if (brief && (heading == kGeneral || heading.starts_with("For "))) continue;
+    auto group = std::ranges::find(groups, heading, &decltype(groups)::value_type::first);
+    if (group == groups.end()) group = groups.insert(groups.end(), {heading, {}});
+    group->second.push_back(&f);
+    if (spelling(f).size() <= kMaxFlag) width = std::max(width, spelling(f).size());
+  }
+  std::ranges::stable_partition(groups, [](const auto& group) { return group.first != kGeneral; });
   std::string out;
-  for (const Flag& f : flags())
-    if (takes_flag(id, action, f)) out += row(spelling(f), help_of(f, id, action), width + 2);
+  for (const auto& [heading, all] : groups) {
+    if (!heading.empty()) out += (out.empty() ? "" : "\n") + heading + ":\n";
+    for (const Flag* const f : all) {
+      const std::string help = help_of(*f, id, action);
+      out += row(spelling(*f), brief ? in_one_line(help, help_columns() - width - 4) : help, width + 2);
+    }
+  }
   return out;
 }
 
@@ -197,22 +231,30 @@ std::string action_list(VerbId id) {
   return out;
 }
 
-std::string help_of(VerbId id, const Action* action) {
+std::string help_of(VerbId id, const Action* action, bool brief) {
   const Verb& v = verb(id);
   const std::size_t columns = help_columns();
   const std::string_view about = action ? action->about : v.about;
   std::string out = "usage: " + wrapped(usage_of(id, action) + " [flags]", columns, 7, 11) + "\n\n" +
                     wrapped(capitalized(action ? action->summary : v.summary), columns, 0, 0) + "\n";
-  if (!about.empty()) out += "\n" + wrapped(about, columns, 0, 0) + "\n";
+  if (!about.empty() && !brief) out += "\n" + wrapped(about, columns, 0, 0) + "\n";
   const bool lists = !action && !actions_of(id).empty();
   if (lists)
     out += "\n" + action_list(id) + "\n" +
            wrapped("'weighbridge " + std::string(v.name) + " ACTION --help' explains one, with its flags.", columns, 0,
                    0) +
-           "\n\nFlags of every action:\n";
-  else
-    out += "\nFlags:\n";
-  return out + flag_list(id, action) + word_list(id, action) + "\n" + status_list(exit_statuses(id)) +
+           "\n";
+  const std::string list = flag_list(id, action, brief);
+  if (!list.empty() && !list.starts_with('\n')) out += lists ? "\nFlags of every action:\n" : "\nFlags:\n";
+  out += list;
+  if (brief)
+    return out + "\n" +
+           wrapped("'weighbridge " + std::string(v.name) +
+                       " --help' says more, with the flags of single formats and those "
+                       "of all verbs.",
+                   columns, 0, 0) +
+           "\n";
+  return out + word_list(id, action) + "\n" + status_list(exit_statuses(id)) +
          example_list(action ? action->examples : v.examples);
 }
 

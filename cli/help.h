@@ -17,8 +17,8 @@ std::string_view conventions() noexcept;  // what applies to every verb, in para
 std::string introduction();               // `weighbridge` alone
 std::string overview();                   // `weighbridge --help`
 std::string help_of_help();               // `weighbridge help help`
-// `weighbridge VERB [ACTION] --help`. The help of a verb lists its actions.
-std::string help_of(VerbId, const Action* = nullptr);
+// `weighbridge VERB [ACTION] --help`. The help of a verb lists its actions. `brief`: that of -h.
+std::string help_of(VerbId, const Action* = nullptr, bool brief = false);
 // The help of each step of an action that has steps.
 std::string help_of_steps(VerbId, std::string_view action);
 std::string action_list(VerbId);

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "cuts.h"
+#include "patch.h"
 #include "session.h"
 #include "table.h"
+#include "weighbridge/delta.h"
 #include "weighbridge/json.h"
 #include "weighbridge/picture.h"
+#include "weighbridge/scheme.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
 
@@ -85,6 +88,7 @@ void print_text(Session& session, const Inspection& in, bool first) {
   Listing list{.in = in, .wide = args.has(FlagId::wide), .metadata = args.has(FlagId::metadata)};
   if (!first) session.out.text("\n");
   if (!session.quiet) print_summary(session.out, list);
+  if (is_patch(in.model) && !args.has(FlagId::stored) && print_patch(session, in.model)) return;
   if (in.tensors.empty()) return;
   const bool tree = args.has(FlagId::tree);
   const bool may_group = session.out.columns() > 0 && !list.wide && in.stats.empty() && !args.has(FlagId::sort) &&
@@ -142,10 +146,11 @@ void print_asked(Session& session, const Model& model) {
 }
 
 Status inspect_one(Session& session, const std::string& path, bool& first) {
-  const Input input = open_input(
-      session, path,
-      {.checks = session.args.has(FlagId::no_check) ? Checks::structure : Checks::all, .list_incomplete = true});
-  const Model& model = input.model;
+  OpenOptions reading = reading_options(session);
+  if (session.args.has(FlagId::no_check)) reading.checks = Checks::structure;
+  reading.list_incomplete = true;
+  const Input input = open_input(session, path, reading);
+  const Model model = session.args.has(FlagId::stored) ? input.model : logical(input.model, session.context());
   Order order;
   std::vector<Stats> stats;
   if (session.args.has(FlagId::attribute)) {

@@ -83,20 +83,21 @@ std::string help_for(std::span<const char* const> words) {
   return help_of(id, action);
 }
 
-[[noreturn]] void no_verb(const std::string& word) {
+// The verb that the first word names. Null if it is a file, which is inspected.
+const Verb* verb_of(const std::string& word) {
+  const auto named = std::ranges::find_if(verbs(), [&](const Verb& each) { return is_verb(each, word); });
+  if (named != verbs().end()) return &*named;
   if (!word.starts_with("-")) {
     std::error_code ignored;
-    if (std::filesystem::exists(word, ignored))
-      throw Misuse("the first word must be a verb; did you mean 'weighbridge inspect " + shown(word) + "'?");
+    if (std::filesystem::exists(word, ignored)) return nullptr;
     find_verb(word);  // throws
   }
   constexpr std::string_view kFlags[] = {"--version", "-V", "--help", "-h"};
   const std::string_view near = nearest_word(word, kFlags);
-  throw Misuse("the first word must be a verb, not " + quote(word) +
-               (near.empty() ? "; 'weighbridge --help' lists them" : "; did you mean '" + std::string(near) + "'?"));
+  throw Misuse(
+      "the first word must be a verb or a file, not " + quote(word) +
+      (near.empty() ? "; 'weighbridge --help' lists the verbs" : "; did you mean '" + std::string(near) + "'?"));
 }
-
-bool is_verb(std::string_view word) { return std::ranges::find(verbs(), word, &Verb::name) != verbs().end(); }
 
 Status dispatch(std::span<const char* const> words, Output& out) {
   const std::string first = words.empty() ? "" : words[0];
@@ -105,17 +106,19 @@ Status dispatch(std::span<const char* const> words, Output& out) {
   } else if (first == "--version" || first == "-V") {
     say_version(words.subspan(1), out);
   } else if (first == "help" || first == "--help" || first == "-h") {
-    out.text(words.size() == 1 ? overview() : help_for(words.subspan(1)));
+    out.text(words.size() > 1 ? help_for(words.subspan(1)) : first == "-h" ? introduction() : overview());
   } else if (first == "__complete") {
     out.text(completion_text(std::vector<std::string>(words.begin() + 1, words.end())));
-  } else if (!is_verb(first)) {
-    no_verb(first);
   } else {
-    const Arguments arguments = parse(find_verb(first).id, static_cast<int>(words.size()) - 1, words.data() + 1);
+    const Verb* const named = verb_of(first);
+    if (named) words = words.subspan(1);
+    const Arguments arguments =
+        parse(named ? named->id : VerbId::inspect, static_cast<int>(words.size()), words.data());
     if (arguments.has(FlagId::help)) {
       const bool steps = !arguments.action && !arguments.operands.empty();
+      const bool brief = std::ranges::find(words, std::string_view("-h")) != words.end();
       out.text(steps ? help_of_steps(arguments.verb, arguments.operands[0])
-                     : help_of(arguments.verb, arguments.action));
+                     : help_of(arguments.verb, arguments.action, brief));
       return Status::done;
     }
     if (arguments.has(FlagId::color) && arguments.value(FlagId::color) != "auto")

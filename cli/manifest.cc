@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "manifest.h"
 #include "session.h"
@@ -128,7 +129,7 @@ void print(Session& session, const std::string& path, const ManifestVerdict& ver
            signature_text(verdict) + "\n");
   if (verdict.remembered > 0)
     out.text("  not read again, unchanged since the last check: " + counted(verdict.remembered, "file", "files") +
-             " (--full reads all)\n");
+             " (without --cache all are read)\n");
   if (const std::vector<std::string> ignored = own_ignored(verdict.manifest); !ignored.empty())
     print_names(out, "not covered by the manifest", ignored);
 }
@@ -158,15 +159,21 @@ Status run_manifest(Session& session) {
   return Status::done;
 }
 
+std::string cache_file(const Arguments& args) {
+  if (!args.has(FlagId::cache)) return {};
+  const std::string_view given = args.value(FlagId::cache);
+  return given.empty() ? manifest_cache(args.operands.front()) : std::string(given);
+}
+
 Status verify_with_manifest(Session& session) {
   const Arguments& args = session.args;
   if (args.operands.size() > 1) throw Misuse("--manifest checks one file or folder, but several are given");
   const std::string& path = args.operands.front();
   const std::string manifest(args.value(FlagId::manifest));
   try {
-    ManifestCheck check{.state = state_file(args)};
+    ManifestCheck check{.cache = cache_file(args)};
     args.apply(check, OptionOf::check);
-    if (args.has(FlagId::key)) check.trust.key = pem_of(session, args.value(FlagId::key));
+    if (args.has(FlagId::public_key)) check.trust.key = pem_of(session, args.value(FlagId::public_key));
     if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
     const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());
     session.progress().clear();
@@ -175,8 +182,9 @@ Status verify_with_manifest(Session& session) {
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
   } catch (const Error& error) {
     // An error about a key names its file.
-    for (const FlagId id : {FlagId::key, FlagId::roots})
-      if (error.finding().rule == "misuse/" + std::string(flag(id).name)) throw error.in(std::string(args.value(id)));
+    for (const auto& [id, rule] :
+         {std::pair(FlagId::public_key, "misuse/key"), std::pair(FlagId::roots, "misuse/roots")})
+      if (error.finding().rule == rule) throw error.in(std::string(args.value(id)));
     throw;
   }
 }

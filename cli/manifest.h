@@ -12,7 +12,7 @@ class Session;
 
 // verify --manifest.
 Status verify_with_manifest(Session&);
-// The file of --state, or one for this path in the user's cache; empty if there is no cache.
-std::string state_file(const Arguments&);
+// The file of --cache; empty without it, or if the user has no cache.
+std::string cache_file(const Arguments&);
 
 }  // namespace weighbridge::cli

@@ -56,7 +56,4 @@ class OpenFile {
 };
 bool input_is_file() noexcept;
 
-// Whether this process may write to the file or folder.
-bool may_write(const std::string& path) noexcept;
-
 }  // namespace weighbridge::cli::os

@@ -99,6 +99,4 @@ std::ptrdiff_t OpenFile::append(std::span<const std::byte> bytes) noexcept {
 }
 bool input_is_file() noexcept { return file_at(STDIN_FILENO).has_value(); }
 
-bool may_write(const std::string& path) noexcept { return ::access(path.c_str(), W_OK) == 0; }
-
 }  // namespace weighbridge::cli::os

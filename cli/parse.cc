@@ -112,6 +112,13 @@ void check_time(const Flag& flag, std::string_view value) {
     throw Misuse(dashed(flag) + " must be a time like 2026-01-31T12:00:00Z, not " + quote(value));
 }
 
+// "33554432" of "32MiB".
+std::string bytes_of(const Flag& flag, std::string_view value) try {
+  return std::to_string(number_of({.name = flag.name, .type = OptionType::size, .range = flag.range}, value));
+} catch (const Error& error) {
+  throw Misuse("--" + shown(error.what()));
+}
+
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
   std::vector<std::string> out;
   for (const std::string& value : values) {
@@ -136,13 +143,17 @@ void check_flag(const Flag& flag, std::vector<std::string> values, Arguments& in
   if (!is_repeatable(flag.given) && values.size() > 1) throw Misuse(dashed(flag) + " is given more than once");
   const std::vector<std::string_view> known = words(flag);
   for (std::string& value : values) {
-    if (const auto short_name = short_dtype_name(value); std::ranges::find(known, short_name) != known.end())
+    // "BFloat16" is bf16, and "Q4_K_M" q4_k_m: the words of flags are in lower case.
+    std::string lower = value;
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (const auto short_name = short_dtype_name(lower); std::ranges::find(known, short_name) != known.end())
       value = short_name;
     if (value.empty() && !flag.may_be_empty) throw Misuse(dashed(flag) + " has an empty value");
     if (flag.id == FlagId::dense) check_dense(flag, value, into);
     check_word(flag, value, known);
     if (flag.type == Type::number || flag.type == Type::fraction) check_number(flag, value);
     if (flag.type == Type::time) check_time(flag, value);
+    if (flag.type == Type::size) value = bytes_of(flag, value);
   }
   into.set(flag.id, std::move(values));
 }
@@ -223,6 +234,7 @@ class Splitter {
  private:
   void long_flag(std::string_view word) {
     const std::size_t equals = word.find('=');
+    if (word.substr(0, equals) == "--gptq" && takes_flag(id_, flag(FlagId::scheme))) return gptq(word, equals);
     const auto named = [&](const Flag& f) { return takes_flag(id_, f) && is_called(f, word.substr(0, equals)); };
     const auto flag = std::ranges::find_if(flags(), named);
     if (flag == flags().end()) return unknown(word);
@@ -231,6 +243,15 @@ class Splitter {
     const std::string_view value = word.substr(equals + 1);
     if (value.empty() && !flag->may_be_empty) throw Misuse(dashed(*flag) + " has an empty value");
     given(*flag, value);
+  }
+
+  // "--gptq ZEROS" was the name of "--scheme gptq:zeros=ZEROS".
+  void gptq(std::string_view word, std::size_t equals) {
+    const bool beside = equals == word.npos;
+    if (beside && at_ + 1 == words_.size()) throw Misuse("--gptq needs a value: auto, v1 or v2");
+    const std::string said =
+        "gptq:zeros=" + std::string(beside ? std::string_view(words_[++at_]) : word.substr(equals + 1));
+    given(flag(FlagId::scheme), said);
   }
 
   // "-f", "-fq" for two flags without values, "-oOUT".
@@ -251,13 +272,22 @@ class Splitter {
     taking_ = nullptr;
   }
 
+  // Whether the word after a flag whose value may be left out is that value: not a flag, and not a file.
+  static bool may_be_value(const Flag& flag, std::string_view word) {
+    if (flag.type == Type::file || (word.size() > 1 && word[0] == '-')) return false;
+    const std::vector<std::string_view> known = words(flag);
+    std::error_code ignored;
+    return known.empty() || std::ranges::find(known, short_dtype_name(word)) != known.end() ||
+           (word.find_first_of("./") == word.npos && !std::filesystem::exists(word, ignored));
+  }
+
   // Without a value beside the flag, the next word is it.
   void given(const Flag& flag, std::optional<std::string_view> value) {
     auto found = std::ranges::find(out_.flags, &flag, &Split::Occurrence::flag);
     if (found == out_.flags.end()) found = out_.flags.insert(found, {&flag, {}});
     if (!value && !flag.value.empty() && at_ + 1 < words_.size()) {
       const std::string_view next = words_[at_ + 1];
-      if (flag.given != Given::optional || !(next.size() > 1 && next[0] == '-')) {
+      if (flag.given != Given::optional || may_be_value(flag, next)) {
         value = next;
         ++at_;
       }
@@ -314,10 +344,15 @@ bool same_letters(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+bool is_verb(const Verb& verb, std::string_view name) {
+  const std::vector<std::string_view> aliases = split_words(verb.aliases);
+  return name == verb.name || std::ranges::find(aliases, name) != aliases.end();
+}
+
 const Verb& find_verb(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Verb& v : verbs()) {
-    if (v.name == name) return v;
+    if (is_verb(v, name)) return v;
     names.push_back(v.name);
   }
   for (const auto& [meant, instead] : kJobs)

@@ -71,7 +71,8 @@ os::Places places_of(const Arguments& arguments) {
     // Actions keep records and ledgers beside the files that they are about.
     const bool written =
         arguments.action || (arguments.verb == VerbId::convert && i == 1 && !arguments.has(FlagId::output)) ||
-        (arguments.verb == VerbId::append && i == 0) ||
+        (i == 0 &&
+         (arguments.verb == VerbId::append || (arguments.verb == VerbId::apply && arguments.has(FlagId::in_place)))) ||
         (arguments.verb == VerbId::edit &&
          (arguments.has(FlagId::in_place) || arguments.has(FlagId::undo) || arguments.has(FlagId::recover)));
     out.add(operands[i], written ? os::kWrite : os::kRead);
@@ -84,14 +85,14 @@ os::Places places_of(const Arguments& arguments) {
     if (flag.type != Type::file) continue;
     for (const std::string& value : arguments.values(flag.id)) {
       out.add(value, flag.writes ? os::kWrite : os::kRead);
-      writes = writes || (flag.writes && flag.id != FlagId::state);
+      writes = writes || (flag.writes && flag.id != FlagId::cache);
       if (flag.id == FlagId::merge_lora) out.add(value.substr(0, value.rfind('=')), os::kRead);  // ADAPTER=SCALE
     }
   }
   // The key that marks journals. Its folder must be there to be allowed: a rule for the home would allow all of it.
   if (writes)
     if (const std::string state = state_folder(true); !state.empty()) out.allow(state, os::kKeep);
-  if (arguments.verb == VerbId::verify && arguments.has(FlagId::manifest)) out.add(state_file(arguments), os::kWrite);
+  if (arguments.has(FlagId::cache)) out.add(cache_file(arguments), os::kWrite);
   if (arguments.verb == VerbId::hash && arguments.has(FlagId::check))
     out.allow("/", os::kRead);  // the list names the files
   return out.take();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@
 #include "actions.h"
 #include "nearest.h"
 #include "standard_input.h"
-#include "weighbridge/convert.h"
+#include "weighbridge/delta.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/json.h"
 #include "weighbridge/output.h"
@@ -158,6 +159,7 @@ std::string Session::help(const Finding& finding) const {
     return "; raise it with --limit " + hint.name + "=" + (hint.value.empty() ? count ? "COUNT" : "BYTES" : hint.value);
   }
   const std::string value = hint.value.empty() ? std::string(known->value) : shown(hint.value);
+  if (known->id == FlagId::ignore_setting) return "; --ignore-setting " + value + " ignores it, with another result";
   const bool overflow = finding.rule == "convert/overflow" && known->id != FlagId::allow;
   return "; try --" + std::string(known->name) + (value.empty() ? "" : " ") + value +
          (overflow ? "; --allow overflow would write infinities" : "");
@@ -206,7 +208,16 @@ std::vector<std::string> models_of(const std::string& path) {
 Status Session::for_each_file(const std::function<Status(const std::string&)>& job) {
   Status status = Status::done;
   std::vector<std::string> paths;
-  for (const std::string& operand : args.operands) std::ranges::copy(models_of(operand), std::back_inserter(paths));
+  std::error_code unknown;
+  for (const std::string& operand : args.operands) {
+    const bool tree = args.has(FlagId::recursive) && std::filesystem::is_directory(operand, unknown);
+    const std::vector<std::string> found = tree ? find_models(operand, context_) : models_of(operand);
+    std::ranges::copy(found, std::back_inserter(paths));
+    if (found.empty())
+      status = worse(status, settled(operand, []() -> Status {
+                       raise(Kind::misuse, "misuse/no-model", "no model is in this folder or beneath it");
+                     }));
+  }
   const bool several = paths.size() > 1 || args.has(FlagId::check);
   for (const std::string& path : paths) {
     if (several) progress_.about(path.substr(path.rfind('/') + 1));
@@ -224,6 +235,17 @@ Status Session::settled(std::string_view path, const std::function<Status()>& wo
     return failed.status;
   } catch (const Error& error) {
     return fail(path, error);
+  }
+}
+
+void Session::show_losses(std::string_view path, std::span<const Item> losses) {
+  constexpr std::size_t kMaxNamed = 3;
+  std::map<LossKind, std::vector<std::string>> kinds;
+  for (const Item& loss : losses) kinds[loss.kind].push_back(fitted(loss.subject, kMessageName));
+  for (const auto& [kind, subjects] : kinds) {
+    std::string said = shown(path) + ": loss: " + std::string(name(kind)) + ": ";
+    for (std::size_t i = 0; i < std::min(subjects.size(), kMaxNamed); ++i) said += (i == 0 ? "" : ", ") + subjects[i];
+    complain(said + (subjects.size() > kMaxNamed ? " and " + grouped(subjects.size() - kMaxNamed) + " more" : ""));
   }
 }
 
@@ -372,6 +394,13 @@ std::string not_known_safe_list(const Verdict& verdict) {
   return out;
 }
 
+std::uint64_t count_unsupported(const Model& model) {
+  std::uint64_t out = 0;
+  for (const Tensor& tensor : model)
+    if (const Finding* const why = tensor.unsupported()) out += why->severity == Severity::error ? 0U : 1U;
+  return out;
+}
+
 Status status_of_report(const Report& report) {
   const auto of_kind = [&](Kind kind) {
     return std::any_of(report.findings().begin(), report.findings().end(),
@@ -382,10 +411,36 @@ Status status_of_report(const Report& report) {
   return report.unsupported() > 0 ? Status::unsupported : Status::done;
 }
 
+OpenOptions reading_options(const Session& session) {
+  return {.format = std::string(session.args.value(FlagId::format)),
+          .checksum_form = std::string(session.args.value(FlagId::checksum_form)),
+          .read_as = session.args.values(FlagId::read_as),
+          .scheme = session.args.values(FlagId::scheme)};
+}
+
 Input open_input(Session& session, const std::string& path, OpenOptions options, TokenizerFile kind) {
+  Input input = open_stored(session, path, std::move(options), kind);
+  try {
+    input.model = with_patches(session, input.model);
+  } catch (const Error& error) {
+    throw Failed{session.fail(path, error)};
+  }
+  return input;
+}
+
+std::vector<Model> open_stored(Session& session, std::span<const std::string> paths) {
+  std::vector<Model> out;
+  for (const std::string& each : paths) out.push_back(open_stored(session, each, reading_options(session)).model);
+  return out;
+}
+
+Model with_patches(Session& session, const Model& model) {
+  const std::vector<std::string>& paths = session.args.values(FlagId::with_patch);
+  return paths.empty() ? model : patched(model, open_stored(session, paths), session.context());
+}
+
+Input open_stored(Session& session, const std::string& path, OpenOptions options, TokenizerFile kind) {
   Input input;
-  options.checksum_form = session.args.value(FlagId::checksum_form);
-  options.read_as = session.args.values(FlagId::read_as);
   std::optional<Model> model;
   try {
     const std::shared_ptr<const Source> held = path == "-" ? session.source(path) : nullptr;

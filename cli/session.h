@@ -16,6 +16,7 @@
 #include "progress.h"
 #include "status.h"
 #include "weighbridge/context.h"
+#include "weighbridge/convert.h"
 #include "weighbridge/error.h"
 #include "weighbridge/model.h"
 #include "weighbridge/open.h"
@@ -80,6 +81,9 @@ class Session {
   template <class Json, class Print> void print_written(std::string_view output, Json&& json_text, Print&& print) {
     print_written(output, [&] { print_result(json_text, print); });
   }
+  // Prints losses of `path` that no flag consented to on standard error, one line a kind: also with --quiet, so that no
+  // loss is silent.
+  void show_losses(std::string_view path, std::span<const Item> losses);
   // Prints a result: its JSON with --json, otherwise for people, unless --quiet is given.
   void print_result(const std::function<std::string()>& json_text, const std::function<void()>& print);
   // What `work` returns; for what it throws, the status, after a failure that is about `path` unless it names a file.
@@ -125,6 +129,8 @@ struct Input {
 };
 // The exit status of a check with this report.
 Status status_of_report(const Report&);
+// The tensors that cannot be interpreted, and have no fault.
+std::uint64_t count_unsupported(const Model&);
 // What is not known to be safe, as a list of the first names. Escaped.
 std::string not_known_safe_list(const Verdict&);
 
@@ -133,9 +139,20 @@ enum class TokenizerFile : std::uint8_t {
   container,            // only a container that keeps its tokenizer in a separate file
   container_or_another  // also any other model without a tokenizer; open_input() then opens the model without the file
 };
-// Throws Failed if it cannot be opened.
-Input open_input(Session& session, const std::string& path, OpenOptions options = {},
+// What the flags say of how to read a file.
+OpenOptions reading_options(const Session&);
+// Throws Failed if it cannot be opened. With --with-patch, what the patches make of it.
+Input open_input(Session& session, const std::string& path, OpenOptions options,
                  TokenizerFile kind = TokenizerFile::container);
+inline Input open_input(Session& session, const std::string& path) {
+  return open_input(session, path, reading_options(session));
+}
+// The same without --with-patch.
+Input open_stored(Session& session, const std::string& path, OpenOptions options,
+                  TokenizerFile kind = TokenizerFile::container);
+std::vector<Model> open_stored(Session& session, std::span<const std::string> paths);
+// What the patches of --with-patch make of the model. Throws Error.
+Model with_patches(Session& session, const Model& model);
 
 // Takes the warning that a file is one of several shards out of its report, if all of them are on the command line.
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);
@@ -158,6 +175,9 @@ void write_picture(Session& session, std::string_view svg, std::span<const std::
 
 // The text of a small file that a flag names, such as a key: at most 1 MiB. Throws Error.
 std::string small_text(Session& session, const std::string& path);
+
+// explain with a rule as its only operand.
+Status explain_rule(Session& session);
 
 // The implementation of each verb.
 #define WB_VERB(id, ...) Status run_##id(Session&);

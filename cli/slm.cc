@@ -35,7 +35,6 @@ constexpr SlmAction kSlmActions[] = {
     {"minimodel-template", make_minimodel},
     {"verify-manifest", verify_minimodel},
     {"verify-artifact", verify_artifact},
-    {"write-import-receipt", make_receipt},
     {"import-receipt", make_receipt},
 };
 

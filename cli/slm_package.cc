@@ -28,7 +28,9 @@ Status carry_out(Session& session, const std::string& from, const Plan& plan) {
 std::vector<Model> open_all(Session& session, std::span<const std::string> paths) {
   std::vector<Model> out;
   for (const std::string& path : paths) {
-    const Input input = open_input(session, path);
+    OpenOptions reading = reading_options(session);
+    if (out.empty()) reading.read_as.clear();  // the base, an .slm, states its dtypes
+    const Input input = open_input(session, path, reading);
     session.remarks(path, input.report);
     out.push_back(input.model);
   }

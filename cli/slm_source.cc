@@ -34,9 +34,9 @@ Status print_template(Session& session, const chain::Outcome& outcome) {
 Status make_source_template(Session& session, Operands operands) {
   std::optional<Model> model;
   if (!operands.empty()) {
-    std::shared_ptr<const Source> tokenizer;
-    if (session.args.has(FlagId::tokenizer)) tokenizer = session.source(needed(session, FlagId::tokenizer));
-    const Input input = open_input(session, operands[0], {.tokenizer = std::move(tokenizer)});
+    OpenOptions reading = reading_options(session);
+    if (session.args.has(FlagId::tokenizer)) reading.tokenizer = session.source(needed(session, FlagId::tokenizer));
+    const Input input = open_input(session, operands[0], reading);
     session.remarks(operands[0], input.report);
     model = input.model;
   } else if (session.args.has(FlagId::tokenizer)) {

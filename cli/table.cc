@@ -115,7 +115,10 @@ void append_shape(std::string& to, const Tensor& t) {
 
 // "dense"; "dense, zstd 1.2 MiB"; "sparse_coo, unsupported".
 void append_layout(std::string& to, const Listing& list, std::size_t at, const Tensor& t) {
-  to.append(t.layout_name());
+  if (const StoredWeight* const weight = stored_weight(t))
+    to.append("of " + counted(weight->tensors.size(), "tensor", "tensors"));
+  else
+    to.append(t.layout_name());
   std::uint64_t stored = 0;
   std::string encoding;
   const auto add = [&](const Tensor& each) {
@@ -124,7 +127,7 @@ void append_layout(std::string& to, const Listing& list, std::size_t at, const T
       // Parts of a sparse tensor can be in one run of bytes.
       if (const std::optional<Extent> extent = part.extent(); extent && (i == 0 || extent != each.part(0).extent()))
         stored += extent->length;
-      if (part.encoding() != Encoding::raw) encoding = part.encoding_name();
+      if (part.encoding() != Encoding::raw && part.encoding() != Encoding::computed) encoding = part.encoding_name();
     }
   };
   if (list.groups == nullptr)
@@ -197,7 +200,7 @@ void fit(Widths& w, const Listing& list, std::size_t columns) {
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
     const Tensor t = in.model[in.tensors[at]];
     names.push_back(name_cell(list, at));
-    dtypes.push_back(shown(t.type_name()));
+    dtypes.push_back(shown(type_text(t)));
     append_shape(shapes.emplace_back(), t);
     w.name = std::max(w.name, display_width(names.back()));  // measured up to a limit before
   }
@@ -226,7 +229,7 @@ Widths measure(const Listing& list, std::size_t columns) {
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
     const Tensor t = in.model[in.tensors[at]];
     w.name = std::max(w.name, std::min(name_width(list, at), kWidestName));
-    w.dtype = std::max(w.dtype, width_shown(t.type_name()));
+    w.dtype = std::max(w.dtype, width_shown(type_text(t)));
     widen(w.shape, [&](std::string& to) { append_shape(to, t); });
     widen(w.size, [&](std::string& to) { append_size(to, size_of(list, at, t)); });
     if (terminal || !in.stats.empty()) {
@@ -281,9 +284,9 @@ void print_row(Output& out, const Listing& list, const Widths& w, std::size_t at
   std::string& to = out.buffer();
   append_name(to, list, at, w);
   if (w.dtypes)
-    append_cell(to, shown(t.type_name()), w.dtype, w.dtypes);
+    append_cell(to, shown(type_text(t)), w.dtype, w.dtypes);
   else
-    append_left(to, t.type_name(), w.dtype);
+    append_left(to, type_text(t), w.dtype);
   cell.clear();
   append_shape(cell, t);
   append_cell(to, cell, w.shape, w.shapes);
@@ -430,6 +433,12 @@ void print_facts(Output& out, const Model& model) {
   }
   if (summary.dtypes.size() > kMaxShares) line += ", and " + grouped(summary.dtypes.size() - kMaxShares) + " more";
   out.text(line + "\n" + stated + (stated.empty() ? "" : "\n"));
+  std::uint64_t weights = 0, tensors = 0;
+  for (const Tensor& tensor : model)
+    if (const StoredWeight* const weight = stored_weight(tensor)) ++weights, tensors += weight->tensors.size();
+  if (weights > 0)
+    out.text("quantized: " + counted(weights, "weight", "weights") + " of " + counted(tensors, "tensor", "tensors") +
+             "; --stored lists them\n");
   for (const ModelScheme& scheme : schemes_of(model))
     out.text("quantized: " + shown(scheme.name) + ", " + counted(scheme.codes, "tensor", "tensors") + " of codes and " +
              grouped(scheme.companions) + " that complete them\n");
@@ -459,7 +468,7 @@ void print_totals(Output& out, const Inspection& in) {
   for (const std::uint32_t i : in.tensors) {
     const Tensor t = in.model[i];
     const std::uint64_t elements = elements_of(t), bytes = logical_size(t);
-    if (last == by_dtype.end() || last->first != t.type_name()) last = by_dtype.try_emplace(t.type_name()).first;
+    if (last == by_dtype.end() || last->first != type_text(t)) last = by_dtype.try_emplace(type_text(t)).first;
     for (Total* total : {&last->second, &all}) {
       ++total->tensors;
       total->elements += elements;

@@ -2,13 +2,17 @@
 // verify: checks each file, and with --sha256 or --manifest compares one with what was published.
 #include "weighbridge/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "derivation.h"
 #include "manifest.h"
 #include "session.h"
 #include "standard_input.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
+#include "weighbridge/stats.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -40,6 +44,13 @@ void compare_digest(Session& session, const Source& source, const std::string& w
   report.add(std::move(finding));
 }
 
+// Of --strict: code that other programs may run, and files that their own loader refuses.
+bool fails_strict(const Report& report) {
+  return report.about_code() > 0 || std::ranges::any_of(report.findings(), [](const Finding& each) {
+           return each.rule == "onnx/external-hard-link";
+         });
+}
+
 void print(Session& session, std::string_view path, const Verdict& verdict, std::uint64_t file_size) {
   Output& out = session.out;
   const Report& report = verdict.report;
@@ -53,11 +64,10 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
     out.toned(Tone::warning, "not known to be safe");
     out.text(": " + not_known_safe_list(verdict));
   }
-  const std::string unsupported =
-      report.unsupported() > 0 ? " (" + grouped(report.unsupported()) + " unsupported), " : ", ";
-  out.text(" (" + std::string(verdict.format) + ", " + grouped(verdict.model.size()) +
-           (verdict.model.size() == 1 ? " tensor" : " tensors") + unsupported + grouped(file_size) + " bytes), " +
-           verdict.checked);
+  const std::uint64_t unsupported = count_unsupported(verdict.model);
+  out.text(" (" + std::string(verdict.format) + ", " + counted(verdict.model.size(), "tensor", "tensors") +
+           (unsupported > 0 ? " (" + grouped(unsupported) + " unsupported), " : ", ") + grouped(file_size) +
+           " bytes), " + verdict.checked);
   if (const std::uint64_t code = report.about_code())
     out.text("; " + counted(code, "finding", "findings") + " about code that other programs may run");
   out.text("\n");
@@ -67,9 +77,9 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
   try {
     // Standard input can be read once only.
     const auto source = path == "-" || !wanted.empty() ? session.source(path) : nullptr;
-    const OpenOptions options{.checksum_form = std::string(session.args.value(FlagId::checksum_form)),
-                              .read_as = session.args.values(FlagId::read_as)};
+    const OpenOptions options = reading_options(session);
     Verdict verdict = source ? verify(source, session.context(), options) : verify(path, session.context(), options);
+    if (session.args.has(FlagId::read_all)) read_all(verdict, session.context());
     drop_shard_alone(session.args, path, verdict.report);
     if (!wanted.empty()) {
       compare_digest(session, *source, wanted, verdict.report);
@@ -78,10 +88,21 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
                         : only                  ? "structure and SHA-256"
                                                 : verdict.checked + ", and SHA-256";
     }
+    if (session.args.has(FlagId::with_patch) && verdict.report.valid()) {
+      with_patches(session, verdict.model);
+      verdict.checked += ", and what the patches make of it";
+    }
     session.progress().clear();
+    if (session.args.has(FlagId::verbose)) {
+      std::string said = shown(input_name(path)) + ": ";
+      for (const Verdict::Check& each : verdict.checks)
+        said +=
+            fmt::format("{}{} {:.1f} ms", &each == verdict.checks.data() ? "" : ", ", each.what, each.seconds * 1e3);
+      remark(said);
+    }
     session.print_result([&] { return to_json(path, verdict); },
                          [&] { print(session, path, verdict, verdict.model.file_size()); });
-    const Status status = session.args.has(FlagId::strict) && verdict.report.about_code() > 0
+    const Status status = session.args.has(FlagId::strict) && fails_strict(verdict.report)
                               ? Status::invalid
                               : status_of_report(verdict.report);
     return status == Status::done && !verdict.not_known_safe.empty() ? Status::unsupported : status;
@@ -100,6 +121,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
 
 Status run_verify(Session& session) {
   if (session.args.has(FlagId::manifest)) return verify_with_manifest(session);
+  if (session.args.has(FlagId::derived_from)) return verify_derivation(session);
   const std::string wanted = session.args.has(FlagId::sha256) ? published_digest(session.args) : std::string{};
   if (!wanted.empty() && session.args.operands.size() > 1)
     throw Misuse("--sha256 checks one FILE, but several are given");

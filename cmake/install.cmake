@@ -42,7 +42,8 @@ install(TARGETS weighbridge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONEN
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 # The documentation pages, in their folders, so that the links between them work.
 file(GLOB wb_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
-  *.md docs/*.md docs/internals/*.md docs/charts/*/*.svg docs/images/*.png docs/schemas/*.json corpus/README.md tests/README.md web/api/README.md)
+  *.md */*.md docs/*/*.md web/api/README.md docs/charts/*/*.svg docs/images/*.png docs/schemas/*.json examples/*.py examples/*.ipynb)
+list(FILTER wb_pages EXCLUDE REGEX "^build")
 file(GLOB_RECURSE wb_own_pages RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS src/README.md)
 foreach(page IN LISTS wb_pages wb_own_pages)
   get_filename_component(folder ${page} DIRECTORY)

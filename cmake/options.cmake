@@ -69,7 +69,7 @@ endif()
 target_compile_options(wb_options INTERFACE $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # The library checks the indices of vectors, spans and optionals; the compiler protects return addresses, buffers on the stack, and
 # (CET) the targets of jumps; the linker makes tables of addresses read-only. It costs 0.3 ms at each start
-# and at most 2 % elsewhere (docs/performance.md).
+# and at most 2 % elsewhere (bench/NOTES.md).
 if(WEIGHBRIDGE_HARDENED AND NOT EMSCRIPTEN)
   include(CheckCXXCompilerFlag)
   target_compile_definitions(wb_options INTERFACE _GLIBCXX_ASSERTIONS)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a small model in memory and saves it in the container that the file's extension names. The demo uses it; it is
-// also an example of Builder and save().
+// also an example of Builder and save(). examples/sample.safetensors is what `sample_model --tiny` makes.
 //
-// usage: sample_model OUT
+// usage: sample_model [--tiny] OUT
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -51,35 +51,37 @@ wb::Bytes bf16(Weights& weights, std::size_t count) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::fputs("usage: sample_model OUT\n", stderr);
+  const bool tiny = argc == 3 && std::string(argv[1]) == "--tiny";
+  if (argc != 2 && !tiny) {
+    std::fputs("usage: sample_model [--tiny] OUT\n", stderr);
     return 2;
   }
-  constexpr std::uint64_t kVocabulary = 1000, kWidth = 128, kInner = 512, kLayers = 2, kPositions = 64;
+  const std::uint64_t vocabulary = tiny ? 100 : 1000, width = tiny ? 32 : 128, inner = 4 * width, layers = 2,
+                      position_count = width / 2;
   Weights weights;
   wb::Builder model;
   model.attribute("format", wb::Value::text("pt"));
   model.attribute("description", wb::Value::text("a sample model that weighbridge makes for its own demo"));
-  model.tensor("embeddings.word_embeddings.weight", wb::DType::f32, {kVocabulary, kWidth},
-               f32(weights, kVocabulary * kWidth));
-  std::vector<std::int64_t> positions(kPositions);
+  model.tensor("embeddings.word_embeddings.weight", wb::DType::f32, {vocabulary, width},
+               f32(weights, vocabulary * width));
+  std::vector<std::int64_t> positions(position_count);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<std::int64_t>(i);
-  model.tensor("embeddings.position_ids", wb::DType::i64, {1, kPositions}, own(positions));
-  model.tensor("embeddings.LayerNorm.weight", wb::DType::f32, {kWidth}, own(std::vector<float>(kWidth, 1.0F)));
-  model.tensor("embeddings.LayerNorm.bias", wb::DType::f32, {kWidth}, own(std::vector<float>(kWidth, 0.0F)));
-  for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
+  model.tensor("embeddings.position_ids", wb::DType::i64, {1, position_count}, own(positions));
+  model.tensor("embeddings.LayerNorm.weight", wb::DType::f32, {width}, own(std::vector<float>(width, 1.0F)));
+  model.tensor("embeddings.LayerNorm.bias", wb::DType::f32, {width}, own(std::vector<float>(width, 0.0F)));
+  for (std::uint64_t layer = 0; layer < layers; ++layer) {
     const std::string at = "encoder.layer." + std::to_string(layer) + ".";
     for (const char* name :
          {"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"}) {
-      model.tensor(at + name + ".weight", wb::DType::f32, {kWidth, kWidth}, f32(weights, kWidth * kWidth));
-      model.tensor(at + name + ".bias", wb::DType::f32, {kWidth}, f32(weights, kWidth));
+      model.tensor(at + name + ".weight", wb::DType::f32, {width, width}, f32(weights, width * width));
+      model.tensor(at + name + ".bias", wb::DType::f32, {width}, f32(weights, width));
     }
-    model.tensor(at + "intermediate.dense.weight", wb::DType::bf16, {kInner, kWidth}, bf16(weights, kInner * kWidth));
-    model.tensor(at + "output.dense.weight", wb::DType::bf16, {kWidth, kInner}, bf16(weights, kWidth * kInner));
+    model.tensor(at + "intermediate.dense.weight", wb::DType::bf16, {inner, width}, bf16(weights, inner * width));
+    model.tensor(at + "output.dense.weight", wb::DType::bf16, {width, inner}, bf16(weights, width * inner));
   }
   wb::Options options;
   options.replace = true;
-  wb::save(model.build(), argv[1], options);
+  wb::save(model.build(), argv[argc - 1], options);
   return 0;
 } catch (const wb::Error& error) {
   std::fprintf(stderr, "sample_model: %s\n", error.what());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: the JSON reader. Pulling every token and skipping the whole value must agree on whether it is JSON,
 // where it ends and what is wrong with it. Slices must lie within the text. nlohmann-json must agree, except for what
-// we refuse on purpose.
+// we refuse on purpose. The front matter of model cards has its strings in this syntax, and is read of the same bytes.
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "harness.h"
+#include "wire/front_matter.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::fuzz {
@@ -128,6 +130,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool ours = walk.run();
   fuzz::expect(ours == (walk.error().code == wire::JsonErrorCode::none), "refused without an error, or the reverse");
   fuzz::expect(walk.error().offset <= size, "an error behind the end of the text");
+
+  for (const auto& [key, values] : wire::read_front_matter("---\n" + text + "\n---\n").entries)
+    for (const std::string& value : values)
+      fuzz::expect(base::is_utf8(key) && base::is_utf8(value) && value.size() <= size + 1,
+                   "a value that is not of the card");
 
   // We refuse on purpose what others accept: deep nesting, a byte-order mark. We accept a number beyond the largest
   // double, which nlohmann-json cannot hold. It also treats a zero byte outside of a string as the end of the text.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the reader of manifests. The input is read as a bundle, and also as the statement inside one, because a
-// fuzzer cannot change a text that is written in base64. A statement that is read must be the same after it is written,
-// and any certificate must at worst be reported as wrong.
+// Fuzz target: the readers of manifests and of policies. The input is read as a bundle, and also as the statement
+// inside one, because a fuzzer cannot change a text that is written in base64. A statement that is read must be the
+// same after it is written, and any certificate must at worst be reported as wrong.
 #include <algorithm>
 #include <tuple>
 
@@ -9,6 +9,8 @@
 #include "manifest/bundle.h"
 #include "manifest/signature.h"
 #include "weighbridge/manifest.h"
+#include "weighbridge/place.h"
+#include "weighbridge/policy.h"
 
 namespace weighbridge::fuzz {
 namespace {
@@ -46,7 +48,7 @@ void expect_kept(const Manifest& manifest, const Limits& limits) {
   expect(bundle.payload == text && bundle.method == SigningMethod::none, "a bundle has another payload");
 }
 
-void read_statement(std::string_view text, const Limits& limits) {
+void judge_statement(std::string_view text, const Limits& limits) {
   Report report;
   Statement statement;
   try {
@@ -74,7 +76,7 @@ void read_bundle(std::string_view text, const Limits& limits) {
   }
   expect(bundle.signatures.empty() == (bundle.method == SigningMethod::none), "a signature without a method");
   signing::signed_bytes_of_old_form(bundle.payload);
-  read_statement(bundle.payload, limits);
+  judge_statement(bundle.payload, limits);
   if (!can_sign() || bundle.chain.empty()) return;
   try {
     const std::string message = signing::signed_bytes(bundle.payload);
@@ -87,6 +89,18 @@ void read_bundle(std::string_view text, const Limits& limits) {
   }
 }
 
+// A policy that is refused is a usage error; one that is read has demands of the table, and can be compared with.
+void read_as_policy(std::string_view text) {
+  try {
+    const Policy policy = read_policy(text);
+    for (const Demand& each : policy.demands)
+      expect(std::ranges::find(demands(), each.key, &DemandInfo::key) != demands().end(), "a demand of no row");
+    check(place_of(source_of(nullptr, 0)), policy);
+  } catch (const Error& error) {
+    expect(error.finding().rule == "misuse/policy", "a policy is refused as something else: " + error.finding().rule);
+  }
+}
+
 }  // namespace
 }  // namespace weighbridge::fuzz
 
@@ -96,6 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(exact.data(), exact.size());
   const Limits limits = fuzz::small_context().limits;
   fuzz::read_bundle(text, limits);
-  fuzz::read_statement(text, limits);
+  fuzz::judge_statement(text, limits);
+  fuzz::read_as_policy(text);
   return 0;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Proves that a commit makes the same bytes wherever it is built: two builds of HEAD, in folders of different names and depths, the second without
-# the compiler cache; then the command, the archives, the manual, the bill of materials, the packages, the wheel, the source archive and the browser's
-# modules are compared. Prints each with its SHA-256, and fails if one differs.
+# the compiler cache; then the command, the archives, the manual, the bill of materials, what `make dist` makes of them, the wheel, the source
+# archive and the browser's modules are compared. Prints each with its SHA-256, and fails if one differs.
 #   check-reproducible.sh [--cached] [command] [packages] [wheel] [web]
 # Without names it does all four; what cannot be built here is named, and left out. --cached uses the compiler cache for both, which proves less (a
 # second compiler run could differ) and takes a tenth of the time.
@@ -37,7 +37,10 @@ build() {
     cd "$at"
     cmake --preset release -DWEIGHBRIDGE_TESTS=OFF "${launcher[@]}" >"$log"
     cmake --build build/release -j "$jobs" --target weighbridge weighbridge_library weighbridge_chain pages >>"$log"
-    if has packages; then (umask 022 && cd build/release && cpack -B packages >>"$log"); fi  # as `make package` does
+    if has packages; then
+      (umask 022 && cd build/release && cpack -B packages >>"$log")  # as `make package` does
+      tools/dist.py --built command archive deb sbom >>"$log"
+    fi
     if has wheel; then
       tools/make-wheel.sh "$python" "cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=$([ ${#launcher[@]} -gt 0 ] || command -v ccache)" >>"$log"
       tools/make-sdist.sh "$python" >>"$log"
@@ -66,7 +69,7 @@ status=0
 compared=0
 shopt -s nullglob globstar
 cd "$first"
-for file in build/release/weighbridge build/release/lib*.a build/release/pages/**/* build/release/packages/*.{deb,tar.gz} build/wheels/* \
+for file in build/release/weighbridge build/release/lib*.a build/release/pages/**/* build/dist/* build/wheels/* \
             build/web/*/web/core/weighbridge.{js,wasm}; do
   [ -f "$file" ] || continue
   [[ $file == *.stamp ]] && continue

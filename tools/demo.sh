@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cat <<'TEXT'
-This builds weighbridge in build/, and shows it with small models: about 14 minutes of CPU time. It installs nothing outside this folder but
+This builds weighbridge in build/, and shows it with small models: about 6 minutes of CPU time. It installs nothing outside this folder but
 Debian packages that are missing.
 TEXT
 tools/install-packages.sh --say demo

@@ -20,7 +20,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES, SITE, REFERENCE = ROOT / "build/docs-site", ROOT / "build/site", ROOT / "build/reference"
-COPIED = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "src/**/README.md", "web/api/README.md", "corpus/README.md"]
+COPIED = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "src/**/README.md", "bench/NOTES.md", "web/README.md", "web/api/README.md", "corpus/README.md"]
 FILES = ["docs/charts/*/*.svg", "docs/images/*", "docs/schemas/*.json", "LICENSE"]
 LINK = re.compile(r"(`+[^`]*`+)|(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 ITEM = re.compile(r"([-*]|\d+\.) ")

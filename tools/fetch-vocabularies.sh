@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Fetches the vocabularies that llama.cpp is tested with, and texts with their tokens, from the source archive of a Python package,
-# pinned by version and SHA-256, into build/demo/gguf. Does nothing if they are there. Exits with 1 and a message if the package index
-# cannot be reached.
+# pinned by version and SHA-256, into build/demo/gguf, and the source of GGML's quantizers into its folder ggml. Does nothing if they
+# are there. Exits with 1 and a message if the package index cannot be reached.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 package='llama-cpp-python==0.3.36'
 sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 mkdir -p build/demo
 cd build/demo
-if [ -f "gguf/$sha256" ]; then
+if [ -f "gguf/$sha256" ] && [ -d gguf/ggml ]; then
   exit 0
 fi
 python=python3
@@ -31,6 +31,8 @@ archive=$(echo source/*.tar.gz)
 echo "$sha256  $archive" | sha256sum --check --status || { echo "the archive of $package has another SHA-256 than $sha256" >&2; exit 1; }
 mkdir gguf.part
 tar xzf "$archive" -C gguf.part --strip-components=4 --wildcards '*/vendor/llama.cpp/models/ggml-vocab-*'
+tar xzf "$archive" -C gguf.part --strip-components=3 --wildcards '*/vendor/llama.cpp/ggml/include/*.h' \
+    '*/vendor/llama.cpp/ggml/src/ggml-*.h' '*/vendor/llama.cpp/ggml/src/ggml-quants.c'
 touch "gguf.part/$sha256"
 mv gguf.part gguf
 rm -rf source

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates pages of docs/ from the program's own tables: command.md (verbs, flags, exit statuses), options.md,
-// rules.md (errors and warnings), formats.md (what each format is and holds) and conversions.md (the plan for every
-// pair). A test fails on any difference.
+// rules.md (errors and warnings), schemas/policy.json (from the table of demands), formats.md (what each format is and
+// holds, and the plan for every pair) and architectures.md. A test fails on any difference.
 //
 // usage: generate_docs FOLDER
 #include <unistd.h>
@@ -18,27 +18,20 @@
 #include <vector>
 
 #include "cli/help.h"
+#include "cli/rules.h"
+#include "convert/architectures.h"
 #include "support/sample_models.h"
-#include "weighbridge/chain.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/formats.h"
-#include "weighbridge/khlnary.h"
+#include "weighbridge/json_writer.h"
 #include "weighbridge/open.h"
 #include "weighbridge/options.h"
+#include "weighbridge/policy.h"
 
 namespace wb = weighbridge;
 namespace cli = weighbridge::cli;
 
 namespace {
-
-std::string_view word(wb::Rule::Reach reach) {
-  switch (reach) {
-    case wb::Rule::Reach::file: return "the file";
-    case wb::Rule::Reach::tensor: return "one tensor";
-    case wb::Rule::Reach::note: return "a note";
-  }
-  return "";
-}
 
 void append_rules(std::string& page, std::string_view title, std::span<const wb::Rule> rules) {
   page.append("\n## ").append(title).append(
@@ -49,7 +42,9 @@ void append_rules(std::string& page, std::string_view title, std::span<const wb:
         .append("` | ")
         .append(wb::name(rule.severity))
         .append(" | ")
-        .append(word(rule.reach));
+        .append(rule.reach == wb::Rule::Reach::file     ? "the file"
+                : rule.reach == wb::Rule::Reach::tensor ? "one tensor"
+                                                        : "a note");
     page.append(" | ").append(rule.section).append(" | ").append(rule.sentence).append(" |\n");
   }
 }
@@ -62,42 +57,30 @@ void append_row(std::string& page, const Row& row) {
   page.append("|\n");
 }
 
-constexpr Row kElsewhere[] = {
-    {"`file/sha256`", "`verify --sha256`: the file has another SHA-256", "[checking.md](checking.md#check-a-download)"},
-    {"`io/...`, `misuse/...`, `convert/...`",
-     "errors of the system; usage errors; values that a conversion cannot store: a cast that overflows, GPTQ's zeros",
-     "[checking.md](checking.md#read-a-rejection)"},
-    {"`unsupported/...`", "elements of a tensor that this build does not support, when they are requested",
-     "[checking.md](checking.md#read-a-rejection)"},
-    {"`embed/...`, `texts/...`, `tokenizer/...`", "models, texts and vocabularies for embeddings",
-     "[embedding.md](embedding.md#errors)"},
-    {"`generate/...`, `tokenizer/...`", "models and tokenizers for generation",
-     "[generation.md](generation.md#errors)"},
-    {"`limit/address-space`", "a size that a 32-bit machine (the browser) cannot hold", "[browser.md](browser.md)"},
-};
 constexpr Row kReadings[] = {
-    {"G", "every format", "[readings.md](readings.md#g-every-format)"},
-    {"T", "safetensors", "[readings.md](readings.md#t-safetensors)"},
-    {"U", "GGUF", "[readings.md](readings.md#u-gguf)"},
-    {"S", "STB, its sidecar, and KHLNARY modules", "[readings.md](readings.md#s-stb-and-khlnary-modules)"},
-    {"Z", "zTensor 0.1, and the CBOR of both zTensors", "[readings.md](readings.md#z-ztensor-01)"},
-    {"Y", "zTensor 1.x", "[readings.md](readings.md#y-ztensor-1x)"},
-    {"X, zt.*, Appendix A", "zTensor 2, its profiles and its appendix", "[readings.md](readings.md#x-ztensor-2)"},
-    {"E", "EMBD, and the Hugging Face folder of a BERT",
-     "[readings.md](readings.md#e-embd-and-the-hugging-face-folder)"},
-    {"M", "SLM, its tokenizers and its adapters", "[readings.md](readings.md#m-slm-its-tokenizers-and-its-adapters)"},
-    {"N", "NumPy's npy and npz", "[readings.md](readings.md#n-npy-and-npz)"},
-    {"O", "ONNX", "[readings.md](readings.md#o-onnx)"},
+    {"G", "every format", "[every format](../src/formats/README.md)"},
+    {"T", "safetensors", "[safetensors](../src/formats/safetensors/README.md#readings)"},
+    {"U", "GGUF", "[gguf](../src/formats/gguf/README.md#readings)"},
+    {"S", "STB, its sidecar, and KHLNARY modules", "[stb](../src/formats/stb/README.md#readings)"},
+    {"Z", "zTensor 0.1, and the CBOR of both zTensors", "[ztensor/v0](../src/formats/ztensor/v0/README.md#readings)"},
+    {"Y", "zTensor 1.x", "[ztensor/v1](../src/formats/ztensor/v1/README.md#readings)"},
+    {"X, zt.*, Appendix A", "zTensor 2, its profiles and its appendix",
+     "[ztensor/v2](../src/formats/ztensor/v2/README.md#readings)"},
+    {"E", "EMBD, and the Hugging Face folder of a BERT", "[embd](../src/formats/embd/README.md#readings)"},
+    {"M", "SLM, its tokenizers and its adapters", "[slm](../src/formats/slm/README.md#readings)"},
+    {"N", "NumPy's npy and npz", "[numpy](../src/formats/numpy/README.md#readings)"},
+    {"O", "ONNX", "[onnx](../src/formats/onnx/README.md#readings)"},
     {"ModelProto, GraphProto, TensorProto, SparseTensorProto", "", "messages of onnx.proto"},
-    {"H", "HDF5 and Keras archives", "[readings.md](readings.md#h-hdf5-and-keras)"},
+    {"H", "HDF5 and Keras archives", "[hdf5](../src/formats/hdf5/README.md#readings)"},
     {"II, III, IV", "", "chapters of the HDF5 File Format Specification 3.0"},
-    {"P", "PyTorch's checkpoints", "[readings.md](readings.md#p-pytorch)"},
+    {"P", "PyTorch's checkpoints", "[pytorch](../src/formats/pytorch/README.md#readings)"},
     {"APPNOTE", "", "PKWARE's description of zip archives, 6.3"},
     {"format, transformers, RFC 8259", "",
      "the published format; the behavior of that package; the JSON specification"},
     {"layout, README", "",
-     "a layout that this project defines: [slm-adapters.md](slm-adapters.md), "
+     "a layout that this project defines: [adapter packages](../src/formats/slm_adapter/README.md), "
      "[khlnary](../src/runtime/khlnary/README.md)"},
+    {"quantized", "", "layouts of quantized layers: [checking.md](checking.md#read-a-rejection)"},
     {"design, model", "", "rules of this project for every format; limits of its object model"},
 };
 
@@ -108,11 +91,25 @@ void append_head(std::string& page) {
       "(`verify` exits with 1). *unsupported* means that this build cannot read the elements of one tensor (3). A "
       "*warning* leaves the file valid (0).\n\nOther rules:\n\n| rules | about | described in |\n| --- | --- | --- "
       "|\n");
-  for (const Row& row : kElsewhere) append_row(page, row);
+  for (const cli::RuleFamily& row : cli::rule_families()) {
+    std::string ids = "`" + std::string(row.ids);
+    for (std::size_t at = 0; (at = ids.find(' ', at)) != ids.npos; at += 4) ids.replace(at, 1, "`, `");
+    for (std::size_t at = 0; (at = ids.find("/`", at)) != ids.npos; at += 4) ids.replace(at, 1, "/...");
+    ids += ids.ends_with('/') ? "...`" : "`";
+    const std::string page_of(row.page.starts_with("docs/") ? std::string(row.page.substr(5))
+                                                            : "../" + std::string(row.page));
+    const std::string link = "[" + page_of.substr(0, page_of.find('#')) + "](" + page_of + ")";
+    append_row(page, Row{ids, row.about, link});
+  }
+  page.append(
+      "\n## What to do\n\n`weighbridge explain RULE` says it for one rule, with an example.\n\n| finding | what to do "
+      "|\n| --- | --- |\n");
+  for (const cli::RuleAdvice& each : cli::rule_advice())
+    page.append("| ").append(each.about).append(" | ").append(each.advice).append(" |\n");
   page.append(
       "\n## Where a rule comes from\n\nA number or a name in the column *from* is a section of the format's "
       "specification, or a function of the program that defines the format. A letter with a number is one of this "
-      "project's [readings](readings.md) of a specification where it is silent.\n\n| from | reading of | described in "
+      "project's readings of a specification where it is silent.\n\n| from | reading of | described in "
       "|\n| --- | --- | --- |\n");
   for (const Row& row : kReadings) append_row(page, row);
 }
@@ -120,11 +117,10 @@ void append_head(std::string& page) {
 std::string rules_page() {
   std::string page;
   append_head(page);
-  for (const wb::FormatInfo& format : wb::formats())
-    append_rules(page, std::string(format.title) + " (`" + std::string(format.name) + "`)", format.rules);
-  append_rules(page, "KHLNARY modules", wb::khlnary::module_rules());
-  append_rules(page, "The chain of .slm models", wb::chain::step_rules());
-  append_rules(page, "All formats", wb::common_rules());
+  for (const cli::RuleGroup& group : cli::rule_groups())
+    append_rules(page,
+                 std::string(group.title) + (group.format.empty() ? "" : " (`" + std::string(group.format) + "`)"),
+                 group.rules);
   return page;
 }
 
@@ -166,7 +162,7 @@ constexpr Introduction kIntroductions[] = {
      "src/formats/slm"},
     {"slm-adapter",
      "A change to the weights of one `.slm`, which it identifies by checksums. TinyRustLM names the three kinds; this "
-     "project defines the layout: [slm-adapters.md](slm-adapters.md).",
+     "project defines the layout: [adapter packages](../src/formats/slm_adapter/README.md).",
      "src/formats/slm_adapter"},
     {"llama2c",
      "The checkpoint of [llama2.c](https://github.com/karpathy/llama2.c), which runs Llama models in one file of C: "
@@ -304,11 +300,11 @@ void append_matrix(std::string& page, std::string_view title, const wb::Model& s
 
 std::string conversions_page() {
   std::string page =
-      "# Conversions\n\nThe plan of each conversion, for three small models; generated from the plans by `make docs`. "
-      "`weighbridge convert IN OUT --dry-run` prints the plan for any file, and with --json in full. The tables "
-      "contain "
-      "the single-file formats that can be written. A Hugging Face folder can be read and written too, a llama2.c "
-      "checkpoint can only be read, and only `slm adapter` makes an SLM adapter package ([formats.md](formats.md)). "
+      "\n## What conversions keep\n\nThe plan of each conversion, for three small models. `weighbridge convert IN OUT "
+      "--dry-run` prints the plan for any file, and with --json in full. The tables contain the single-file formats "
+      "that "
+      "can be written. A Hugging Face folder can be read and written too, a llama2.c checkpoint can only be read, and "
+      "only `slm adapter` makes an SLM adapter package. "
       "The "
       "samples have the metadata that EMBD and SLM need; a bare safetensors file of an encoder lacks them, and its "
       "Hugging Face folder has them.\n\n"
@@ -463,6 +459,124 @@ bool write(const std::string& path, const std::string& text) {
   return static_cast<bool>(out.flush());
 }
 
+// The table of architectures that folders become GGUF by.
+std::string architectures_page() {
+  std::string page =
+      "# Architectures that become GGUF\n\n"
+      "A folder of one of these classes of transformers becomes a GGUF with the names and metadata of llama.cpp: "
+      "[gguf.md](gguf.md). Other values of the settings are refused by name, because llama.cpp does not compute "
+      "them.\n\n"
+      "| class | in llama.cpp | settings that must be so |\n| --- | --- | --- |\n";
+  for (const wb::convert::Architecture& row : wb::convert::architectures()) {
+    std::string classes, settings;
+    for (const char c : row.classes) classes += c == ' ' ? std::string("`, `") : std::string(1, c);
+    for (const char c : row.accepts) {
+      if (c == ' ')
+        settings += "; `";
+      else if (c == '=')
+        settings += "` ";
+      else
+        settings += c == '|' ? std::string(" or ") : std::string(1, c);
+    }
+    page +=
+        "| `" + classes + "` | " + std::string(row.name) + " | " + (settings.empty() ? "" : "`" + settings) + " |\n";
+  }
+  return page +
+         "\n`BertModel` becomes `bert` with `--naming llama`.\n\n"
+         "Checked: 33 small folders of these classes give every key, every shape and every byte of every tensor that "
+         "the "
+         "converter of llama.cpp 0c1e57098 gives (tests/interop/test_gguf_folders.py says what differs, and why). In "
+         "llama.cpp itself, the logits of the decoders are those of transformers 5.24 to 3e-7 of their range, and to "
+         "4e-4 where the activation is a GELU, which llama.cpp takes from a table (tests/interop/test_gguf_logits.py, "
+         "with the vectors of the encoders). NomicBERT was not compared.\n";
+}
+
+// What the value of a demand must be, as a JSON schema.
+void append_value(wb::JsonWriter& out, const wb::DemandInfo& demand) {
+  const auto amount = [&] {
+    out.key("anyOf").begin_array();
+    out.begin_object();
+    out.member("type", "integer");
+    out.member("minimum", std::uint64_t{0});
+    out.end_object();
+    out.begin_object();
+    out.member("type", "string");
+    out.member("pattern", "^[0-9]+(\\.[0-9]+)?([KMGTkmgt][Ii]?)?[Bb]?$");
+    out.end_object();
+    out.end_array();
+  };
+  const auto type = [&](std::string_view of) {
+    out.member("type", of);
+    out.member("description", demand.help);
+  };
+  out.key(demand.key).begin_object();
+  switch (demand.type) {
+    case wb::DemandType::words:
+    case wb::DemandType::texts:
+      type("array");
+      out.key("items").begin_object();
+      out.member("type", "string");
+      if (demand.key == "formats" || demand.key == "dtypes") {
+        out.key("enum").begin_array();
+        std::set<std::string_view> words;
+        for (const std::string_view word : demand.listed())
+          if (words.insert(word).second) out.string(word);
+        out.end_array();
+      }
+      out.end_object();
+      break;
+    case wb::DemandType::shapes:
+      type("object");
+      out.key("additionalProperties").begin_object();
+      out.member("type", "array");
+      out.key("items").begin_object();
+      out.member("type", "integer");
+      out.member("minimum", std::uint64_t{0});
+      out.end_object();
+      out.end_object();
+      break;
+    case wb::DemandType::limits:
+      type("object");
+      out.key("properties").begin_object();
+      for (const wb::OptionInfo& limit : wb::options_of(wb::OptionOf::limit)) {
+        out.key(limit.name).begin_object();
+        amount();
+        out.end_object();
+      }
+      out.end_object();
+      out.flag("additionalProperties", false);
+      break;
+    case wb::DemandType::size:
+      out.member("description", demand.help);
+      amount();
+      break;
+    case wb::DemandType::toggle: type("boolean"); break;
+  }
+  out.end_object();
+}
+
+std::string policy_schema() {
+  wb::JsonWriter out(wb::JsonWriter::Style::indented);
+  out.begin_object();
+  out.member("$schema", "https://json-schema.org/draft/2020-12/schema");
+  out.member("$id", "policy.json");
+  out.member("title", "A policy of weighbridge check");
+  out.member("description",
+             "What a model must be: docs/policies.md. Written from the table of demands by `make docs`.");
+  out.member("type", "object");
+  out.key("properties").begin_object();
+  for (const std::string_view text : {"$schema", "description"}) {
+    out.key(text).begin_object();
+    out.member("type", "string");
+    out.end_object();
+  }
+  for (const wb::DemandInfo& demand : wb::demands()) append_value(out, demand);
+  out.end_object();
+  out.flag("additionalProperties", false);
+  out.end_object();
+  return out.take() + "\n";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -472,9 +586,11 @@ int main(int argc, char** argv) {
   }
   if (!every_format_is_introduced()) return 1;
   const std::string folder = argv[1];
-  if (write(folder + "/rules.md", rules_page()) && write(folder + "/formats.md", formats_page()) &&
-      write(folder + "/conversions.md", conversions_page()) && write(folder + "/command.md", command_page()) &&
-      write(folder + "/options.md", options_page()))
+  std::filesystem::create_directories(folder + "/schemas");
+  if (write(folder + "/rules.md", rules_page()) && write(folder + "/schemas/policy.json", policy_schema()) &&
+      write(folder + "/formats.md", formats_page() + conversions_page()) &&
+      write(folder + "/command.md", command_page()) && write(folder + "/options.md", options_page()) &&
+      write(folder + "/architectures.md", architectures_page()))
     return 0;
   std::fprintf(stderr, "generate_docs: cannot write below %s\n", folder.c_str());
   return 4;

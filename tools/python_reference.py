@@ -17,11 +17,13 @@ Written from the docstrings by `make docs`. [python.md](python.md) begins with t
 # What the page shows: a heading, the module, and its public names; None: all of __all__.
 PARTS = [
     ("Opening", "_model.py", ["open", "Model", "Tensor"]),
-    ("Whole files", "_checks.py", ["verify", "Verdict", "doctor", "Diagnosis", "check_cache", "explain", "Explanation"]),
-    ("", "_jobs.py", ["hash", "plan", "Plan", "Item", "convert", "save", "formats"]),
+    ("Whole files", "_checks.py", ["verify", "Verdict", "check", "PolicyVerdict", "Breach", "doctor", "Diagnosis", "check_cache", "explain", "Explanation"]),
+    ("", "_jobs.py", ["hash", "plan", "Plan", "Item", "convert", "Written", "LossWarning", "save", "formats"]),
     ("", "_options.py", ["ConvertOptions"]),
+    ("What a GGUF was made from", "_derivation.py", ["Derivation"]),
     ("Signed lists of files", "_manifest.py", ["manifest", "ManifestVerdict"]),
     ("What changed", "_diff.py", ["diff", "Diff", "TensorDiff", "ValueDiff", "MetadataDiff"]),
+    ("Patches", "_patch.py", ["make_patch", "apply", "fold"]),
     ("Editing", "_edit.py", ["edit", "undo_edit", "Edited"]),
     ("Runtimes", "_embed.py", ["Embedder"]),
     ("", "_generate.py", ["Generator"]),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the benchmarks and runs them in turns with the installed peers, one JSON file each: `run-bench.sh [--quick] [NAME...]` (default: all).
 # A missing peer or input is left out, with a message. Environment variables:
-#   PEERS                 a folder with the commands zt and amn (features cli and gguf), if they are not in PATH
+#   PEERS                 a folder with the commands zt and amn (features cli, gguf, awq, gptq, bnb and nvfp4), if they are not in PATH
 #   PEER_PYTHON           a python3 with the peers' packages; each of these replaces it for some packages:
 #   SAFETENSORS_PYTHON    safetensors, numpy (else build/venv)          TOKENIZERS_PYTHON   tokenizers (else build/venv)
 #   LLAMA_PYTHON          llama-cpp-python, gguf, numpy                 ONNX_PYTHON         onnx, onnxruntime, tokenizers, numpy
@@ -29,7 +29,7 @@ if [ "${1-}" = --quick ]; then
   turns=1 quick=(--seconds 0.2)
 fi
 names=("$@")
-all=(containers gguf growth pairs functions tokenize embed generate package scale web)
+all=(containers hashes gguf quantized growth pairs functions tokenize embed generate package scale web)
 [ ${#names[@]} -gt 0 ] || names=("${all[@]}")
 in_turns=(${turns:+-n "$turns"})
 processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
@@ -38,10 +38,14 @@ existing() { [ ! -e "$2" ] || printf '%s\n%s\n' "$1" "$2"; }  # an option, if it
 
 peers_of_processes=(--peers "${PEERS-}" --python "${SAFETENSORS_PYTHON:-$python}")
 run_containers() { "$python" bench/processes.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
+run_hashes() { "$python" bench/hashes.py "${processes[@]}" "$@"; }
 run_gguf() {
   local more
   mapfile -t more < <(existing --vocabulary build/demo/gguf/ggml-vocab-gemma-4.gguf)
   "$python" bench/gguf.py "${processes[@]}" --peers "${PEERS-}" --python "${LLAMA_PYTHON:-$python}" "${more[@]}" "$@"
+}
+run_quantized() {
+  "$python" bench/quantized.py "${processes[@]}" --recipes "$programs/recipes_bench" --peers "${PEERS-}" "$@"
 }
 run_growth() { "$python" bench/growth.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
 run_pairs() { "$python" bench/pairs.py "${processes[@]}" --samples "$programs/sample_files" "$@"; }
@@ -119,7 +123,7 @@ for name in "${names[@]}"; do
   "run_$name" --json "$results/$name.json" || failed+=("$name")
   echo "== $name: $((SECONDS - began)) s"
 done
-echo "results: $results/*.json; \`make bench REPORT=1\` puts them into docs/performance.md and docs/charts"
+echo "results: $results/*.json; \`make bench REPORT=1\` puts them into bench/NOTES.md, docs/performance.md, README.md and docs/charts"
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2
   exit 1

@@ -3,8 +3,8 @@
 /// The library weighbridge::chain, which builds on weighbridge::weighbridge.
 ///
 /// The steps that turn a trained model into an .slm that may be offered to users, with evidence for each step (Source
-/// Conversion Chain, Admission Chain and MiniModel Implication in the specification). docs/slm-chain.md has the grammar
-/// of each record and a complete example.
+/// Conversion Chain, Admission Chain and MiniModel Implication in the specification). docs/slm/records.md has the
+/// grammar of each record and a complete example.
 ///
 /// - **Records.** Each step writes a record of lines `key=value`, which names its inputs by SHA-256. Records are
 ///   deterministic: the same inputs give the same bytes. A time is the one given, else that of SOURCE_DATE_EPOCH, else

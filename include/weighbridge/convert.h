@@ -37,9 +37,10 @@ enum class LossKind : std::uint8_t {
   unsupported,     ///< elements that this build cannot interpret: the tensor is left out
   overflow,        ///< values beyond the range of the dtype that they are cast to, found while writing
   file,            ///< something beside the weights: a file of a folder, the graph of an ONNX model. Needs no consent
-  part             ///< files of the model that are missing, or were not given: the input is only a part of a model
+  part,            ///< files of the model that are missing, or were not given: the input is only a part of a model
+  requantize       ///< values of blocks, rounded once more to blocks of another type
 };
-inline constexpr std::size_t kLossKindCount = 14;                        ///< enumerators of LossKind
+inline constexpr std::size_t kLossKindCount = 15;                        ///< enumerators of LossKind
 std::string_view name(LossKind) noexcept;                                ///< "attribute", "attribute-type", ...
 std::optional<LossKind> loss_kind_from_name(std::string_view) noexcept;  ///< as name() spells it
 
@@ -89,8 +90,25 @@ struct MetadataOptions {
 struct GgufOptions {
   /// "llama": a Llama or a BERT gets the names, the metadata and the vocabulary of llama.cpp, which then opens and runs
   /// it; vectors become f32. Rows of queries and keys of a model of Hugging Face change places:
-  /// docs/converting.md. Empty: names and metadata as they are
+  /// docs/gguf.md. Empty: names and metadata as they are
   std::string naming{};
+  /// With Options::quantize: PATTERN=TYPE for tensors that the mix would give another type. The pattern is a regular
+  /// expression that is found in the name; the first that fits decides
+  std::vector<std::string> tensor_type{};
+  std::string output_tensor_type{};    ///< likewise: the type of output.weight; empty: that of the mix
+  std::string token_embedding_type{};  ///< likewise: of the embeddings
+  bool pure = false;                   ///< likewise: one type for all, without the mix's exceptions
+  /// likewise: an importance matrix of llama-imatrix, in either of its forms. set() takes a path and opens it
+  std::shared_ptr<const Source> imatrix{};
+  /// likewise: the bytes of GGML where these are a defect: empty groups of iq3_s move the codes behind them
+  bool as_ggml = false;
+  /// likewise: the bytes of builds of GGML that contract multiplications and additions, as GCC 12 does for processors
+  /// with FMA. derive_again() tries it; it is not an option of the command
+  bool contracted = false;
+  bool no_tokenizer = false;  ///< with `naming`: no tokenizer, which also accepts this loss; llama.cpp then takes ids
+  /// with `naming`: settings of config.json, by their keys, that may change the result and have no key in GGUF; their
+  /// loss is listed. All others of that kind are blockers
+  std::vector<std::string> ignore_settings{};
   bool operator==(const GgufOptions&) const = default;
 };
 
@@ -126,11 +144,14 @@ struct Options {
   std::vector<LossKind> allow{};  ///< losses to accept
   /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss, not overflow
   DType cast = DType::unknown;
-  std::string quantize{};  ///< a quantization of the target; also accepts that loss
+  /// a quantization of the target; also accepts that loss. For GGUF, a type or a mix of types by the names of
+  /// llama-quantize: "q8_0", "q4_k_m"
+  std::string quantize{};
   /// f32, f16 or bf16: quantized tensors become dense tensors of this dtype, also where the target could keep them;
-  /// this also accepts the loss of their layout and precision, not overflow. Other tensors stay what they are, or are
-  /// `cast`. Not with `quantize`
-  DType dequantize = DType::unknown;
+  /// this also accepts the loss of their layout and precision, not overflow. unknown: each of the dtype to which the
+  /// library that made it decodes it, with the bits of that library. nullopt: they stay quantized. Other tensors stay
+  /// what they are, or are `cast`. Not with `quantize`
+  std::optional<DType> dequantize{};
   std::string encoding{};  ///< "raw", "zstd", "deflate", "zstd-seekable" (zstd in frames: what "zstd" means for zTensor
                            ///< 2); empty: raw, or as stored when source and target are the same container
   int level = 0;           ///< of the encoding; 0: its default
@@ -139,13 +160,8 @@ struct Options {
   std::string digest{};
   /// of the target container ("1.2" for zt); empty: the source's if it fits, else the default
   std::string version{};
-  /// "auto", "v1", "v2": a target with the layout `quantized_group` gets GPTQ's tensors of each linear layer
-  /// (NAME.qweight, .qzeros, .scales, .g_idx) as one tensor NAME of that layout, any other target the reverse; both are
-  /// lossless: docs/converting.md. The word says whether qzeros are stored minus one (v1) or as they are (v2); auto: as
-  /// the model's metadata says. Empty: tensors stay what they are.
-  std::string gptq{};
   /// Make the output depend on the content alone: the tensors, the metadata and the tokenizer, in an order of their
-  /// own. Equal content then gives equal bytes, whatever container held it: docs/converting.md
+  /// own. Equal content then gives equal bytes, whatever container held it: docs/recipes.md
   bool canonical = false;
   bool replace = false;        ///< replace an output that exists
   SlmOptions slm{};            ///< for .slm
@@ -168,6 +184,15 @@ struct Options {
   static std::vector<std::string_view> words(std::string_view option);
 };
 
+/// The tensors of one type in an output.
+struct OutputType {
+  std::string name;            ///< of the type: "q4_k", "f32"; "in all" for all together
+  std::uint64_t tensors = 0;   ///< of this type
+  std::uint64_t elements = 0;  ///< in them
+  std::uint64_t size = 0;      ///< in bytes, before an encoding
+  /// Bits per element: those of blocks with their scales.
+  double bits() const { return elements == 0 ? 0 : 8 * static_cast<double>(size) / static_cast<double>(elements); }
+};
 /// What casting the tensors of one dtype to another did to their values.
 struct Cast {
   DType from = DType::unknown;   ///< of the input
@@ -182,6 +207,8 @@ struct Cast {
 struct Written {
   std::uint64_t size = 0;     ///< bytes of the output, of all files together if it is a folder
   std::vector<Cast> casts{};  ///< by dtypes, in the order of the output; lossless ones too
+  /// Plan::unconsented(), all of LossKind::file: whoever calls save() has to show them
+  std::vector<Item> losses{};
 };
 
 namespace convert {
@@ -210,10 +237,13 @@ class Plan {
   std::uint64_t payload_size() const noexcept;  ///< logical bytes to convert
   std::uint32_t tensors() const noexcept;       ///< to be written
   std::uint64_t files() const noexcept;         ///< that hold the tensors: more than one if they are shards
+  std::vector<OutputType> types() const;        ///< of the tensors to be written, in their order; the last is "in all"
   std::string_view from() const noexcept;       ///< name of the source's format
   std::string_view to() const noexcept;         ///< name of the target's
 
-  /// The losses that need consent and whose kinds are not in options().allow.
+  /// The losses that options() neither allow nor ask for.
+  std::vector<Item> unconsented() const;
+  /// Those of them that need consent: all but those of LossKind::file.
   std::vector<Item> refused() const;
   bool possible() const { return blockers().empty() && refused().empty(); }  ///< execute() would start
   /// [reads] Throws what execute() would throw about `path` and the limits before it writes. Changes nothing.
@@ -230,8 +260,9 @@ class Plan {
 };
 
 /// What converting to `format` would do. Error{misuse}: an unknown format, a read-only one, options that it lacks.
-/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14), g_idx with Options::gptq, and all with
-/// ZtOptions::sparse; there it may throw the same errors as members marked [reads], and uses the context.
+/// Reads no payload except `embeddings.position_ids` for EMBD (reading E14), what describes the layers of a
+/// quantization scheme (for GGUF, their scales), and all with ZtOptions::sparse; there it may throw the same errors as
+/// members marked [reads], and uses the context.
 Plan plan(const Model&, std::string_view format, const Options& = {}, const Context& = {});
 /// The name of the format that save() writes to this path. Throws Error{misuse} if no format is written to such files.
 std::string_view format_of_output(const std::string& path);

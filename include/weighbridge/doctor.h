@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/formats.h"
 #include "weighbridge/model.h"
+#include "weighbridge/open.h"
 #include "weighbridge/place.h"
 #include "weighbridge/verify.h"
 
@@ -30,6 +33,8 @@ enum class Condition : std::uint8_t {
 };
 /// "sound", "suspicious", "incomplete", "damaged", "foreign", "unproven"
 std::string_view name(Condition) noexcept;
+/// The rules of findings that only diagnose() makes.
+std::span<const Rule> doctor_rules() noexcept;
 
 /// Something to do. A front end puts it into its own words, as a command to copy.
 struct Advice {
@@ -86,10 +91,10 @@ struct Diagnosis {
 };
 
 /// [reads] Runs verify(), then looks for the cause of what it found, and reads the whole file for ranges of zeros.
-/// Throws Error of kind io and misuse only.
-Diagnosis diagnose(const std::string& path, const Context& = {});
+/// Throws Error of kind io and misuse only. A model is opened with the options; `list_incomplete` is always set.
+Diagnosis diagnose(const std::string& path, const Context& = {}, const OpenOptions& = {});
 /// [reads] Likewise for a file or folder in any place.
-Diagnosis diagnose(std::shared_ptr<const Place>, const Context& = {});
+Diagnosis diagnose(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
 /// [reads] Writes the tensors that are whole to a new file, in the format of the path's extension, as save() does.
 /// Throws what save() throws, and Error{misuse} if no tensor is whole.

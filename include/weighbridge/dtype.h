@@ -66,6 +66,8 @@ std::optional<DType> dtype_from_name(std::string_view) noexcept;
 /// The short name for a name that PyTorch, NumPy, JAX or C has for the same dtype ("bfloat16", "half",
 /// "float8_e4m3fn"); any other text is returned as it is.
 std::string_view short_dtype_name(std::string_view) noexcept;
+/// The dtype that a person means: a short name, or a name as for short_dtype_name(); nullopt for any other text.
+std::optional<DType> dtype_from_any_name(std::string_view) noexcept;
 /// Every dtype except unknown, in table order.
 std::span<const DTypeInfo> all_dtypes() noexcept;
 

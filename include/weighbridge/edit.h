@@ -11,12 +11,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/hash.h"
+#include "weighbridge/model.h"
 #include "weighbridge/recover.h"
 #include "weighbridge/source.h"
 #include "weighbridge/value.h"
@@ -41,12 +44,14 @@ struct EditOptions {
   /// Globs of tensors to leave out. In place, their bytes stay in the file: GGUF allows that for the last tensors,
   /// zTensor 1.x for all, other formats not.
   std::vector<std::string> without{};
+  /// "GLOB=DTYPE", as OpenOptions::read_as. The new file states these dtypes.
+  std::vector<std::string> read_as{};
   std::string output{};       ///< the new file; empty: the file itself changes
   std::uint64_t reserve = 0;  ///< bytes to leave free in the header of a new file, for later edits
   bool replace = false;       ///< replace an `output` that exists
 
   bool empty() const noexcept;            ///< whether nothing is to change
-  bool changes_tensors() const noexcept;  ///< whether tensors are to be renamed or left out
+  bool changes_tensors() const noexcept;  ///< whether tensors are to be renamed, left out or read otherwise
   /// Sets an option of OptionOf::edit (options.h), or adds to it, as ViewOptions::add(). A key that ends in ":" and one
   /// of types() needs the other add().
   /// @throws Error misuse: an unknown option, or a text that does not have its form.
@@ -114,5 +119,26 @@ Edited undo_edit(const std::string& path, const Context& = {}, bool trust_journa
 /// @throws Error io "io/journal": the journal is not this user's own, or does not fit the file
 Edited settle_edit(const std::string& path, const Context& = {}, bool trust_journal = false,
                    const std::function<void(const Edited&)>& before = {});
+
+/// What apply_in_place() does, or did.
+struct Applied {
+  std::vector<std::string> files{};           ///< that change
+  std::uint64_t tensors = 0;                  ///< that change
+  std::uint64_t bytes = 0;                    ///< that they have
+  std::uint64_t logged = 0;                   ///< once written: bytes that the journal had meanwhile
+  Digest base{};                              ///< content digest of the model before
+  Digest result{};                            ///< content digest of the model after
+  Edited::Left left = Edited::Left::nothing;  ///< how an interrupted earlier change was resolved
+};
+/// [reads] Makes the model at the path, a file or a folder, what the patches make of it, in the files themselves. While
+/// a file is a mix, its name ends with ".weighbridge-applying"; a killed run is undone or finished by the next one, or
+/// by settle_edit(). Checks the base and the result by their digests, before the first byte is written and again before
+/// the files get their names back. Close the model first.
+/// @param dry_run checks everything and writes nothing
+/// @throws Error what open() and patched() throw; misuse "misuse/in-place": patches that do more than change elements,
+///   or elements that are not stored as they are; what edit() refuses in place, and files with several names; io
+///   "io/applying": a killed run whose journal is gone. Nothing has changed then.
+Applied apply_in_place(const std::string& path, std::span<const Model> patches, const Context& = {},
+                       bool dry_run = false);
 
 }  // namespace weighbridge

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The content digest, which is equal for the same tensors in any container. docs/content-digest.md defines it byte by
+/// The content digest, which is equal for the same tensors in any container. src/core/payload/README.md defines it byte
 /// byte.
 #pragma once
 #include <array>

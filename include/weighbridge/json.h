@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "weighbridge/convert.h"
+#include "weighbridge/delta.h"
+#include "weighbridge/derivation.h"
 #include "weighbridge/diff.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/dtype.h"
@@ -29,6 +31,7 @@
 #include "weighbridge/json_writer.h"
 #include "weighbridge/manifest.h"
 #include "weighbridge/model.h"
+#include "weighbridge/policy.h"
 #include "weighbridge/recover.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/tokenize.h"
@@ -57,6 +60,8 @@ std::string to_json(const Inspection&);  ///< [file] The same as one string.
 
 std::string to_json(std::string_view path, const Verdict&);  ///< [file] The result of verify() for `path`.
 
+/// [file] The result of check() for `path`.
+std::string to_json(std::string_view path, const Policy&, const PolicyVerdict&);
 std::string to_json(std::string_view path, const Diagnosis&);    ///< [file] The result of diagnose() for `path`.
 std::string to_json(std::string_view path, const CacheReport&);  ///< [file] The result of check_cache() for `path`.
 /// [file] The result of recover_folder() for `path`.
@@ -67,10 +72,18 @@ std::string to_json(std::string_view path, std::string_view output, const Manife
 /// [file] The result of verify_manifest() for `path`.
 std::string to_json(std::string_view path, std::string_view manifest, const ManifestVerdict&);
 
+/// [file] The result of derive_again() for `path`; `source` is what it was made of.
+std::string to_json(std::string_view path, std::string_view source, const Derivation&);
+
 /// An edit of `path`, planned or, if `written`, done. `output` is empty if the file itself changes.
 std::string to_json(std::string_view path, std::string_view output, const Edited&, bool written);
+/// Patches that were applied to `path` in place, or, unless `written`, can be.
+std::string to_json(std::string_view path, const Applied&, bool written);
 
 std::string to_json(std::string_view path, const Explanation&);  ///< The result of explain() for `path`.
+
+/// A patch that was made of `path` and written to `output`; empty: it was only read.
+std::string to_json(std::string_view path, std::string_view output, const PatchInfo&);
 
 /// A conversion of `path` to `output`, planned or, with what Plan::execute() returned, done.
 std::string to_json(std::string_view path, std::string_view output, const Plan&, const Written* written = nullptr);
@@ -112,8 +125,9 @@ std::string to_json(const DifferenceMap&);
 /// equal.
 std::vector<std::uint32_t> by_change(const Diff&);
 
-/// The tensors extracted from `path`.
-std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted>);
+/// The tensors extracted from `path`, and those that were left out because they hold texts or objects.
+std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted>,
+                    std::span<const Tensor> left_out = {});
 
 /// Every format of this build and what it holds.
 std::string formats_to_json();

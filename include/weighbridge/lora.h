@@ -3,6 +3,7 @@
 /// Low-rank adapters (LoRA) merged into a model. Owns Lora, open_lora() and merge_lora(). The result is a Model, whose
 /// changed tensors are computed while they are read, one block of rows at a time.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,11 +31,12 @@ Lora lora_from_text(std::string_view text, const Context& = {});
 /// is added as slm::adapt() adds it, with the same bits. Tensors that no adapter changes are the model's own. Reads
 /// only the scales. The payload is read when a tensor is used, with the two matrices of its change in memory (within
 /// limits.decoded).
-/// @param dequantize changed tensors that are quantized become dense tensors of this dtype: f32, f16 or bf16.
-///   Options::dequantize does this for the others. unknown: they are an error
+/// @param dequantize changed tensors that are quantized become dense tensors of this dtype: f32, f16 or bf16, or
+///   unknown: their own. Options::dequantize does this for the others. nullopt: they are an error. Weights that are
+///   codes of a scheme (scheme.h) become dense in any case
 /// @throws Error misuse "misuse/lora-...": a change that fits no tensor of the model, shapes that disagree, a kind of
 ///   adapter that is not low-rank (DoRA, LoHa, LoKr, ...), values that are not finite; values that overflow their dtype
 ///   are found only while they are read.
-Model merge_lora(const Model&, std::span<const Lora>, DType dequantize = DType::unknown, const Context& = {});
+Model merge_lora(const Model&, std::span<const Lora>, std::optional<DType> dequantize = {}, const Context& = {});
 
 }  // namespace weighbridge

@@ -54,7 +54,7 @@ struct Manifest {
 /// What to list, and how.
 struct ManifestOptions {
   bool per_tensor = false;       ///< also the content digest of each tensor, and of the model
-  std::uint64_t shard_size = 0;  ///< list ranges of this many bytes; 0: whole files
+  std::uint64_t range_size = 0;  ///< list ranges of this many bytes; 0: whole files
   /// Paths to leave out, relative to the folder, or globs (matches_glob()) of such paths. What a glob matches now is
   /// recorded by name, because the specification has no globs.
   std::vector<std::string> ignore{};
@@ -112,19 +112,21 @@ struct Trust {
 
 /// How to compare files with a manifest.
 struct ManifestCheck {
-  Trust trust{};                    ///< without it, a signature is not checked
-  std::vector<std::string> only{};  ///< globs of the entries to check, as entry_name() names them; empty: all
-  bool ignore_unsigned = false;     ///< accept files that the manifest does not list
+  Trust trust{};                         ///< without it, a signature is not checked
+  std::vector<std::string> only_file{};  ///< globs of the entries to check, as entry_name() names them; empty: all
+  bool ignore_unsigned = false;          ///< accept files that the manifest does not list
   /// Globs of files to accept although the manifest does not list them; one that matches a folder accepts everything in
   /// it.
   std::vector<std::string> ignore{};
   /// A file that keeps digests between checks: model files with the same size, times and inode are not read again. It
   /// is read if it exists, then replaced. Empty: every file is read.
-  std::string state{};
-  bool full = false;  ///< read every file, and replace `state` all the same
+  std::string cache{};
   /// Sets an option of OptionOf::check (options.h), or adds to it. Error{misuse}.
   void set(std::string_view option, std::string_view text);
 };
+/// A file for ManifestCheck::cache of checks of this path, in the user's cache (XDG Base Directory Specification).
+/// Empty if there is no home.
+std::string manifest_cache(const std::string& path);
 /// The name of an entry in the bundle: "weights.bin", or "weights.bin:0:1000" for a range.
 std::string entry_name(const ManifestEntry&);
 
@@ -168,5 +170,23 @@ struct ManifestVerdict {
 /// the files.
 ManifestVerdict verify_manifest(const std::string& path, std::shared_ptr<const Source> bundle,
                                 const ManifestCheck& = {}, const Context& = {});
+
+/// How a file was made by a conversion: an in-toto statement with a SLSA provenance.
+struct Statement {
+  std::string name{};     ///< of the output
+  Digest sha256{};        ///< of its bytes
+  Digest content{};       ///< content_digest() of it
+  std::string to{};       ///< the format of the output
+  Digest source{};        ///< content_digest() of the source
+  std::string program{};  ///< the version that made it
+  /// The options that were given, by name and value, in their order.
+  std::vector<std::pair<std::string, std::string>> options{};
+  std::vector<std::pair<std::string, Digest>> files{};  ///< that options name, by option: their SHA-256
+  bool operator==(const Statement&) const = default;
+};
+/// The statement as JSON. list_files() lists and write_manifest() signs it like any other file.
+std::string write_statement(const Statement&);
+/// The reverse. Throws Error with rule "manifest/statement".
+Statement read_statement(std::string_view text, const Limits& = {});
 
 }  // namespace weighbridge

@@ -18,7 +18,7 @@
 namespace weighbridge {
 
 /// The forms of a checksum of .slm that this build knows, by name, the default first. The specification leaves open how
-/// the index of a byte enters (docs/readings.md, M1).
+/// the index of a byte enters (reading M1, src/formats/slm/README.md).
 std::vector<std::string_view> checksum_forms();
 
 /// How to read a file.
@@ -42,6 +42,9 @@ struct OpenOptions {
   /// "GLOB=DTYPE": the elements of the tensors whose names match are of this dtype, whatever the file says of them. It
   /// has the size of theirs. Error{misuse}: nothing matches, or a tensor has no elements of that size.
   std::vector<std::string> read_as{};
+  /// "NAME" or "NAME:KEY=VALUE,...": what the file leaves open of a quantization scheme, such as "gptq:zeros=v1" or
+  /// "fp8:block=128x128"; it counts before what a config says. Error{misuse}: no scheme has this name or this question.
+  std::vector<std::string> scheme{};
 
   /// [reads] Sets an option of OptionOf::open (options.h) from its name and its value as text; "sidecar" and
   /// "tokenizer" open a file. Error{misuse}: an unknown option, or an invalid value; the message names the valid ones.
@@ -56,6 +59,12 @@ Model open(const std::string& path, const Context& = {}, const OpenOptions& = {}
 Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions& = {});
 /// [reads] Opens a file or a folder in any place.
 Model open(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
+
+/// [reads] The paths of the models beneath a folder, in the order of names, each once: a folder that is a model, the
+/// index or first part of a divided model, and any other file that its content or its extension shows to be one.
+/// Follows no link to a folder. A folder that cannot be listed is in the list, so that opening it says why. Throws
+/// Cancelled.
+std::vector<std::string> find_models(const std::string& folder, const Context& = {});
 
 /// [reads] Does not throw for an invalid file: adds the finding to the report and returns nullopt. Adds warnings and
 /// unsupported tensors too. Still throws Error of kind io and misuse.

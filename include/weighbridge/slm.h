@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// What is specific to .slm models: fixtures of known sizes, and adapter packages (ADP1, ASP1, ALR1;
-/// docs/slm-adapters.md). open() and plan() read and write .slm itself.
+/// src/formats/slm_adapter/README.md). open() and plan() read and write .slm itself.
 #pragma once
 #include <optional>
 #include <span>

@@ -13,6 +13,8 @@
 
 namespace weighbridge {
 
+struct Verdict;
+
 /// The number of finite elements in each of several equal intervals between the least and the greatest one. Interval i
 /// begins at from + i * (to - from) / counts.size(); the last one includes its end. `counts` is empty if no element is
 /// finite.
@@ -64,11 +66,15 @@ std::vector<Stats> statistics(const Model&, std::span<const std::uint32_t> tenso
 /// numbers, which have no order.
 Histogram histogram(const Tensor&, std::uint32_t bins, const Context& = {});
 
+/// [reads] Reads what verify() did not need: every byte of the model's files once, for bad sectors, and every value.
+/// Adds the warning "values/nan" for each tensor with NaN to the report. Throws also what statistics() throws.
+void read_all(Verdict&, const Context& = {});
+
 /// What a model is, by its metadata.
 struct Summary {
   /// Tensors of one dtype.
   struct Share {
-    std::string dtype;           ///< as Tensor::type_name()
+    std::string dtype;           ///< as Tensor::type_name(), or StoredWeight::text
     std::uint64_t tensors = 0;   ///< of this dtype
     std::uint64_t elements = 0;  ///< in them, where shapes are known
     std::uint64_t bytes = 0;     ///< of all their parts, decoded
@@ -76,12 +82,14 @@ struct Summary {
   };
   std::string architecture;  ///< as the metadata names it ("BertModel", "llama"); empty if it does not
   /// Elements of the tensors that are not integers or booleans. Of codes of a scheme, the numbers that they stand for;
-  /// what completes codes does not count.
+  /// what completes codes does not count, and tensors with the same stored elements (tied ones) count once.
   std::uint64_t parameters = 0;
   std::vector<Share> dtypes;         ///< the one with the most bytes first
   std::uint64_t context_length = 0;  ///< tokens of a text, as the metadata states it; 0 if it does not
   bool chat_template = false;        ///< whether the metadata or a file of the folder has one
   std::string license;               ///< as the metadata names it; empty if it does not
+  std::uint64_t vocabulary = 0;      ///< tokens of the tokenizer, or as the metadata states it; 0 if neither does
+  std::string quantization;          ///< of most quantized bytes: a scheme or a block type; empty if there are none
   bool operator==(const Summary&) const = default;
 };
 /// Of all its tensors. [reads] Where a small tensor says the shape of packed codes, that one; from what is not

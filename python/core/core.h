@@ -51,6 +51,7 @@ nb::str text(std::string_view);
 // except that a backslash stays one.
 std::string shown(std::string_view);
 [[noreturn]] void wrong_value(const std::string& message);  // raises ValueError with it, shown
+DType dtype_of_name(std::string_view);                      // raises ValueError for a text that names none
 nb::object to_python(const Value&);
 Value to_value(nb::handle);
 nb::dict to_dict(std::span<const Value::Entry>);

@@ -24,6 +24,11 @@ std::string shown(std::string_view text) {
 }
 
 void wrong_value(const std::string& message) { throw nb::value_error(shown(message).c_str()); }
+DType dtype_of_name(std::string_view name) {
+  const auto found = dtype_from_any_name(name);
+  if (!found) wrong_value("no dtype '" + std::string(name) + "'");
+  return *found;
+}
 
 nb::dict to_dict(const Finding& finding) {
   nb::dict out;

@@ -14,8 +14,10 @@ nb::list items(const std::vector<Item>& list) {
   return out;
 }
 
-nb::list casts(const Written& written) {
-  nb::list out;
+// The fields of weighbridge.Written, and the losses that nobody consented to.
+nb::tuple written(const Plan& plan, const std::string& path, const Settings& settings) {
+  const Written written = run(settings, [&](const Context& context) { return plan.execute(path, context); });
+  nb::list casts;
   for (const Cast& cast : written.casts) {
     nb::dict one;
     one["from"] = text(name(cast.from));
@@ -25,9 +27,10 @@ nb::list casts(const Written& written) {
     one["overflowed"] = cast.overflowed;
     one["flushed"] = cast.flushed;
     one["largest_error"] = cast.largest_error;
-    out.append(one);
+    casts.append(one);
   }
-  return out;
+  return nb::make_tuple(text(plan.to()), written.size, items(plan.losses()), items(plan.changes()), casts,
+                        items(written.losses));
 }
 
 // A contiguous array, kept alive by Python's reference.
@@ -45,6 +48,12 @@ Bytes to_bytes(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array) 
   return {{static_cast<const std::byte*>(array.data()), array.nbytes()}, held};
 }
 
+// Writes the patch, and returns what it changes as JSON.
+std::string written_patch(const Model& patch, const std::string& path, bool overwrite, const Context& context) {
+  plan(patch, "zt", {.encoding = "zstd", .replace = overwrite}).execute(path, context);
+  return to_json({}, path, patch_info(patch, context));
+}
+
 }  // namespace
 
 void define_jobs(nb::module_& m) {
@@ -59,8 +68,7 @@ void define_jobs(nb::module_& m) {
       .def_prop_ro("source_format", [](const Plan& p) { return text(p.from()); })
       .def_prop_ro("target_format", [](const Plan& p) { return text(p.to()); })
       .def("execute", [](const Plan& p, nb::handle path, const Settings& settings) {
-        const Input output = to_input(path);
-        return casts(run(settings, [&](const Context& context) { return p.execute(output.path, context); }));
+        return written(p, to_input(path).path, settings);
       });
   m.def("plan", [](const Model& model, const std::string& format, nb::handle options) {
     const auto asked = made<Options>(OptionOf::convert, options);
@@ -70,7 +78,9 @@ void define_jobs(nb::module_& m) {
   m.def("save", [](const Model& model, nb::handle path, nb::handle options, const Settings& settings) {
     const Input output = to_input(path);
     const auto asked = made<Options>(OptionOf::convert, options);
-    return casts(run(settings, [&](const Context& context) { return save(model, output.path, asked, context); }));
+    const Plan planned = run(
+        settings, [&](const Context& context) { return plan(model, format_of_output(output.path), asked, context); });
+    return written(planned, output.path, settings);
   });
   m.def("view", [](const Model& model, nb::handle given) {
     const auto options = made<ViewOptions>(OptionOf::view, given);
@@ -84,12 +94,12 @@ void define_jobs(nb::module_& m) {
   });
   m.def("merge_lora", [](const Model& model, const std::vector<std::pair<std::string, double>>& adapters,
                          const std::string& dequantize, const Settings& settings) {
-    const DType dense =
-        dequantize.empty() ? DType::unknown : dtype_from_name(short_dtype_name(dequantize)).value_or(DType::unknown);
+    Options options;
+    if (!dequantize.empty()) options.set("dequantize", dequantize);
     return run(settings, [&](const Context& context) {
       std::vector<Lora> opened;
       for (const auto& [path, scale] : adapters) opened.push_back(open_lora(path, scale, context));
-      return merge_lora(model, opened, dense, context);
+      return merge_lora(model, opened, options.dequantize, context);
     });
   });
   // What was done, as JSON (docs/schemas/edit.json). `values` is a JSON object of metadata to set.
@@ -138,6 +148,71 @@ void define_jobs(nb::module_& m) {
       return to_json(Comparison{{}, {}, a, b, found});
     });
   });
+  // Whether a file was made from the source, as JSON (docs/schemas/verify_derivation.json). `statement` is its text.
+  m.def(
+      "derive_again",
+      [](nb::handle file, Model source, const std::string& statement, nb::handle imatrix, bool values,
+         const Settings& settings) {
+        const Input input = to_input(file), matrix = imatrix.is_none() ? Input{} : to_input(imatrix);
+        const Derivation found = run(settings, [&](const Context& context) {
+          const auto opened = [](const Input& each) {
+            return each.source || each.path.empty() ? each.source : open_file(each.path);
+          };
+          const std::shared_ptr<const Source> bytes = opened(input);
+          DerivationOptions asked{.imatrix = opened(matrix)};
+          if (!statement.empty())
+            asked = stated_options(read_statement(statement, context.limits), *bytes, source, asked.imatrix, context);
+          asked.values = values;
+          return derive_again(open(bytes, context), source, asked, context);
+        });
+        return text(to_json(input.path, {}, found));
+      },
+      nb::arg("file"), nb::arg("source"), nb::arg("statement"), nb::arg("imatrix").none(), nb::arg("values"),
+      nb::arg("settings"));
+  m.def("check_output", [](const std::string& path, bool replace) { OutputFile::check(path, replace); });
+  // Writes the statement about a file that was made from the source. The options are dicts, the adapters as for
+  // merge_lora.
+  m.def("state",
+        [](const std::string& path, const std::string& file, const Model& source, nb::handle view, nb::handle convert,
+           const std::vector<std::pair<std::string, double>>& adapters, bool replace, const Settings& settings) {
+          std::vector<std::pair<std::string, std::string>> options;
+          for (const auto& [kind, given] : {std::pair(OptionOf::view, view), {OptionOf::convert, convert}})
+            for (auto [key, value] : nb::cast<nb::dict>(given)) {
+              auto name = argument<std::string>("options", key);
+              std::replace(name.begin(), name.end(), '_', '-');
+              if (name == "overwrite") continue;
+              if (nb::isinstance<nb::dict>(value))
+                for (auto [from, to] : nb::cast<nb::dict>(value))
+                  options.emplace_back(name, argument<std::string>(name, from) + "=" + argument<std::string>(name, to));
+              else
+                for (std::string& each : option_texts(kind, name, value)) options.emplace_back(name, std::move(each));
+            }
+          for (const auto& [adapter, scale] : adapters)
+            options.emplace_back("merge-lora", adapter + "=" + nb::cast<std::string>(nb::str(nb::float_(scale))));
+          const std::string made = run(settings, [&](const Context& context) {
+            return write_statement(state(file, source, std::move(options), context));
+          });
+          OutputFile out(path, replace);
+          out.write(std::as_bytes(std::span(made)));
+          out.publish();
+        });
+  // Patches that are written: what they change, as JSON (docs/schemas/patch.json).
+  m.def("make_patch", [](const Model& base, const Model& result, const std::string& path, bool metadata, bool overwrite,
+                         const Settings& settings) {
+    return run(settings, [&](const Context& context) {
+      return written_patch(make_patch(base, result, {.scratch = path, .metadata = metadata}, context), path, overwrite,
+                           context);
+    });
+  });
+  m.def("fold_patches",
+        [](const std::vector<Model>& patches, const std::string& path, bool overwrite, const Settings& settings) {
+          return run(settings, [&](const Context& context) {
+            return written_patch(fold_patches(patches, {.scratch = path}, context), path, overwrite, context);
+          });
+        });
+  m.def("patched", [](const Model& base, const std::vector<Model>& patches, const Settings& settings) {
+    return run(settings, [&](const Context& context) { return patched(base, patches, context); });
+  });
   m.def("file_sha256", [](nb::handle file, const Settings& settings) {
     const Input input = to_input(file);
     return run(settings,
@@ -160,9 +235,7 @@ void define_jobs(nb::module_& m) {
           const auto dtype = nb::cast<std::string>(fields[1]);
           const auto shape = nb::cast<std::vector<std::uint64_t>>(fields[2]);
           const auto array = nb::cast<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>(fields[3]);
-          const auto known = dtype_from_name(dtype);
-          if (!known) wrong_value("no dtype '" + dtype + "'");
-          builder.tensor(name, *known, shape, to_bytes(array));
+          builder.tensor(name, dtype_of_name(dtype), shape, to_bytes(array));
         }
         return builder.build();
       },

@@ -64,12 +64,6 @@ nb::object make_array(const void* data, std::uint64_t bytes, Shape shape, DType 
   return nb::cast(Result(at, sizes.size(), sizes.data(), owner, nullptr, *type, nb::device::cpu::value, 0));
 }
 
-DType dtype_of_name(std::string_view name) {
-  const auto found = dtype_from_name(short_dtype_name(name));
-  if (!found) wrong_value("no dtype '" + std::string(name) + "'");
-  return *found;
-}
-
 std::uint64_t dense_bytes(const Tensor& tensor) {
   if (!tensor.has_shape()) return tensor.part_count() == 1 ? tensor.main().size() : 0;
   std::uint64_t count = 1;
@@ -274,6 +268,19 @@ void define_models(nb::module_& m) {
                      return why ? nb::object(to_dict(*why)) : nb::none();
                    })
       .def_prop_ro("numeric", [](const Tensor& t) { return is_numeric(t); })
+      .def_prop_ro("stored",
+                   [](const Tensor& t) -> nb::object {
+                     const StoredWeight* const weight = stored_weight(t);
+                     if (weight == nullptr) return nb::none();
+                     nb::dict out;
+                     nb::list tensors;
+                     for (const std::string& each : weight->tensors) tensors.append(text(each));
+                     out["id"] = text(weight->id);
+                     out["name"] = text(weight->text);
+                     out["tensors"] = tensors;
+                     out["bytes"] = weight->bytes;
+                     return out;
+                   })
       .def_prop_ro("scheme",
                    [](const Tensor& t) -> nb::object {
                      const auto scheme = scheme_of(t);
@@ -341,6 +348,20 @@ void define_models(nb::module_& m) {
              nb::list out;
              for (const ModelScheme& scheme : schemes_of(self)) out.append(text(scheme.name));
              return out;
+           })
+      // The model with the numbers of its codes, read as `dtype`; empty: as what the library that made them decodes to.
+      .def("logical",
+           [](const Model& self, std::string_view dtype, const Settings& settings) {
+             const DType as = dtype.empty() ? DType::unknown : dtype_of_name(dtype);
+             return run(settings, [&](const Context& context) { return logical(self, context, as); });
+           })
+      // Of a model of numbers: the weight whose codes are the tensor of this name.
+      .def("weight_of",
+           [](const Model& self, std::string_view codes) -> std::optional<Tensor> {
+             for (const Tensor& each : self)
+               if (const StoredWeight* const weight = stored_weight(each); weight && weight->tensors.front() == codes)
+                 return each;
+             return std::nullopt;
            })
       .def("names",
            [](const Model& self) {
@@ -418,11 +439,13 @@ void define_models(nb::module_& m) {
       },
       nb::arg("file"), nb::arg("options"), nb::arg("settings"), nb::arg("sidecar").none() = nb::none(),
       nb::arg("tokenizer").none() = nb::none());
-  m.def("verify", [](nb::handle file, nb::handle given, const Settings& settings) {
+  m.def("verify", [](nb::handle file, nb::handle given, bool all, const Settings& settings) {
     const Input input = to_input(file);
     const auto options = made<OpenOptions>(OptionOf::open, given);
     Verdict verdict = run(settings, [&](const Context& context) {
-      return input.source ? verify(input.source, context, options) : verify(input.path, context, options);
+      Verdict found = input.source ? verify(input.source, context, options) : verify(input.path, context, options);
+      if (all) read_all(found, context);
+      return found;
     });
     nb::dict out;
     out["format"] = text(verdict.format);
@@ -438,10 +461,32 @@ void define_models(nb::module_& m) {
     out["tensors"] = verdict.model.size();
     return out;
   });
-  m.def("diagnose", [](nb::handle file, const Settings& settings) {
+  m.def("ready_policy", [](const std::string& name) { return text(ready_policy(name)); });
+  m.def(
+      "check",
+      [](nb::handle file, const std::string& json, const std::string& name, nb::handle list, const Settings& settings) {
+        const Input input = to_input(file);
+        const auto manifest = list.is_none() ? std::nullopt : std::optional<Input>(to_input(list));
+        const Policy policy = read_policy(json, name);
+        const PolicyVerdict found = run(settings, [&](const Context& context) {
+          const auto opened = [](const Input& of) { return of.source ? of.source : open_file(of.path); };
+          return check(input.source ? place_of(input.source) : place_at(input.path), policy, context, {},
+                       manifest ? opened(*manifest) : nullptr);
+        });
+        return text(to_json(input.path, policy, found));
+      },
+      nb::arg("file"), nb::arg("policy"), nb::arg("name"), nb::arg("manifest").none(), nb::arg("settings"));
+  m.def("find_models", [](const std::string& folder, const Settings& settings) {
+    nb::list out;
+    for (const std::string& each : run(settings, [&](const Context& context) { return find_models(folder, context); }))
+      out.append(text(each));
+    return out;
+  });
+  m.def("diagnose", [](nb::handle file, nb::handle given, const Settings& settings) {
     const Input input = to_input(file);
+    const auto options = made<OpenOptions>(OptionOf::open, given);
     const Diagnosis found = run(settings, [&](const Context& context) {
-      return input.source ? diagnose(place_of(input.source), context) : diagnose(input.path, context);
+      return input.source ? diagnose(place_of(input.source), context, options) : diagnose(input.path, context, options);
     });
     return text(to_json(input.path, found));
   });
@@ -474,6 +519,7 @@ void define_models(nb::module_& m) {
     });
     return text(to_json(path, input.path, found));
   });
+  m.def("manifest_cache", [](const std::string& path) { return text(manifest_cache(path)); });
   m.def("can_sign", &can_sign);
   m.def("explain", [](nb::handle file, std::uint64_t offset, std::uint64_t length, const std::string& name,
                       const Settings& settings) {

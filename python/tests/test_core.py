@@ -125,7 +125,7 @@ def test_plans_say_what_a_conversion_loses(file, tmp_path):
     with pytest.raises(wb.UsageError):
         plan.execute(tmp_path / "b.safetensors")
     plan = wb.plan(wb.open(file), "safetensors", allow=["attribute-type"])
-    assert plan.possible and plan.execute(tmp_path / "b.safetensors") == []
+    assert plan.possible and plan.execute(tmp_path / "b.safetensors").casts == []
     assert wb.hash(tmp_path / "b.safetensors") == wb.hash(file) == wb.open(file).hash() and wb.hash(file).startswith("wb2:")
     assert any(f["name"] == "zt" and f["writable"] for f in wb.formats())
 
@@ -415,3 +415,15 @@ def test_texts_for_people_keep_backslashes_and_letters():
 
     assert shown("C:\\new é 層 \\x1b") == "C:\\new é 層 \\x1b"
     assert shown("a\x1b\\\n\udc80\u202e") == "a\\x1b\\\\n\\x80\\u{202e}"
+
+
+def test_verify_takes_every_model_beneath_a_folder_and_every_byte_if_asked(tmp_path):
+    (tmp_path / "b").mkdir()
+    wb.save(tmp_path / "b/two.zt", {"w": b"abc"})
+    wb.save(tmp_path / "one.zt", {"w": b"abc"})
+    (tmp_path / "notes.txt").write_text("words")
+    found = wb.verify(tmp_path, recursive=True)
+    assert list(found) == [str(tmp_path / "b/two.zt"), str(tmp_path / "one.zt")] and all(found.values())
+    assert wb.verify(tmp_path / "one.zt", read_all=True).checked.endswith("every byte was read")
+    with pytest.raises(TypeError, match="path of a folder"):
+        wb.verify(b"x", recursive=True)

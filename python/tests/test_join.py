@@ -47,3 +47,5 @@ def test_an_adapter_is_merged(tmp_path):
         assert np.array_equal(wb.open(tmp_path / "out.zt")["q.weight"].numpy(), 1 + scale * (b @ a))
     with pytest.raises(wb.UsageError, match="has no tensor for a change"):
         wb.plan({"k": np.ones((4, 3))}, "zt", merge_lora=folder)
+    with pytest.raises(ValueError, match="it is one of auto f32 f16 bf16"):
+        wb.plan(base, "zt", merge_lora=folder, dequantize="bf17")

@@ -17,7 +17,7 @@ def model(tmp_path):
     return folder
 
 
-def test_a_list_without_a_signature(model, tmp_path):
+def test_a_list_without_a_signature(model, tmp_path, monkeypatch):
     sig = tmp_path / "model.sig"
     made = wb.manifest(model, sig)
     assert made["files"] == 2 and made["method"] == "none"
@@ -29,21 +29,24 @@ def test_a_list_without_a_signature(model, tmp_path):
     found = wb.verify(model, manifest=sig)
     assert not found and [(each["what"], each["file"]) for each in found.differences] == [("changed", "config.json"), ("additional", "new")]
     assert not wb.verify(model, manifest=sig, ignore="new")
-    assert wb.verify(model, manifest=sig, only="a.bin", state=tmp_path / "state")
+    assert wb.verify(model, manifest=sig, only_file="a.bin", cache=tmp_path / "cache")
+    assert (tmp_path / "cache").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert wb.verify(model, manifest=sig, ignore="new", cache=True).remembered == 0 and list((tmp_path / "home/weighbridge").iterdir())
     with pytest.raises(wb.UsageError):
         wb.manifest(model, sig)
-    assert wb.manifest(model, sig, overwrite=True, shard_size=1000, ignore=["new"])["entries"] == 6
+    assert wb.manifest(model, sig, overwrite=True, range_size="1K", ignore=["new"])["entries"] == 6
     with pytest.raises(wb.MissingFileError):
         wb.verify(model, manifest=tmp_path / "absent")
 
 
 def test_usage(model, tmp_path):
     with pytest.raises(TypeError, match="no effect without manifest"):
-        wb.verify(model / "a.bin", key=b"")
+        wb.verify(model / "a.bin", public_key=b"")
     with pytest.raises(TypeError, match="give key too"):
         wb.manifest(model, tmp_path / "x", certificate=b"")
-    with pytest.raises(ValueError, match="shard-size is a whole number from 1"):
-        wb.manifest(model, tmp_path / "x", shard_size=0)
+    with pytest.raises(ValueError, match="range-size"):
+        wb.manifest(model, tmp_path / "x", range_size=0)
 
 
 def test_an_empty_key_is_not_taken_for_none(model, tmp_path):
@@ -55,7 +58,7 @@ def test_an_empty_key_is_not_taken_for_none(model, tmp_path):
         assert not sig.exists()
     wb.manifest(model, sig)
     with pytest.raises(ValueError, match="not a key or certificate"):
-        wb.verify(model, manifest=sig, key=empty)
+        wb.verify(model, manifest=sig, public_key=empty)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the program openssl, which makes keys, is not installed")
@@ -69,7 +72,7 @@ def test_keys(model, tmp_path):
         assert not sig.exists()
         return
     assert wb.manifest(model, sig, key=private.read_bytes())["method"] == "key"
-    assert wb.verify(model, manifest=sig, key=public).signature == "valid"
+    assert wb.verify(model, manifest=sig, public_key=public).signature == "valid"
     assert wb.verify(model, manifest=sig).signature == "unchecked"
     with pytest.raises(wb.UsageError, match="private key"):
-        wb.verify(model, manifest=sig, key=private)
+        wb.verify(model, manifest=sig, public_key=private)

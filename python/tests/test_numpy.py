@@ -206,3 +206,13 @@ def test_files_of_keras_are_arrays():
         assert np.array_equal(kernel, np.arange(12, dtype=np.float32).reshape(4, 3)) and m["layers/dense/vars/0"].is_view
         assert np.array_equal(older["model_weights/first/small/first/kernel"].numpy(), kernel)
         assert m.metadata["layers/dense/vars@name"] == "first"
+
+
+def test_copies_of_small_tensors_share_at_most_32_mib(tmp_path):
+    wb.save(tmp_path / "many.safetensors", {f"t{i}": np.full(1 << 18, i, np.float32) for i in range(40)})
+    copies = wb.open(tmp_path / "many.safetensors").numpy(copy=True)
+    runs, end = [], 0  # bytes of arrays one after the other
+    for begin, size in sorted((array.ctypes.data, array.nbytes) for array in copies.values()):
+        runs = [*runs[:-1], runs[-1] + size] if begin == end else [*runs, size]
+        end = begin + size
+    assert 1 < len(runs) < 40 and max(runs) <= 32 << 20

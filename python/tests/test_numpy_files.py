@@ -75,6 +75,10 @@ def test_raw_bytes_are_read_as_what_the_caller_says(tmp_path):
     assert tensor.dtype == "bf16" and tensor.numpy("f32").tolist() == [1, -3]
     with pytest.raises(wb.UsageError, match="32 bits"):
         wb.open(tmp_path / "a.npy", read_as=["array=f32"])
+    assert not wb.doctor(tmp_path / "a.npy") and wb.doctor(tmp_path / "a.npy", read_as="array=bfloat16")
+    np.savez(tmp_path / "a.npz", w=np.array([[0x3F80, 0x4000], [0x3F00, 0xC040]], np.uint16, order="F").view("V2"))
+    wb.edit(tmp_path / "a.npz", read_as="w=torch.bfloat16", rename={"w": "v"}, output=tmp_path / "b.npz")
+    assert wb.open(tmp_path / "b.npz")["v"].numpy("f32").tolist() == [[1, 2], [0.5, -3]]
 
 
 def test_a_broken_archive_is_refused(tmp_path):

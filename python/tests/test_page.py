@@ -14,7 +14,7 @@ ROOT = pathlib.Path(os.environ.get("WEIGHBRIDGE_ROOT", pathlib.Path(__file__).pa
 DATA = pathlib.Path(os.environ.get("WEIGHBRIDGE_TEST_DATA", ROOT.parent / "shared/data"))
 README = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
 # Each is run by a test. A block that the page gains has to get a name here.
-LOOKING, PROVING, COMPARING, RUNNING, COLUMNS, AS_SAFETENSORS, AS_GGUF = re.findall(
+LOOKING, PROVING, COMPARING, PATCHING, RUNNING, COLUMNS, AS_SAFETENSORS, AS_GGUF = re.findall(
     r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.M | re.S)
 
 
@@ -55,6 +55,13 @@ def test_what_changed(tmp_path, monkeypatch, capsys):
     wb.save(tmp_path / "tuned.gguf", {"w": np.arange(100, dtype=np.float32) + 0.5})
     names, said = run(COMPARING, tmp_path, monkeypatch, capsys)
     assert said == "w ['changed'] 0.5\n" and not names["found"].equal
+
+
+def test_keeping_a_difference(tmp_path, monkeypatch, capsys):
+    wb.save(tmp_path / "base.safetensors", {"w": np.arange(100, dtype=np.float32)})
+    wb.save(tmp_path / "tuned.safetensors", {"w": np.arange(100, dtype=np.float32) + (np.arange(100) == 7)})
+    names, _ = run(PATCHING, tmp_path, monkeypatch, capsys)
+    assert names["made"]["differing"] == 1
 
 
 def test_running_models(tmp_path, monkeypatch, capsys):

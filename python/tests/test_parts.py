@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half of a model is not a model: it opens with a warning, and is converted and run only with consent."""
 import shutil
+import warnings
 
 import pytest
 
@@ -28,6 +29,26 @@ def test_a_part_is_converted_only_with_consent(shard, tmp_path):
     # Both shards together are the model.
     wb.convert([shard, tmp_path / "model-00002-of-00002.safetensors"], tmp_path / "both.zt")
     assert sorted(wb.open(tmp_path / "both.zt")) == ["w1", "w2"]
+
+
+def test_losses_that_no_option_allows_are_returned_and_warned_of(encoder_folder, tmp_path):
+    """A graph, a template and a README were gone, and nothing was said."""
+    encoder_folder = shutil.copytree(encoder_folder, tmp_path / "encoder")
+    (encoder_folder / "README.md").write_text("a card")
+    with pytest.warns(wb.LossWarning, match="no option allows") as caught:
+        made = wb.convert(encoder_folder, tmp_path / "a.zt")
+    assert caught[0].filename == __file__
+    assert (made.path, made.format, made.size) == (str(tmp_path / "a.zt"), "zt", (tmp_path / "a.zt").stat().st_size)
+    assert made.casts == [] and {item.kind for item in made.losses} == {"file"}
+    with pytest.warns(wb.LossWarning):
+        assert wb.plan(encoder_folder, "zt").execute(tmp_path / "b.zt").losses == made.losses
+    with pytest.warns(wb.LossWarning):
+        wb.save(tmp_path / "c.zt", wb.open(encoder_folder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wb.convert(encoder_folder, tmp_path / "d.zt", allow="file").losses == made.losses
+        cast = wb.convert({"w": np.ones(3, np.float32)}, tmp_path / "e.zt", cast="f16")
+    assert [each["to"] for each in cast.casts] == ["f16"] and {item.kind for item in cast.losses} <= {"dtype", "precision"}
 
 
 def test_a_part_is_run_only_with_consent(encoder_folder, tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of README.md and docs/python.md for the type checkers, as a user's strict project runs them."""
+"""The examples of README.md, docs/python.md and examples/ for the type checkers, as a user's strict project runs them."""
 import json
 import os
 import pathlib
@@ -26,7 +26,11 @@ def examples(tmp_path_factory):
                 continue  # of other packages
             head = "" if "import weighbridge" in block else "import weighbridge as wb\n\n"
             (folder / f"{pathlib.Path(page).stem.lower()}_{i}.py").write_text(head + block)
-    assert len(list(folder.iterdir())) >= 5
+    for path in (ROOT / "examples").glob("*.py"):
+        (folder / path.name).write_text(f"# pyright: strict\n{path.read_text()}")
+    cells = [cell for cell in json.loads((ROOT / "examples/notebook.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
+    (folder / "notebook.py").write_text("\n".join(["# pyright: strict, reportUnusedExpression=false", *("".join(cell["source"]) for cell in cells), ""]))
+    assert len(list(folder.iterdir())) >= 10
     (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(WHERE)]}))
     return folder
 

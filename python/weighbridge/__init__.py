@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from ._checks import Diagnosis, Explanation, Verdict, check_cache, doctor, explain, verify
+from ._checks import Breach, Diagnosis, Explanation, PolicyVerdict, Verdict, check, check_cache, doctor, explain, verify
 from ._core import __version__
+from ._derivation import Derivation
 from ._diff import Diff, MetadataDiff, TensorDiff, ValueDiff, diff
 from ._edit import Edited, edit, left_journals, recover_folder, settle_edit, undo_edit
 from ._errors import (
@@ -25,9 +26,10 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._jobs import Item, Plan, convert, formats, hash, plan, save
+from ._jobs import Item, LossWarning, Plan, Written, convert, formats, hash, plan, save
 from ._manifest import ManifestVerdict, manifest
 from ._model import Model, Tensor, open
+from ._patch import apply, fold, make_patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +55,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Diagnosis", "Diff", "Edited", "Embedder", "Error", "Explanation", "Finding", "Generator", "InputOutputError", "Item", "LimitError",
-    "MalformedError", "ManifestVerdict", "MetadataDiff", "MissingFileError", "MissingTensorError", "Model", "Plan", "Tensor", "TensorDiff",
-    "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "__version__", "check_cache", "convert", "diff", "doctor", "edit", "explain",
-    "formats", "hash", "left_journals", "manifest", "open", "plan", "recover_folder", "save", "settle_edit", "undo_edit", "verify",
+    "Breach", "Derivation", "Diagnosis", "Diff", "Edited", "Embedder", "Error", "Explanation", "Finding", "Generator", "InputOutputError", "Item",
+    "LimitError", "LossWarning", "MalformedError", "ManifestVerdict", "MetadataDiff", "MissingFileError", "MissingTensorError", "Model", "Plan",
+    "PolicyVerdict", "Tensor", "TensorDiff", "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "Written", "__version__", "apply", "check",
+    "check_cache", "convert", "diff", "doctor", "edit", "explain", "fold", "formats", "hash", "left_journals", "make_patch", "manifest", "open",
+    "plan", "recover_folder", "save", "settle_edit", "undo_edit", "verify",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of whole files, which change nothing: verify, doctor, explain, check_cache."""
+"""Checks of whole files, which change nothing: verify, check, doctor, explain, check_cache."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from ._sources import to_input
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, overload
+    from typing import Any, Literal, overload
 
+    from ._derivation import Derivation
     from ._manifest import ManifestVerdict, Pem
     from ._model import Limits, Progress
 else:
@@ -72,79 +73,212 @@ class Verdict(Record):
 
 @overload
 def verify(
-    file: Any, *, format: str | None = None, checksum_form: str | None = None, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None
+    file: Any, *, format: str | None = None, checksum_form: str | None = None, read_as: str | Iterable[str] = (), scheme: str | Iterable[str] = (),
+    read_all: bool = False, recursive: Literal[False] = False, limits: Limits | None = None, progress: Progress = None
 ) -> Verdict: ...
+@overload
+def verify(
+    file: str | os.PathLike[str], *, recursive: Literal[True], format: str | None = None, checksum_form: str | None = None,
+    read_as: str | Iterable[str] = (), scheme: str | Iterable[str] = (), read_all: bool = False, limits: Limits | None = None,
+    progress: Progress = None
+) -> dict[str, Verdict]: ...
 @overload
 def verify(
     file: str | os.PathLike[str],
     *,
     manifest: Any,
-    key: Pem | None = None,
+    public_key: Pem | None = None,
     roots: Pem | None = None,
-    only: Iterable[str] | str = (),
+    only_file: Iterable[str] | str = (),
     ignore: Iterable[str] | str = (),
     ignore_unsigned: bool = False,
-    state: str | os.PathLike[str] | None = None,
-    full: bool = False,
+    cache: bool | str | os.PathLike[str] = False,
     limits: Limits | None = None,
     progress: Progress = None,
 ) -> ManifestVerdict: ...
+@overload
+def verify(
+    file: Any, *, derived_from: Any, statement: str | os.PathLike[str] | None = None, imatrix: Any = None, report: bool = False,
+    limits: Limits | None = None, progress: Progress = None
+) -> Derivation: ...
 def verify(
     file: Any,
     *,
     format: str | None = None,
     checksum_form: str | None = None,
     read_as: str | Iterable[str] = (),
+    scheme: str | Iterable[str] = (),
+    read_all: bool = False,
+    recursive: bool = False,
     manifest: Any = None,
-    key: Pem | None = None,
+    public_key: Pem | None = None,
     roots: Pem | None = None,
-    only: Iterable[str] | str = (),
+    only_file: Iterable[str] | str = (),
     ignore: Iterable[str] | str = (),
     ignore_unsigned: bool = False,
-    state: str | os.PathLike[str] | None = None,
-    full: bool = False,
+    cache: bool | str | os.PathLike[str] = False,
+    derived_from: Any = None,
+    statement: str | os.PathLike[str] | None = None,
+    imatrix: Any = None,
+    report: bool = False,
     limits: Limits | None = None,
     progress: Progress = None,
-) -> Verdict | ManifestVerdict:
-    """Checks every rule of a file's format: its structure, then its payload in one pass. With `manifest`, compares a file or folder with a signed
-    list of files instead.
+) -> Verdict | dict[str, Verdict] | ManifestVerdict | Derivation:
+    """Checks every rule of a file's format: its structure, then its tensor data where a rule needs it. With `manifest`, compares a file or folder
+    with a signed list of files instead. With `derived_from`, makes the tensors of a GGUF again from a model, and compares every byte.
 
     Parameters
     ----------
-    file, format, checksum_form, read_as, limits
+    file, format, checksum_form, read_as, scheme, limits
         As for :func:`open`.
+    read_all : bool
+        Read every byte once, also where no rule needs it (bad sectors), and warn of tensors with NaN (``"values/nan"``).
+    recursive : bool
+        `file` is a folder: check every model beneath it, each once, in the order of names.
     manifest : path, buffer or file object, optional
         What :func:`manifest` or another program of OpenSSF Model Signing wrote. `file` is then the path of a file or folder of any kind.
-    key, roots : path or bytes, optional
+    public_key, roots : path or bytes, optional
         The public key, or the root certificates (PEM), to check the signature with. Without either, the signature is not checked.
-    only, ignore : str or list of str
+    only_file, ignore : str or list of str
         Globs of the entries to check, and of files to accept although the manifest does not list them.
     ignore_unsigned : bool
         Accept all files that the manifest does not list.
-    state : path, optional
-        A file that keeps the digests: files that have not changed since the last check are not read again, unless `full`.
+    cache : bool or path
+        Do not read files again that have not changed since the last check with this cache. True: it is in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    derived_from : Model, path, or what :func:`open` takes, optional
+        The model that the GGUF `file` is said to be made from.
+    statement, imatrix : path
+        What ``convert(..., statement=...)`` wrote, whose digests must be right and whose options are taken; the importance matrix.
+    report : bool
+        Also compare the values of tensors that differ.
     progress : bool or callable, optional
         True shows a bar (tqdm); a callable gets (bytes done, bytes in all).
 
     Returns
     -------
-    Verdict or ManifestVerdict
-        An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
+    Verdict, dict of str to Verdict, ManifestVerdict or Derivation
+        With `recursive`, a verdict for each path. An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
     """
     if file is None:
         raise TypeError("a path, a buffer or a file object is expected, not None")
     if manifest is not None:
         from ._manifest import verify_manifest
 
-        return verify_manifest(file, manifest, key, roots, only, ignore, ignore_unsigned, state, full, limits, progress)
-    if key is not None or roots is not None or only or ignore or ignore_unsigned or state is not None or full:
-        raise TypeError("key, roots, only, ignore, ignore_unsigned, state and full have no effect without manifest")
+        return verify_manifest(file, manifest, public_key, roots, only_file, ignore, ignore_unsigned, cache, limits, progress)
+    if recursive and not isinstance(file, (str, os.PathLike)):
+        raise TypeError("recursive needs the path of a folder")
+    if public_key is not None or roots is not None or only_file or ignore or ignore_unsigned or cache:
+        raise TypeError("public_key, roots, only_file, ignore, ignore_unsigned and cache have no effect without manifest")
+    if derived_from is not None:
+        from ._derivation import verify_derivation
+
+        return verify_derivation(file, derived_from, statement, imatrix, report, limits, progress)
+    if statement is not None or imatrix is not None or report:
+        raise TypeError("statement, imatrix and report have no effect without derived_from")
+    if recursive:
+        return {path: verify(path, format=format, checksum_form=checksum_form, read_as=read_as, scheme=scheme, read_all=read_all, limits=limits,
+                             progress=progress)
+                for path in _core.find_models(os.fspath(file), settings(limits, progress, what="verify"))}
     from ._model import _texts
 
-    found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form, read_as=_texts(read_as)),
+    found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form, read_as=_texts(read_as), scheme=_texts(scheme)), read_all,
                          settings(limits, progress, what="verify"))
     found["findings"] = [Finding(**finding) for finding in found["findings"]]
     return Verdict(**found)
+
+
+class Breach(Record):
+    """Something that a policy does not accept.
+
+    Attributes
+    ----------
+    demand : str
+        The key of the policy: ``"dtypes"``; ``"valid"`` if the model is invalid, which no policy accepts.
+    finding : Finding
+        What is wrong, and where.
+    """
+
+    __slots__ = ("demand", "finding")
+    if TYPE_CHECKING:
+        demand: str
+        finding: Finding
+
+
+class PolicyVerdict(Record):
+    """What :func:`check` found. Truthy if the model meets the policy.
+
+    Attributes
+    ----------
+    passed : bool
+        No demand is broken.
+    policy : str
+        Its name.
+    format : str or None
+        The container; None if the content matches none.
+    checked : str
+        As of :func:`verify`.
+    breaches : list of Breach
+        What the policy does not accept, at most 1,000.
+    findings : list of Finding
+        The others: warnings and unsupported tensors that it accepts.
+    not_known_safe : list of str
+        As of :func:`verify`, without what the policy accepts.
+    """
+
+    __slots__ = ("passed", "policy", "format", "checked", "breaches", "findings", "not_known_safe")
+    if TYPE_CHECKING:
+        passed: bool
+        policy: str
+        format: str | None
+        checked: str
+        breaches: list[Breach]
+        findings: list[Finding]
+        not_known_safe: list[str]
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def check(
+    file: Any,
+    policy: str | os.PathLike[str] | dict[str, Any] = "download",
+    *,
+    manifest: Any = None,
+    limits: Limits | None = None,
+    progress: Progress = None,
+) -> PolicyVerdict:
+    """Checks a model against a policy: its formats, dtypes, names and shapes, size, NaN, code beside the weights, digests, signature.
+
+    Parameters
+    ----------
+    file, limits
+        As for :func:`open`.
+    policy : str, path or dict
+        ``"download"``, ``"publish"``, ``"strict"``, a JSON file, or the policy itself: docs/policies.md.
+    manifest : path, buffer or file object, optional
+        The signed list of files, for a policy with ``keys``.
+    progress
+        As for :func:`verify`.
+
+    Returns
+    -------
+    PolicyVerdict
+        A model that breaks the policy raises nothing. A policy that is not one raises UsageError.
+    """
+    import json
+
+    if file is None:
+        raise TypeError("a path, a buffer or a file object is expected, not None")
+    name = "policy" if isinstance(policy, dict) else os.fspath(policy)
+    text = json.dumps(policy) if isinstance(policy, dict) else _core.ready_policy(name)
+    if not text:
+        with open(name, encoding="utf-8") as opened:
+            text = opened.read()
+    found = json.loads(_core.check(to_input(file), text, name, None if manifest is None else to_input(manifest),
+                                   settings(limits, progress, what="check")))
+    found["breaches"] = [Breach(each["demand"], Finding.told(each["finding"])) for each in found["breaches"]]
+    found["findings"] = [Finding.told(each) for each in found["findings"]]
+    return PolicyVerdict.of(found)
 
 
 class Diagnosis(Record):
@@ -203,12 +337,12 @@ class Diagnosis(Record):
         return self.condition == "sound"
 
 
-def doctor(file: Any, *, limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
+def doctor(file: Any, *, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
     """Says what a file really is, what is wrong with it, which tensors are whole and what to do. Changes nothing.
 
     Parameters
     ----------
-    file, limits
+    file, read_as, limits
         As for :func:`open`.
     progress
         As for :func:`verify`.
@@ -219,9 +353,11 @@ def doctor(file: Any, *, limits: Limits | None = None, progress: Progress = None
     """
     import json
 
+    from ._model import _texts
+
     if file is None:
         raise TypeError("a path, a buffer or a file object is expected, not None")
-    found = json.loads(_core.diagnose(to_input(file), settings(limits, progress, what="doctor")))
+    found = json.loads(_core.diagnose(to_input(file), dict(read_as=_texts(read_as)), settings(limits, progress, what="doctor")))
     for key in ("zeros", "trailing"):
         found[key] = (found[key]["offset"], found[key]["length"]) if found[key] else None
     found["findings"] = [Finding.told(each) for each in found["findings"]]
@@ -319,4 +455,4 @@ def check_cache(folder: str | os.PathLike[str], *, limits: Limits | None = None,
     return json.loads(_core.check_cache(os.fspath(folder), settings(limits, progress, what="hash")))["entries"]  # type: ignore[no-any-return]
 
 
-__all__ = ("Diagnosis", "Explanation", "Verdict", "check_cache", "doctor", "explain", "verify")
+__all__ = ("Breach", "Diagnosis", "Explanation", "PolicyVerdict", "Verdict", "check", "check_cache", "doctor", "explain", "verify")

@@ -92,6 +92,7 @@ def edit(
     unset: str | Iterable[str] = (),
     rename: Mapping[str, str] | str | Iterable[str] | None = None,
     without: str | Iterable[str] = (),
+    read_as: str | Iterable[str] = (),
     output: str | os.PathLike[str] | None = None,
     reserve: int | str = 0,
     overwrite: bool = False,
@@ -116,6 +117,8 @@ def edit(
     without : str or iterable of str
         Globs of tensors to leave out. Without an `output`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
         1.x for all, other formats not.
+    read_as : str or iterable of str
+        As for :func:`open`. The new file states these dtypes; it needs an `output`.
     output : str or path, optional
         A new file to write instead; `path` stays as it is.
     reserve : int or str
@@ -141,7 +144,7 @@ def edit(
     import json
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
-    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), output=output and os.fspath(output),
+    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), read_as=_texts(read_as), output=output and os.fspath(output),
                    reserve=reserve or None, overwrite=overwrite)
     return _edited(_core.edit(os.fspath(path), json.dumps(given), options, dry_run, settings(limits, progress, what="edit")))
 

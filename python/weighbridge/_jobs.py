@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 
 from . import _arrays, _core
@@ -48,6 +49,53 @@ class Item(Record):
         return shown(f"{self.kind}: {self.subject}: {self.before} -> {self.after}")
 
 
+class LossWarning(UserWarning):
+    """A conversion lost something beside the weights that needs no consent, and got none: pass ``allow="file"`` to give it."""
+
+
+class Written(Record):
+    """What a conversion wrote.
+
+    Attributes
+    ----------
+    path : str
+        The output.
+    format : str
+        The name of its container.
+    size : int
+        Bytes of the output, of all files together if it is a folder.
+    losses : list of Item
+        What a reader of the output cannot get back. Those that no option allows or asks for were warned of: :class:`LossWarning`.
+    changes : list of Item
+        What is encoded in another way, without loss.
+    casts : list of dict
+        What casts did to values: from, to, tensors, values, overflowed, flushed, largest_error.
+    """
+
+    __slots__ = ("path", "format", "size", "losses", "changes", "casts")
+    if TYPE_CHECKING:
+        path: str
+        format: str
+        size: int
+        losses: list[Item]
+        changes: list[Item]
+        casts: list[dict[str, Any]]
+
+    @classmethod
+    def _made(cls, path: str, told: _core._Written) -> Written:
+        """The record of what was written, after a warning of the losses that nobody consented to."""
+        format, size, losses, changes, casts, silent = told
+        if silent:
+            first = ", ".join(Item(*each).subject for each in silent[:_MOST_NAMED]) + (
+                f" and {len(silent) - _MOST_NAMED:,} more" if len(silent) > _MOST_NAMED else "")
+            warnings.warn(shown(f"{path}: {len(silent):,} {'loss' if len(silent) == 1 else 'losses'} that no option allows: {first}"), LossWarning,
+                          stacklevel=3)
+        return cls(path, format, size, [Item(*each) for each in losses], [Item(*each) for each in changes], casts)
+
+
+_MOST_NAMED = 3
+
+
 class Plan:
     """What a conversion would do, before a byte is written. Made by :func:`plan`; :meth:`execute` does exactly this."""
 
@@ -89,15 +137,14 @@ class Plan:
         """The name of the target."""
         return self._plan.target_format
 
-    def execute(self, path: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> list[dict[str, Any]]:
+    def execute(self, path: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> Written:
         """Writes a temporary beside `path`, syncs it, reads it back, compares, and renames it.
 
         Returns
         -------
-        list of dict
-            What casts did to values: from, to, tensors, values, overflowed, flushed, largest_error.
+        Written
         """
-        return self._plan.execute(os.fspath(path), settings(limits, progress, what="convert"))
+        return Written._made(os.fspath(path), self._plan.execute(os.fspath(path), settings(limits, progress, what="convert")))
 
     def __repr__(self) -> str:
         state = "possible" if self.possible else "not possible"
@@ -111,7 +158,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the extension module takes them: dtypes by our names, and lists."""
     out: dict[str, Any] = {}
     for name, value in given.items():
-        if name in _DTYPES and value is not None:
+        if name in _DTYPES and value is not None and not (isinstance(value, str) and value == "auto"):
             value = _arrays.our_name(value)
         out[name] = _texts(value) if name == "allow" and value is not None else value
     return out
@@ -137,22 +184,26 @@ def _adapters(given: Any) -> list[tuple[str, float]]:
     return [(os.fspath(path), 1.0) for path in given]
 
 
-def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
-    """The model of what a caller gave: several joined, with the changes of Model.view() and the adapters, which are taken out of `options`."""
-    taken = options if options is not None else {}
-    on_duplicate, adapters = taken.pop("on_duplicate", None), taken.pop("merge_lora", None)
+def _whole(source: Any, limits: Limits | None, taken: dict[str, Any]) -> Model:
+    """The model of what a caller gave: several joined."""
+    on_duplicate = taken.pop("on_duplicate", None)
     if isinstance(source, (list, tuple)):
         handles = [_opened(each, limits)._handle for each in source]
-        model = Model(_core.join(handles, on_duplicate or "error", settings(limits, None, what="open")), "<joined>")
-    elif on_duplicate is not None:
+        return Model(_core.join(handles, on_duplicate or "error", settings(limits, None, what="open")), "<joined>")
+    if on_duplicate is not None:
         raise UsageError("on_duplicate is for several models: give a list of them")
-    else:
-        model = _opened(source, limits)
+    return _opened(source, limits)
+
+
+def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
+    """The same with the changes of Model.view() and the adapters, which are taken out of `options`."""
+    taken = options if options is not None else {}
+    model, adapters = _whole(source, limits, taken), taken.pop("merge_lora", None)
     changes = {name: taken.pop(name) for name in _VIEW if name in taken}
     handle = (model.view(**changes) if any(changes.values()) else model)._handle
     if adapters:
         dense = taken.get("dequantize")
-        handle = _core.merge_lora(handle, _adapters(adapters), _arrays.our_name(dense) if dense is not None else "", settings(limits, None, what="merge"))
+        handle = _core.merge_lora(handle, _adapters(adapters), _options({"dequantize": dense})["dequantize"] or "", settings(limits, None, what="merge"))
     return handle
 
 
@@ -172,8 +223,8 @@ def plan(source: Any, format: str, *, limits: Limits | None = None, **options: U
     return Plan(_core.plan(_model_of(source, limits, more), format, _options(more)))
 
 
-def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, progress: Progress = None, limits: Limits | None = None,
-            **options: Unpack[ConvertOptions]) -> list[dict[str, Any]]:
+def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, statement: str | os.PathLike[str] | None = None,
+            progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
     """Converts a model to the container that the extension of `path` names.
 
     Parameters
@@ -184,6 +235,8 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
         The output. An extension names its format; a path that ends in ``/`` is a Hugging Face folder.
     format : str, optional
         In place of the extension.
+    statement : path, optional
+        Also write how the file was made: digests of the source, of `path` and of other files, and the options. :func:`verify` checks it.
     progress, limits
         As for :func:`verify` and :func:`open`.
     **options
@@ -191,18 +244,27 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
 
     Returns
     -------
-    list of dict
-        What casts did to values.
+    Written
+        Losses that no option allows are warned of too (:class:`LossWarning`). All but those of the kind ``"file"`` raise before anything is written.
 
     Examples
     --------
     >>> wb.convert("model.safetensors", "model.zt", encoding="zstd")  # doctest: +SKIP
     """
     output, more = os.fspath(path), dict(options)
-    return _written(_model_of(source, limits, more), output, format, more, settings(limits, progress, what="convert"))
+    given = settings(limits, progress, what="convert")
+    if statement is None:
+        return Written._made(output, _written(_model_of(source, limits, more), output, format, more, given))
+    stated, replace = os.fspath(statement), bool(options.get("overwrite"))
+    _core.check_output(stated, replace)
+    whole = _whole(source, limits, more)
+    view, adapters = {name: more[name] for name in _VIEW if name in more}, _adapters(more.get("merge_lora") or [])
+    written = Written._made(output, _written(_model_of(whole, limits, more), output, format, more, given))
+    _core.state(stated, output, whole._handle, view, _options(more), adapters, replace, settings(limits, None, what="hash"))
+    return written
 
 
-def _written(model: _core.Model, path: str, format: str | None, options: Mapping[str, Any], given: _core.Settings) -> list[dict[str, Any]]:
+def _written(model: _core.Model, path: str, format: str | None, options: Mapping[str, Any], given: _core.Settings) -> _core._Written:
     if format is None:
         return _core.save(model, path, _options(options), given)
     return _core.plan(model, format, _options(options)).execute(path, given)
@@ -227,7 +289,7 @@ def _specs(tensors: Mapping[str, Any]) -> list[tuple[str, str, list[int], Any]]:
 
 
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metadata: Mapping[str, Any] | None = None, *, format: str | None = None,
-         progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> None:
+         progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
     """Saves arrays as a file of any container, by its extension.
 
     Parameters
@@ -242,6 +304,11 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
         Those of :class:`ConvertOptions`. Here `overwrite` is True by default: an existing file is replaced, as by ``numpy.save`` and
         ``save_file`` of safetensors. With ``overwrite=False`` it is refused, as by :func:`convert`. The old file stays until the new one is
         complete.
+
+    Returns
+    -------
+    Written
+        As of :func:`convert`.
     """
     if isinstance(tensors, Model):
         model = tensors._handle
@@ -249,7 +316,8 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
             raise UsageError("metadata is for arrays: a model has its own")
     else:
         model = _core.build(_specs(tensors), dict(metadata) if metadata else None)
-    _written(model, os.fspath(path), format, {"overwrite": True, **options}, settings(limits, progress, what="save"))
+    output = os.fspath(path)
+    return Written._made(output, _written(model, output, format, {"overwrite": True, **options}, settings(limits, progress, what="save")))
 
 
 def hash(file: Any, *, names: bool = True, version: int = 2, progress: Progress = None, limits: Limits | None = None) -> str:
@@ -268,4 +336,4 @@ def formats() -> list[dict[str, Any]]:
     return _core.formats()
 
 
-__all__ = ("Item", "Plan", "convert", "formats", "hash", "plan", "save")
+__all__ = ("Item", "LossWarning", "Plan", "Written", "convert", "formats", "hash", "plan", "save")

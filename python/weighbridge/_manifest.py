@@ -44,7 +44,7 @@ class ManifestVerdict(Record):
         ``what`` (``"missing"``, ``"additional"``, ``"changed"``), ``file``, ``expected``, ``found``, ``ranges``, and ``tensors``, which is None if
         the tensors were not compared.
     compared, remembered, bytes : int
-        Files that were compared; those of them that were not read, because `state` has their digests; and the bytes of all.
+        Files that were compared; those of them that were not read, because `cache` has their digests; and the bytes of all.
     ignored : list of str
         Paths that the manifest leaves out.
     findings : list of Finding
@@ -92,7 +92,7 @@ def manifest(
     certificate: Pem | None = None,
     chain: Iterable[Pem] = (),
     per_tensor: bool = False,
-    shard_size: int | None = None,
+    range_size: int | str | None = None,
     ignore: Iterable[str] | str = (),
     allow_symlinks: bool = False,
     overwrite: bool = False,
@@ -111,8 +111,8 @@ def manifest(
         The signer's certificate; the certificates between it and the root.
     per_tensor : bool
         Also list the content digest of each tensor.
-    shard_size : int, optional
-        List ranges of this many bytes instead of whole files.
+    range_size : int or str, optional
+        List ranges of this size (``"64MiB"``, or bytes) instead of whole files.
     ignore : str or list of str
         Paths or globs to leave out.
     allow_symlinks, overwrite : bool
@@ -127,7 +127,7 @@ def manifest(
 
     if certificate is not None and key is None:
         raise TypeError("a certificate needs its private key: give key too")
-    options = dict(per_tensor=per_tensor, shard_size=shard_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output))
+    options = dict(per_tensor=per_tensor, range_size=range_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output))
     return json.loads(  # type: ignore[no-any-return]
         _core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], overwrite, options,
                        settings(limits, progress, what="hash"))
@@ -135,13 +135,14 @@ def manifest(
 
 
 def verify_manifest(
-    path: Any, manifest: Any, key: Pem | None, roots: Pem | None, only: Iterable[str] | str, ignore: Iterable[str] | str,
-    ignore_unsigned: bool, state: str | os.PathLike[str] | None, full: bool, limits: Limits | None, progress: Progress,
+    path: Any, manifest: Any, public_key: Pem | None, roots: Pem | None, only_file: Iterable[str] | str, ignore: Iterable[str] | str,
+    ignore_unsigned: bool, cache: bool | str | os.PathLike[str], limits: Limits | None, progress: Progress,
 ) -> ManifestVerdict:
     import json
 
-    options = dict(only=_texts(only), ignore=_texts(ignore), ignore_unsigned=ignore_unsigned, state=state and os.fspath(state), full=full)
-    found = json.loads(_core.verify_manifest(os.fspath(path), to_input(manifest), _pem(key), _pem(roots), options,
+    where = _core.manifest_cache(os.fspath(path)) if cache is True else os.fspath(cache) if cache else None
+    options = dict(only_file=_texts(only_file), ignore=_texts(ignore), ignore_unsigned=ignore_unsigned, cache=where)
+    found = json.loads(_core.verify_manifest(os.fspath(path), to_input(manifest), _pem(public_key), _pem(roots), options,
                                              settings(limits, progress, what="verify")))
     found["findings"] = [Finding.told(each) for each in found["findings"]]
     return ManifestVerdict.of(found)

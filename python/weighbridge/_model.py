@@ -116,7 +116,8 @@ class Tensor:
     def scheme(self) -> str | None:
         """The quantization scheme of which the elements are codes or what completes them: ``"FP8 with scales"``; None for values.
 
-        Codes are read as they are stored. A cast of them raises :class:`UnsupportedError`.
+        Codes are read as they are stored. Reading them as another dtype, ``numpy("f32")``, gives the weight that they stand for, as
+        :meth:`Model.logical` does; where this version does not decode them, it raises :class:`UnsupportedError`.
         """
         scheme = self._tensor.scheme
         return None if scheme is None else scheme[0]
@@ -126,6 +127,11 @@ class Tensor:
         """Whether the elements are codes of :attr:`scheme`, which other tensors complete."""
         scheme = self._tensor.scheme
         return scheme is not None and scheme[1]
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """How the files store a weight of :meth:`Model.logical`: the scheme's `id`, its `name` (``"fp8 128x128"``), the `tensors` and their `bytes`."""
+        return self._tensor.stored
 
     @property
     def is_view(self) -> bool:
@@ -138,7 +144,7 @@ class Tensor:
         Parameters
         ----------
         dtype : str or dtype, optional
-            ``"f32"``, ``np.float32``, ...: cast to it, to the nearest value. By default the tensor's own; bf16 and the float8s are those of
+            ``"f32"``, ``np.float32``, ...: cast to it, to the nearest value; of codes, the numbers of the weight. By default the tensor's own; bf16 and the float8s are those of
             the package ml_dtypes.
         copy : bool, optional
             As in ``numpy.asarray``: None returns a read-only view of the mapped file where there is one, and else a new array; True always
@@ -152,6 +158,11 @@ class Tensor:
             Of the tensor's shape. A view keeps the file mapped.
         """
         name = self._readable(dtype)
+        if name != self.dtype and self.is_codes and copy is not False:
+            weight = self._model._weight(self.name, name)
+            if not weight.is_codes:
+                return weight.numpy(name, progress=progress, limits=limits)
+            weight._rows(0, self.shape[0] if self.shape else 0, name, settings(limits))  # raises: why they are not decoded
         target = _arrays.numpy_dtype(name, name in _arrays.NUMPY_NAMES or not self.is_codes)
         if name == self.dtype and copy is not True:
             bits = self._tensor.view(True)
@@ -254,6 +265,9 @@ class Tensor:
         import torch
 
         name = self._readable(dtype)
+        weight = self._model._weight(self.name, name) if name != self.dtype and self.is_codes else None
+        if weight is not None and not weight.is_codes:
+            return weight.torch(name, device=device)
         kind = _arrays.torch_dtype(name)
         mapped = self._mapped() if name == self.dtype else None
         if mapped is not None:
@@ -315,6 +329,7 @@ class Model(Mapping[str, Tensor]):
         self._name = name
         self._names: list[str] | None = None
         self._reopen = reopen
+        self._logical: dict[str, Model] = {}  # by the dtype that weights are read as
         # What the files were when they were opened: another one by the same name is not mapped.
         self._files = _identities(model.files()) if reopen and not is_address(reopen[0]) else {}
 
@@ -359,6 +374,34 @@ class Model(Mapping[str, Tensor]):
     def schemes(self) -> list[str]:
         """The quantization schemes that spread a weight over several tensors; see :attr:`Tensor.scheme`."""
         return self._handle.schemes()
+
+    def logical(self, dtype: Any = None, *, limits: Limits | None = None) -> Model:
+        """The model with the numbers that its codes stand for.
+
+        Each weight of a quantization scheme that this version decodes is one tensor, which :attr:`Tensor.stored` describes; the tensors that it is
+        made of are gone. Values are computed when they are read, with the bits of the library that made the file.
+
+        Parameters
+        ----------
+        dtype : str or dtype, optional
+            What the weights will be read as. By default each has the dtype to which the library that made it decodes it; with another one, weights
+            are f32 before that rounding.
+        limits
+            As in :func:`open`.
+
+        Raises
+        ------
+        UsageError
+            `scheme` of :func:`open` names a scheme that no tensor is of.
+        """
+        return Model(self._handle.logical("" if dtype is None else _arrays.our_name(dtype), settings(limits)), self._name)
+
+    def _weight(self, codes: str, dtype: str) -> Tensor:
+        """The weight whose codes are the tensor of this name, to be read as a dtype; the codes if this version does not decode them."""
+        if dtype not in self._logical:
+            self._logical[dtype] = self.logical(dtype)
+        found = self._logical[dtype]._handle.weight_of(codes)
+        return self._logical[dtype][codes] if found is None else Tensor(self._logical[dtype], found)
 
     @property
     def file_size(self) -> int:
@@ -570,6 +613,7 @@ def open(
     checks: Literal["all", "structure"] = "all",
     checksum_form: str | None = None,
     read_as: str | Iterable[str] = (),
+    scheme: str | Iterable[str] = (),
     sidecar: Any = None,
     tokenizer: Any = None,
     list_incomplete: bool = False,
@@ -590,6 +634,9 @@ def open(
         In which form a ``.slm`` was checksummed.
     read_as : str or iterable of str
         ``"GLOB=DTYPE"``: read the elements of matching tensors as this dtype, which has the size of theirs: ``"w=bf16"`` for raw bytes or u16.
+    scheme : str or iterable of str
+        ``"NAME:KEY=VALUE,..."``: what the file leaves open of a quantization scheme: ``"gptq:zeros=v1"``, ``"fp8:block=128x128"``. Converting
+        then joins each layer of gptq and awq into a quantized_group of a ``.zt``, or restores the tensors of such layers.
     sidecar, tokenizer : path, bytes or file object, optional
         The sidecar of an ``.stb``, and the tokenizer file of a llama2.c checkpoint, where they are not beside the file.
     list_incomplete : bool
@@ -613,7 +660,7 @@ def open(
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
-        chosen = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), list_incomplete=list_incomplete)
+        chosen = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), scheme=_texts(scheme), list_incomplete=list_incomplete)
         model = _core.open(to_input(file), chosen, settings(limits), to_input(sidecar), to_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None

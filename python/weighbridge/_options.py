@@ -16,21 +16,19 @@ class ConvertOptions(TypedDict, total=False):
     cast : str or dtype
         cast every floating-point tensor, and accept the loss of precision
     dequantize : str or dtype
-        make quantized tensors dense, as f32, f16 or bf16, and accept the loss of layout and precision; other tensors keep their dtype
+        make quantized tensors dense, as f32, f16, bf16 or (auto) what the library that made them decodes them to, and accept the loss of layout and precision; other tensors keep their dtype
     encoding : str | None
         how to store tensor data: raw, zstd, deflate (npz), or zstd-seekable (zt2; zstd there means the same)
     level : int | None
         compression level of zstd, from 1 (fast) to 19 (small) (default: 3)
     digest : str | None
         store a checksum of each part: none, sha256, crc32c, or xxh3 (zt2)
-    gptq : str | None
-        join the tensors of each GPTQ layer into a quantized_group of a .zt, or restore them in other formats; zeros are stored minus one (v1), as they are (v2), or as the metadata says (auto)
     canonical : bool
         write the same bytes for the same content, whatever the order, container and encoding of the input
     version : str | None
         version of the .zt to write: 1.1 or 1.2
     quantize : str | None
-        quantize the weights, and accept the loss of precision; for .slm: q8_0, q4_0; for .gguf: q8_0, q4_0, q4_1, q5_0, q5_1, mxfp4, tq1_0, tq2_0, bf16, f16
+        quantize the weights, and accept the loss of precision; for .slm: q8_0, q4_0; for .gguf: a type or a mix by its name in llama.cpp, as q4_k_m, q5_k_s, iq4_xs, or bf16, f16
     quantize_norms : bool
         when quantizing: quantize the norms too
     keep_gqa : bool
@@ -48,7 +46,23 @@ class ConvertOptions(TypedDict, total=False):
     model_version : str | None
         model version of the .weights or folder to write
     naming : str | None
-        for .gguf: give a Llama or a BERT the names, metadata and vocabulary of llama.cpp, so that it runs there (llama)
+        for .gguf: the names, metadata and vocabulary of llama.cpp, so that the model runs there (llama; the default for a folder whose architecture is known), or those of the input (source)
+    tensor_type : str | Iterable[str]
+        when quantizing: the type of the tensors in whose names the regular expression is found; the first that fits decides
+    output_tensor_type : str | None
+        when quantizing: the type of output.weight
+    token_embedding_type : str | None
+        when quantizing: the type of the embeddings
+    pure : bool
+        when quantizing: one type for all tensors, without the exceptions of the mix
+    imatrix : str | PathLike[str] | None
+        when quantizing: an importance matrix of llama-imatrix, .gguf or .dat
+    no_tokenizer : bool
+        for .gguf with llama.cpp's names: leave the tokenizer out, and accept the loss
+    ignore_setting : str | Iterable[str]
+        for .gguf: leave out the setting KEY of config.json, whatever it would change
+    as_ggml : bool
+        when quantizing: the bytes of GGML where they are a defect (iq3_s with an empty group)
     into : str | PathLike[str] | None
         for .onnx: the ONNX model to copy; its graph stays, and the tensors of the input replace those with the same names
     max_shard_size : int | str | None
@@ -79,7 +93,6 @@ class ConvertOptions(TypedDict, total=False):
     encoding: str | None
     level: int | None
     digest: str | None
-    gptq: str | None
     canonical: bool
     version: str | None
     quantize: str | None
@@ -92,6 +105,14 @@ class ConvertOptions(TypedDict, total=False):
     model_name: str | None
     model_version: str | None
     naming: str | None
+    tensor_type: str | Iterable[str]
+    output_tensor_type: str | None
+    token_embedding_type: str | None
+    pure: bool
+    imatrix: str | PathLike[str] | None
+    no_tokenizer: bool
+    ignore_setting: str | Iterable[str]
+    as_ggml: bool
     into: str | PathLike[str] | None
     max_shard_size: int | str | None
     reserve: int | str | None

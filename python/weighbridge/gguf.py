@@ -209,7 +209,8 @@ class GGUFReader:
         with _open(path, format="gguf"):
             pass
         self.data = np.memmap(path, mode=mode)
-        self._bytes: Any = memoryview(self.data)  # type: ignore[arg-type]
+        data: Any = self.data  # NumPy says from Python 3.12 on that it is a buffer
+        self._bytes: Any = memoryview(data)
         big = int(self.data[4:8].view("<u4")[0]) & 0xFFFF == 0
         self.byte_order: Literal["I", "S"] = "S" if big else "I"
         self.endianess = GGUFEndian.BIG if big else GGUFEndian.LITTLE

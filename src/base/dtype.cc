@@ -103,9 +103,14 @@ std::optional<DType> dtype_from_name(std::string_view text) noexcept {
 }
 
 std::string_view short_dtype_name(std::string_view text) noexcept {
+  const std::string_view plain = text.starts_with("torch.") ? text.substr(6) : text;
   for (const auto& [other, dtype] : kOtherNames)
-    if (other == text) return name(dtype);
+    if (other == plain) return name(dtype);
   return text;
+}
+
+std::optional<DType> dtype_from_any_name(std::string_view text) noexcept {
+  return dtype_from_name(short_dtype_name(text));
 }
 
 std::span<const DTypeInfo> all_dtypes() noexcept { return std::span(kTable).subspan(1); }

@@ -200,7 +200,7 @@ const char* of_error(const wb_error* error, std::string wb_error::*text) noexcep
 
 DType named_dtype(const Tensor& tensor, const char* name) {
   if (name == nullptr) return tensor.dtype();
-  if (const auto found = dtype_from_name(short_dtype_name(name))) return *found;
+  if (const auto found = dtype_from_any_name(name)) return *found;
   base::misuse("dtype", "unknown dtype " + core::quoted(name));
 }
 

@@ -2,7 +2,6 @@
 // extract-safetensors-source: writes the tensors of a reviewed candidate as files. It converts to a temporary .slm of
 // f32 and takes them from there, so that both ways end in the same bytes.
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
 #include "base/fail.h"

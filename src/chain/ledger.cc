@@ -3,6 +3,8 @@
 #include "chain/promotion.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -41,12 +43,13 @@ constexpr Schema kLedgerSchema{.name = "promotion.ledger", .keys = kLedgerKeys};
 
 const std::string kNoDigest(64, '0');
 
-// The digest that closes an entry: over its lines in order, each with LF.
-std::string entry_digest(const Record& ledger, std::uint64_t entry) {
-  std::string lines;
+// The lines of each entry that its digest covers, in order, each with LF.
+std::vector<std::string> entry_lines(const Record& ledger) {
+  std::vector<std::string> out(base::to_size(ledger.rows("entry")));
   for (const auto& [key, value] : ledger.lines())
-    if (key.starts_with(entry_row(entry)) && key != entry_row(entry) + "digest") lines += key + "=" + value + "\n";
-  return sha256_hex(lines);
+    if (key.starts_with("entry.") && !key.ends_with(".digest"))
+      out[base::to_size(std::stoull(key.substr(6)))] += key + "=" + value + "\n";
+  return out;
 }
 
 [[noreturn]] void broken(std::uint64_t entry, const char* key, std::string message, std::string expected,
@@ -78,12 +81,7 @@ std::string link_of(const Record& ledger, std::uint64_t entry) {
 
 void check_links(const Record& ledger) {
   const std::uint64_t entries = ledger.rows("entry");
-  // Collects the lines of all entries in one pass.
-  std::vector<std::string> lines(base::to_size(entries));
-  for (const auto& [key, value] : ledger.lines()) {
-    if (!key.starts_with("entry.") || key.ends_with(".digest")) continue;
-    lines[base::to_size(std::stoull(key.substr(6)))] += key + "=" + value + "\n";
-  }
+  const std::vector<std::string> lines = entry_lines(ledger);
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::string_view previous = ledger.get(entry_row(i) + "previous");
     if (const std::string before = link_of(ledger, i); previous != before)
@@ -127,29 +125,16 @@ bool stands(const Record& ledger, std::string_view path, std::string_view sha256
   return false;
 }
 
-class Appender {
- public:
-  Appender(Record& ledger, std::string at) : ledger_(ledger), at_(std::move(at)) {}
-
-  void begin(const char* kind, const std::string& path, std::uint64_t bytes, const std::string& sha256) {
-    row_ = entry_row(entry_ = ledger_.rows("entry"));
-    ledger_.set(row_ + "previous", link_of(ledger_, entry_)).set(row_ + "kind", kind).set(row_ + "path", path);
-    ledger_.set(row_ + "bytes", bytes).set(row_ + "sha256", sha256);
-  }
-  void set(const char* key, std::string_view value) { ledger_.set(row_ + key, value); }
-  void end() {
-    if (!at_.empty()) ledger_.set(row_ + "promoted_at", at_);
-    const std::string digest = entry_digest(ledger_, entry_);
-    ledger_.set(row_ + "digest", digest).set("head", digest).set("entries", entry_ + 1);
-    ++added_;
-  }
-  std::uint64_t added() const noexcept { return added_; }
-
- private:
-  Record& ledger_;
-  std::string at_, row_{};
-  std::uint64_t entry_ = 0, added_ = 0;
-};
+void append_entry(Record& ledger, const std::string& at,
+                  std::initializer_list<std::pair<const char*, std::string_view>> lines) {
+  const std::uint64_t entry = ledger.rows("entry");
+  const std::string row = entry_row(entry);
+  ledger.set(row + "previous", link_of(ledger, entry));
+  for (const auto& [key, value] : lines) ledger.set(row + key, value);
+  if (!at.empty()) ledger.set(row + "promoted_at", at);
+  const std::string digest = sha256_hex(entry_lines(ledger)[base::to_size(entry)]);
+  ledger.set(row + "digest", digest).set("head", digest).set("entries", entry + 1);
+}
 
 Record ledger_to_append_to(const std::string& path) {
   std::error_code unknown;
@@ -196,25 +181,31 @@ Outcome append_to_ledger(const std::string& path, const Evidence& at, std::span<
   Record ledger = ledger_to_append_to(path);
   const Admitted admitted = read_admission(at, context);
   const Artifact& artifact = admitted.evidence.smoke.provenance.artifact;
-  Appender appender(ledger, stated_time(time).value_or(""));
-  if (const std::string name = path_in(path, at.artifact); !stands(ledger, name, artifact.sha256)) {
-    appender.begin("model", name, artifact.bytes, artifact.sha256);
-    appender.set("quantization", artifact.model.dtype_label());
-    appender.set("admission_sha256", admitted.record.sha256);
-    appender.end();
-  }
+  const std::string at_time = stated_time(time).value_or("");
+  const std::uint64_t before = ledger.rows("entry");
+  if (const std::string name = path_in(path, at.artifact); !stands(ledger, name, artifact.sha256))
+    append_entry(ledger, at_time,
+                 {{"kind", "model"},
+                  {"path", name},
+                  {"bytes", std::to_string(artifact.bytes)},
+                  {"sha256", artifact.sha256},
+                  {"quantization", artifact.model.dtype_label()},
+                  {"admission_sha256", admitted.record.sha256}});
   for (const std::string& adapter : adapters) {
     const std::string name = path_in(path, adapter);
     const auto file = open_file(adapter);
     const std::string kind = check_adapter(artifact, file, context);
     const Stamp stamped = stamp(*file, context);
     if (stands(ledger, name, stamped.sha256)) continue;
-    appender.begin("adapter", name, stamped.bytes, stamped.sha256);
-    appender.set("adapter_kind", kind);
-    appender.set("base_sha256", artifact.sha256);
-    appender.end();
+    append_entry(ledger, at_time,
+                 {{"kind", "adapter"},
+                  {"path", name},
+                  {"bytes", std::to_string(stamped.bytes)},
+                  {"sha256", stamped.sha256},
+                  {"adapter_kind", kind},
+                  {"base_sha256", artifact.sha256}});
   }
-  if (appender.added() == 0)
+  if (ledger.rows("entry") == before)
     refuse("promoted", {}, "'" + at.artifact + "' and all adapters named stand in the ledger as they are");
   Output output = output_of(at, &Evidence::artifact, true);
   output.path = path;

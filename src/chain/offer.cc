@@ -20,13 +20,6 @@ std::optional<Finding> why_not(const std::function<void()>& work) {
   return std::nullopt;
 }
 
-Finding lacking(RuleName rule, std::string message) {
-  Finding out;
-  out.rule = rule.rule().id;
-  out.message = std::move(message);
-  return out;
-}
-
 // The key prefix of a row of the registry, for example "model.2."
 std::optional<std::string> row_of(const Record& registry, const std::string& group, std::string_view sha256) {
   for (std::uint64_t i = 0; i < registry.rows(group); ++i)
@@ -92,8 +85,8 @@ class Offering {
   }
   void check_given(const std::string& step, const std::string& path, const std::function<void()>& work) {
     check(step, [&] {
-      if (path.empty()) throw Error(lacking("missing-evidence", "there is no " + step));
-      if (!artifact_) throw Error(lacking("artifact", "it speaks of a model that is not sound"));
+      if (path.empty()) throw Error(finding_of("missing-evidence", "there is no " + step));
+      if (!artifact_) throw Error(finding_of("artifact", "it speaks of a model that is not sound"));
       work();
     });
   }
@@ -106,7 +99,7 @@ class Offering {
   std::optional<Finding> judge(const std::string& adapter) const {
     for (const Offers::Check& check : out_.checks)
       if (check.why_not)
-        return lacking("not-offered", "the " + check.step + " does not hold: " + check.why_not->message);
+        return finding_of("not-offered", "the " + check.step + " does not hold: " + check.why_not->message);
     return why_not([&] {
       const auto source = open_file(adapter);
       const Stamp file = stamp(*source, context_);

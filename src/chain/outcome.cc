@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <span>
 #include <utility>
 
 #include "base/fail.h"
@@ -94,13 +93,9 @@ Outcome conclude(std::string_view step, const Record& record, Report report, con
 
 void object_to(Report& report, RuleName rule, std::string message, std::string_view tensor, std::string expected,
                std::string found) {
-  Finding finding;
-  finding.rule = rule.rule().id;
-  finding.message = std::move(message);
+  Finding finding = finding_of(rule, std::move(message), std::move(expected), std::move(found));
   finding.tensor = tensor;
   finding.has_tensor = !tensor.empty();
-  finding.expected = std::move(expected);
-  finding.found = std::move(found);
   report.add(std::move(finding));
 }
 

@@ -52,14 +52,20 @@ std::string_view name(Type type) noexcept {
   return kNames[static_cast<std::size_t>(type)];
 }
 
+Finding finding_of(RuleName rule, std::string message, std::string expected, std::string found) {
+  Finding out;
+  out.rule = rule.rule().id;
+  out.message = std::move(message);
+  out.expected = std::move(expected);
+  out.found = std::move(found);
+  return out;
+}
+
 void refuse(RuleName rule, std::string_view key, std::string message, std::optional<std::uint64_t> offset,
             std::string expected, std::string found) {
-  Finding finding;
-  finding.rule = rule.rule().id;
+  Finding finding = finding_of(rule, key.empty() ? std::move(message) : std::string(key) + ": " + std::move(message),
+                               std::move(expected), std::move(found));
   finding.offset = offset;
-  finding.message = key.empty() ? std::move(message) : std::string(key) + ": " + std::move(message);
-  finding.expected = std::move(expected);
-  finding.found = std::move(found);
   throw Error(std::move(finding));
 }
 
@@ -279,7 +285,10 @@ std::string read_bytes(const std::string& path, std::uint64_t maximum) {
 }
 
 ReadRecord read_record(const Schema& schema, const std::string& path) {
-  std::string bytes = read_bytes(path);
+  return record_of(schema, path, read_bytes(path));
+}
+
+ReadRecord record_of(const Schema& schema, const std::string& path, std::string bytes) {
   Record record = about_record(path, [&] { return parse_record(schema, bytes); });
   std::string digest = sha256_hex(bytes);
   return {std::move(record), std::move(bytes), std::move(digest)};

@@ -21,11 +21,34 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "chain/rules.h"
+#include "core/reading/rules.h"
 #include "weighbridge/chain.h"
 #include "weighbridge/error.h"
 
 namespace weighbridge::chain::internal {
+
+namespace rules {
+
+#define WB_RULES "chain/rules.def"
+#include "core/reading/rules.inc"
+
+}  // namespace rules
+
+// A rule by its id without "chain/". A literal that is not in rules.def does not compile.
+class RuleName {
+ public:
+  template <std::size_t Size>
+  consteval RuleName(const char (&id)[Size]) : rule_(&find(std::string_view(id, Size - 1))) {}
+  const Rule& rule() const noexcept { return *rule_; }
+
+ private:
+  static consteval const Rule& find(std::string_view id) {
+    for (const Rule& rule : rules::kAll)
+      if (rule.id.substr(std::string_view("chain/").size()) == id) return rule;
+    throw "rules.def has no rule of this id";
+  }
+  const Rule* rule_;
+};
 
 inline constexpr std::uint64_t kMaxLine = std::uint64_t{64} << 10, kMaxRecord = std::uint64_t{16} << 20,
                                kMaxRows = 1'000'000;
@@ -115,6 +138,7 @@ class Record {
   std::map<Place, std::string> values_;  // unescaped
 };
 
+Finding finding_of(RuleName, std::string message, std::string expected = {}, std::string found = {});
 // Throws a finding of kind malformed with the rule and the offset of the byte at fault. The message names `key` unless
 // it is empty.
 [[noreturn]] void refuse(RuleName rule, std::string_view key, std::string message,
@@ -132,6 +156,8 @@ struct ReadRecord {
 // Reads a regular file of at most `maximum` bytes. Throws the errors of kind io and misuse that open_file() throws.
 std::string read_bytes(const std::string& path, std::uint64_t maximum = kMaxRecord);
 ReadRecord read_record(const Schema&, const std::string& path);
+// The record with these bytes, which are those of `path`.
+ReadRecord record_of(const Schema&, const std::string& path, std::string bytes);
 
 // Errors in `work` that refuse the input are reported for the record at `path`.
 template <class Work> auto about_record(const std::string& path, Work&& work) {
@@ -155,7 +181,7 @@ std::string sha256_hex(std::string_view bytes);
 // True for a value still to be filled in, such as "<who trained it>", and for an empty one.
 bool is_placeholder(std::string_view value) noexcept;
 // True for a text without content: blank, in angle brackets, only punctuation, or one of a few filler words
-// (docs/slm-chain.md lists them), ignoring invisible characters.
+// (docs/slm/records.md lists them), ignoring invisible characters.
 bool says_nothing(std::string_view text);
 bool is_time(std::string_view) noexcept;
 // The time to state in a record: `given` (a usage error if it is no time), else that of SOURCE_DATE_EPOCH, else none.
@@ -177,5 +203,7 @@ std::optional<std::vector<std::uint64_t>> parse_dims(std::string_view);
 
 // The text with U+FFFD for each byte that is not UTF-8, as JSON needs it.
 std::string printable(std::string_view text);
+
+// The rules of the chain, from rules.def, and a type that names one by its id.
 
 }  // namespace weighbridge::chain::internal

@@ -90,7 +90,7 @@ TEST(Values, AreCountedAsTheyAre) {
   EXPECT_FALSE(counter.values().all_zero());
 }
 
-// The row as in docs/slm-chain.md.
+// The row as in docs/slm/records.md.
 std::string row_of(const Key& key) {
   std::string value(name(key.type));
   if (key.type == Type::choice) {
@@ -102,7 +102,7 @@ std::string row_of(const Key& key) {
 }
 
 TEST(Documentation, HasTheTableOfEachRecord) {
-  const std::string text = read_bytes("docs/slm-chain.md");
+  const std::string text = read_bytes("docs/slm/records.md");
   for (const Schema* const schema :
        {&kSourceSchema, &kReviewSchema, &kValidationSchema, &kConversionSchema, &slm_manifest_schema(), &smoke_schema(),
         &cases_schema(), &evaluation_schema(), &smoke_gate_schema(), &quality_gate_schema(), &admission_schema(),

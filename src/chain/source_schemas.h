@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of the source chain's records: source.manifest, review, validation and conversion. Each is a list of keys
-// that drives parsing, writing and the tables of docs/slm-chain.md.
+// that drives parsing, writing and the tables of docs/slm/records.md.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -59,11 +59,8 @@ class Validator {
   }
 
   ReadRecord read_manifest() const {
-    std::string bytes = read_small(std::string(kSourceManifest));
-    Record record =
-        about_record(path_ + "/" + std::string(kSourceManifest), [&] { return parse_record(kSourceSchema, bytes); });
-    std::string digest = sha256_hex(bytes);
-    return {std::move(record), std::move(bytes), std::move(digest)};
+    const std::string name(kSourceManifest);
+    return record_of(kSourceSchema, path_ + "/" + name, read_small(name));
   }
 
   void object(RuleName rule, const std::string& key, const std::string& message, std::string expected = {},

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "codecs/dequant.h"
+#include "codecs/ggml.h"
 #include "weighbridge/block_type.h"
 #include "weighbridge/dtype.h"
 
@@ -43,6 +44,9 @@ struct ScaledEncoder {
   std::uint32_t values_per_byte;  // of codes
 };
 
+// Whether an encoder uses the importance of elements.
+enum class Importance : std::uint8_t { ignored, optional, required };
+
 // The functions of one block type. Call the others only if `problem` returns nothing.
 struct BlockCodec {
   // A lower-case sentence that says why such a tensor cannot be read; empty if it can.
@@ -56,8 +60,11 @@ struct BlockCodec {
                  std::span<const std::span<const std::byte>> parts, float* out) noexcept;
   std::uint64_t batch = 0;                // preferred number of elements per call
   const ScaledEncoder* scaled = nullptr;  // null if it has no such encoder
-  // Encodes whole blocks of finite values to the one part; null if it has no such encoder.
-  void (*encode)(std::span<const float> values, std::byte* blocks) noexcept = nullptr;
+  // Encodes rows of whole blocks to the one part; null if it has no such encoder. With an importance, which has a
+  // weight for each element, it is one row. Returns the first element that the type cannot hold, and values.size()
+  // otherwise.
+  std::size_t (*encode)(std::span<const float> values, const GgmlTerms& terms, std::byte* blocks) noexcept = nullptr;
+  Importance importance = Importance::ignored;
 };
 
 // As BlockCodec::problem; also checks that the size of the shape does not overflow.

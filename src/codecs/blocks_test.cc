@@ -139,8 +139,7 @@ TEST(BlockTypes, SayWhatKeepsThemFromBeingRead) {
   EXPECT_EQ(problem(2, [](BlockForm& f) { f.group = 5; }), "the group size 5 does not divide the 12 rows");
   EXPECT_EQ(problem(6, [](BlockForm& f) { f.rank = 0; }), "a scalar has no rows of blocks");
   EXPECT_EQ(problem(6, [](BlockForm& f) { f.dtypes[0] = DType::i8; }), "its blocks are i8, not u8");
-  EXPECT_EQ(problem(6, [](BlockForm& f) { f.row = 16; }),
-            "its rows of 16 elements are no whole number of blocks of 32");
+  EXPECT_EQ(problem(6, [](BlockForm& f) { f.row = 16; }), "its rows of 16 elements do not divide into blocks of 32");
   for (std::size_t i = 0; i < forms().size(); ++i)
     EXPECT_EQ(problem(i, [](BlockForm& f) { f.rows = std::uint64_t{1} << 60; }), "the shape has no size in bytes");
 }

@@ -16,17 +16,6 @@ TEST(Bools, NormalizesEveryByteValue) {
   for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(data[i], i == 0 ? std::byte{0} : std::byte{1});
 }
 
-TEST(Bools, FindsTheFirstOtherByteWhereverItIs) {
-  for (std::size_t size = 0; size < 100; ++size) {
-    std::vector<std::byte> data(size, std::byte{1});
-    EXPECT_EQ(find_non_bool(data), std::nullopt);
-    for (std::size_t i = size; i-- > 0;) {
-      data[i] = i % 2 == 0 ? std::byte{2} : std::byte{0x80};
-      EXPECT_EQ(find_non_bool(data), i);
-    }
-  }
-}
-
 TEST(Codes, LieLeastSignificantBitsFirst) {
   const std::vector<std::byte> four{std::byte{0x1}, std::byte{0x2}, std::byte{0xF}};
   std::vector<std::byte> packed(2);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, SHA-256 (also of many messages at
+// Checksums and digests of bytes, streaming or in one call. Owns CRC-32, CRC-32C, Adler-32, SHA-256 (also of many at
 // once), HMAC-SHA-256, SHA-1, XXH3 and hexadecimal text. Formats own how they write a digest (prefixes, letter case).
 //
 // The content never causes an exception; Sha256 and the classes of XXH3 throw std::bad_alloc if their state cannot be
 // allocated. An object serves one thread at a time; the free functions are safe from any number of threads.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/endian.h"
 
 namespace weighbridge::codecs {
 
@@ -30,6 +33,8 @@ inline std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t before
 inline std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept {
   return crc(CrcKind::crc32c, data, before);
 }
+// Adler-32 (RFC 1950, section 8.2) of the bytes so far followed by `data`; `before` is that of the bytes so far.
+std::uint32_t adler32(std::span<const std::byte> data, std::uint32_t before = 1) noexcept;
 // The CRC of A followed by B from the CRC of each and B's length: chunks can be checksummed in parallel.
 std::uint32_t combine(CrcKind, std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept;
 
@@ -39,19 +44,43 @@ enum class CrcPath : std::uint8_t { automatic, table, blocks, clmul, wide_clmul 
 bool has(CrcPath) noexcept;
 std::uint32_t crc_by(CrcPath, CrcKind, std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 
-template <CrcKind kind> class BasicCrc {
+using Digest256 = std::array<std::byte, 32>;
+
+// Bytes as SHA-1 and SHA-256 take them, in blocks of 64, and the padding behind them (FIPS 180-4, section 5.1.1). Calls
+// take(data, blocks).
+class ShaBlocks {
  public:
-  void reset() noexcept { value_ = 0; }
-  void update(std::span<const std::byte> data) noexcept { value_ = crc(kind, data, value_); }
-  std::uint32_t value() const noexcept { return value_; }
+  static constexpr std::size_t kSize = 64;
+
+  template <class Take> void update(std::span<const std::byte> data, const Take& take) noexcept {
+    const auto used = static_cast<std::size_t>(size_ % kSize);
+    size_ += data.size();
+    if (used > 0) {
+      const std::size_t more = std::min(data.size(), kSize - used);
+      std::copy_n(data.begin(), more, held_.begin() + static_cast<std::ptrdiff_t>(used));
+      data = data.subspan(more);
+      if (used + more < kSize) return;
+      take(held_.data(), 1);
+    }
+    const std::size_t blocks = data.size() / kSize;
+    take(data.data(), blocks);
+    std::ranges::copy(data.subspan(blocks * kSize), held_.begin());
+  }
+  // One bit, zeros, and the length in bits as the last eight bytes of a block.
+  template <class Take> void finish(const Take& take) noexcept {
+    const auto used = static_cast<std::size_t>(size_ % kSize);
+    std::array<std::byte, 2 * kSize> last{};
+    std::copy_n(held_.begin(), used, last.begin());
+    last[used] = std::byte{0x80};
+    const std::size_t size = used < kSize - 8 ? kSize : 2 * kSize;
+    base::store_be(last.data() + size - 8, size_ * 8);
+    take(last.data(), size / kSize);
+  }
 
  private:
-  std::uint32_t value_ = 0;
+  std::uint64_t size_ = 0;  // bytes so far; the last size_ % kSize of them are held
+  std::array<std::byte, kSize> held_{};
 };
-using Crc32 = BasicCrc<CrcKind::crc32>;
-using Crc32c = BasicCrc<CrcKind::crc32c>;
-
-using Digest256 = std::array<std::byte, 32>;
 
 // SHA-256 (FIPS 180-4). Call reset() after finish() before more data; it keeps the memory.
 class Sha256 {
@@ -134,13 +163,10 @@ class Sha1 {
   Digest160 finish() noexcept;  // of all bytes so far; nothing may follow
 
  private:
-  void block(const std::byte* bytes) noexcept;
+  void compress(const std::byte* data, std::size_t blocks) noexcept;
   std::array<std::uint32_t, 5> state_{0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0};
-  std::array<std::byte, 64> held_{};
-  std::size_t used_ = 0;
-  std::uint64_t total_ = 0;
+  ShaBlocks blocks_;
 };
-Digest160 sha1(std::span<const std::byte> data) noexcept;
 
 // HMAC-SHA-256 (RFC 2104): shows that whoever wrote some bytes had a secret key.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deflate (RFC 1951) through zlib, without gzip or zlib headers: method 8 of zip.
+// Deflate (RFC 1951) through zlib, without gzip or zlib headers: method 8 of zip. And zlib's checksum.
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/checked.h"
+#include "codecs/checksum.h"
 #include "codecs/coding.h"
 
 namespace weighbridge::codecs {
@@ -147,6 +148,11 @@ std::unique_ptr<Encoder> make_deflate_encoder() { return std::make_unique<Deflat
 std::uint64_t deflate_bound(std::uint64_t size) noexcept {
   const std::uint64_t over = (size >> 12) + (size >> 14) + (size >> 25) + 16;
   return size > UINT64_MAX - over ? 0 : size + over;
+}
+
+std::uint32_t adler32(std::span<const std::byte> data, std::uint32_t before) noexcept {
+  return static_cast<std::uint32_t>(
+      ::adler32_z(before, reinterpret_cast<const unsigned char*>(data.data()), data.size()));
 }
 
 }  // namespace weighbridge::codecs

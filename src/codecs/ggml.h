@@ -22,6 +22,13 @@ inline constexpr GgmlSize kGgmlSizes[] = {
 #undef WB_GGML
 inline constexpr std::size_t kGgmlCount = std::size(kGgmlSizes);
 
+// How values are encoded.
+struct GgmlTerms {
+  const float* importance = nullptr;  // a weight for each value, or null
+  bool as_ggml = false;               // the bytes of GGML also where they are a defect: empty groups of iq3_s
+  bool contracted = false;            // as GGML compiled for processors with FMA: contracted_encoders()
+};
+
 // Whether Kernels::ggml_encode has an encoder for the type. A block whose scale has no reciprocal in f32 gets the codes
 // of zeros, or those that the package gguf gives to NaN.
 constexpr bool ggml_encodes(Ggml type) noexcept {
@@ -33,7 +40,19 @@ constexpr bool ggml_encodes(Ggml type) noexcept {
     case Ggml::q5_1:
     case Ggml::mxfp4:
     case Ggml::tq1_0:
-    case Ggml::tq2_0: return true;
+    case Ggml::tq2_0:
+    case Ggml::q2_k:
+    case Ggml::q3_k:
+    case Ggml::q4_k:
+    case Ggml::q5_k:
+    case Ggml::q6_k:
+    case Ggml::iq4_nl:
+    case Ggml::iq4_xs:
+    case Ggml::iq2_xxs:
+    case Ggml::iq2_xs:
+    case Ggml::iq2_s:
+    case Ggml::iq3_xxs:
+    case Ggml::iq3_s: return true;
     default: return false;
   }
 }

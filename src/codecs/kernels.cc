@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/endian.h"
 #include "codecs/cast.h"
+#include "codecs/ggml_grid.h"
 #include "codecs/ggml_tables.h"
 #include "codecs/small_float.h"
 
@@ -26,6 +28,15 @@ namespace plain {
 constexpr Kernels kKernels = make_kernels("plain");
 }  // namespace plain
 
+// Encoders alone, contracted.
+#define WEIGHBRIDGE_CONTRACTED
+namespace contracted {
+using plain::Byte, plain::ggml_f16;
+#include "codecs/ggml_lattice.inc"
+constexpr GgmlEncoders kEncoders = make_ggml_encoders();
+}  // namespace contracted
+#undef WEIGHBRIDGE_CONTRACTED
+
 #if defined(__x86_64__)
 // Code between the two pragmas may use the named instructions. Functions from headers are not affected, and are
 // inlined.
@@ -36,9 +47,28 @@ constexpr Kernels kKernels = make_kernels("plain");
 #pragma GCC target("avx2,bmi,bmi2")
 #endif
 namespace avx2 {
+#define WEIGHBRIDGE_AVX2
 #include "codecs/kernels.inc"
+#undef WEIGHBRIDGE_AVX2
 constexpr Kernels kKernels = make_kernels("avx2");
 }  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,fma")
+#endif
+namespace fma {
+#define WEIGHBRIDGE_AVX2
+#define WEIGHBRIDGE_CONTRACTED
+using plain::Byte, plain::ggml_f16;
+#include "codecs/ggml_lattice.inc"
+constexpr GgmlEncoders kEncoders = make_ggml_encoders();
+#undef WEIGHBRIDGE_CONTRACTED
+#undef WEIGHBRIDGE_AVX2
+}  // namespace fma
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), \
@@ -64,6 +94,8 @@ constexpr Kernels kKernels = make_kernels("avx512");
 struct Choice {
   const Kernels* sets[3] = {&plain::kKernels, nullptr, nullptr};
   std::size_t count = 1;
+  const GgmlEncoders* contracted[2] = {&contracted::kEncoders, nullptr};
+  std::size_t contracted_count = 1;
 
   Choice() noexcept {
 #if defined(__x86_64__)
@@ -72,6 +104,7 @@ struct Choice {
     if (has_avx2) sets[count++] = &avx2::kKernels;
     if (has_avx2 && base::cpu_has(Cpu::avx512f, Cpu::avx512bw, Cpu::avx512dq, Cpu::avx512vl))
       sets[count++] = &avx512::kKernels;
+    if (has_avx2 && base::cpu_has(Cpu::fma)) contracted[contracted_count++] = &fma::kEncoders;
 #endif
   }
 };
@@ -93,6 +126,10 @@ const std::byte* unpacked(DType from, const std::byte* in, std::byte (&codes)[kB
 
 const Kernels& kernels() noexcept { return *choice().sets[choice().count - 1]; }
 std::span<const Kernels* const> all_kernels() noexcept { return {choice().sets, choice().count}; }
+const GgmlEncoders& contracted_encoders() noexcept { return *all_contracted_encoders().back(); }
+std::span<const GgmlEncoders* const> all_contracted_encoders() noexcept {
+  return {choice().contracted, choice().contracted_count};
+}
 
 void load_f32(DType from, const std::byte* in, float* to, std::size_t n) noexcept {
   alignas(64) std::byte codes[kBlock];

@@ -3,6 +3,7 @@
 // instruction sets and chosen at run time (kernels.cc), because Debian has no static libhwy. All sets give the same
 // bits, and tests compare them.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +51,11 @@ struct LowRank {
   double scale = 1;
 };
 
+// Of finite values, for the types that have an encoder (ggml_encodes()); null for the others. With an importance, the
+// blocks are a row.
+using GgmlEncoders =
+    std::array<void (*)(const float* from, const GgmlTerms& terms, std::byte* to, std::size_t blocks), kGgmlCount>;
+
 struct Kernels {
   const char* name;
   // f32 from `n` codes (f16, bf16, f8, or one f6 or f4 code per byte) or f32, at any alignment; null for other dtypes.
@@ -88,20 +94,50 @@ struct Kernels {
                         const double* scales, float* out, std::size_t n);
   // Whole blocks of each of GGML's types.
   void (*ggml[kGgmlCount])(const std::uint8_t* from, float* to, std::size_t blocks);
-  // Of finite values, for the types that have an encoder (ggml_encodes()); null for the others.
-  void (*ggml_encode[kGgmlCount])(const float* from, std::byte* to, std::size_t blocks);
+  GgmlEncoders ggml_encode;
   // Of codecs/quantize.h: the largest magnitude as its bits; codes of n bytes.
   std::uint32_t (*largest_bits)(const float* from, std::size_t n);
   void (*q8_encode)(const float* from, float scale, std::byte* to, std::size_t n);
   void (*q8_decode)(const std::byte* from, float scale, float* to, std::size_t n);
   void (*q4_encode)(const float* from, float scale, std::byte* to, std::size_t n);
   void (*q4_decode)(const std::byte* from, float scale, float* to, std::size_t n);
+  // Of quantized folders, with one byte for each code. From nibbles, the low ones first [0] or the high ones [1].
+  void (*unpack_nibbles[2])(const std::byte* from, std::byte* codes, std::size_t n);
+  // codes[i] = the bits of word i at `shift`, masked; of words of 8 [0] or 32 bits [2].
+  void (*unpack_fields[3])(const std::byte* words, unsigned shift, unsigned mask, std::byte* codes, std::size_t n);
+  // Of words of 32 bits; steps are in bytes from row to row.
+  void (*transpose_words)(const std::byte* from, std::size_t from_step, std::size_t rows, std::size_t columns,
+                          std::byte* to, std::size_t to_step);
+  // v[i] - each[(i + skip) / run], and likewise.
+  void (*subtract_runs)(float* v, const float* each, std::size_t skip, std::size_t run, std::size_t n);
+  void (*multiply_runs)(float* v, const float* each, std::size_t skip, std::size_t run, std::size_t n);
+  void (*add_runs)(float* v, const float* each, std::size_t skip, std::size_t run, std::size_t n);
+  // (code ^ flip) - subtracted, exact.
+  void (*integer_values)(const std::byte* codes, unsigned flip, float subtracted, float* to, std::size_t n);
+  // to[i] = tables[(i + skip) / run][codes[i]], tables of 16 u16 [0] or f32 [1].
+  void (*look_up[2])(const std::byte* codes, const void* tables, std::size_t skip, std::size_t run, std::byte* to,
+                     std::size_t n);
+  // (values[codes[i]] - zeros[(i + skip) / run]) * scales[(i + skip) / run] as f16 [0] or bf16 [1], of 16 values; zeros
+  // may be null. Codes are bytes [][0], or nibbles, the low ones first [][1] or the high ones [][2], or the low
+  // [][3] or high [][4] ones of each fourth byte: null where it is faster to unpack them. Reads up to 3 bytes past
+  // those.
+  void (*scale_few[2][5])(const std::byte* codes, const float* values, const float* zeros, const float* scales,
+                          std::size_t skip, std::size_t run, std::byte* to, std::size_t n);
+  // values[codes[i]] * scales[(i + skip) / run] as bf16, of 256 values that bf16 has. Null: the loops above are as
+  // fast.
+  void (*scale_many)(const std::byte* codes, const float* values, const float* scales, std::size_t skip,
+                     std::size_t run, std::byte* to, std::size_t n);
 };
 
 // The fastest set for this processor.
 const Kernels& kernels() noexcept;
 // Every set that this processor supports, the plain one first. For tests.
 std::span<const Kernels* const> all_kernels() noexcept;
+
+// The encoders with products and sums contracted as in builds of GGML for processors with FMA (ggml_search.inc): the
+// fastest, and all. Any processor gives their bits; one without FMA takes its time.
+const GgmlEncoders& contracted_encoders() noexcept;
+std::span<const GgmlEncoders* const> all_contracted_encoders() noexcept;
 
 // Elements of a block that stays in the L1 cache with its wide forms. A multiple of 4: blocks of packed types begin on
 // whole bytes.

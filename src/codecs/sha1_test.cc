@@ -16,6 +16,12 @@ std::vector<std::byte> pattern(std::size_t size) {
   return out;
 }
 
+Digest160 sha1(std::span<const std::byte> data) {
+  Sha1 sum;
+  sum.update(data);
+  return sum.finish();
+}
+
 // The digests are those of Python's hashlib, at the lengths where padding changes.
 TEST(Sha1, KnownDigests) {
   EXPECT_EQ(to_hex(sha1(std::as_bytes(std::span("abc", 3)))), "a9993e364706816aba3e25717850c26c9cd0d89d");

@@ -3,7 +3,6 @@
 // them in vectors of four words. WebAssembly has no instructions for SHA-256: there this is what hashes one message.
 #include "codecs/sha256_portable.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -92,30 +91,11 @@ void sha256_compress(Sha256State& state, const std::byte* data, std::size_t bloc
 }
 
 void PortableSha256::update(std::span<const std::byte> data) noexcept {
-  const auto used = static_cast<std::size_t>(size_ % kSha256Block);
-  size_ += data.size();
-  if (used > 0) {
-    const std::size_t take = std::min(data.size(), kSha256Block - used);
-    std::copy_n(data.begin(), take, held_.begin() + static_cast<std::ptrdiff_t>(used));
-    data = data.subspan(take);
-    if (used + take < kSha256Block) return;
-    compress_(state_, held_.data(), 1);
-  }
-  const std::size_t blocks = data.size() / kSha256Block;
-  compress_(state_, data.data(), blocks);
-  const auto rest = data.subspan(blocks * kSha256Block);
-  std::copy(rest.begin(), rest.end(), held_.begin());
+  blocks_.update(data, [this](const std::byte* from, std::size_t blocks) { compress_(state_, from, blocks); });
 }
 
 Digest256 PortableSha256::finish() noexcept {
-  // One bit, zeros, and the length in bits as the last eight bytes of a block.
-  const auto used = static_cast<std::size_t>(size_ % kSha256Block);
-  std::array<std::byte, 2 * kSha256Block> last{};
-  std::copy_n(held_.begin(), used, last.begin());
-  last[used] = std::byte{0x80};
-  const std::size_t size = used < kSha256Block - 8 ? kSha256Block : 2 * kSha256Block;
-  base::store_be(last.data() + size - 8, size_ * 8);
-  compress_(state_, last.data(), size / kSha256Block);
+  blocks_.finish([this](const std::byte* from, std::size_t blocks) { compress_(state_, from, blocks); });
   Digest256 digest;
   for (std::size_t i = 0; i < state_.size(); ++i) base::store_be(digest.data() + 4 * i, state_[i]);
   return digest;

@@ -12,7 +12,7 @@
 
 namespace weighbridge::codecs {
 
-constexpr std::size_t kSha256Block = 64;
+constexpr std::size_t kSha256Block = ShaBlocks::kSize;
 
 constexpr std::array<std::uint32_t, 8> kSha256Start = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -47,8 +47,7 @@ class PortableSha256 {
  private:
   Sha256Compress compress_;
   Sha256State state_ = kSha256Start;
-  std::uint64_t size_ = 0;  // bytes so far; the last size_ % 64 of them are buffered
-  std::array<std::byte, kSha256Block> held_{};
+  ShaBlocks blocks_;
 };
 
 }  // namespace weighbridge::codecs

@@ -93,9 +93,6 @@ class CsrChecker {
   std::uint64_t row_number_ = 0;
   SparseReport report_;
 };
-SparseReport check_csr(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr_dtype,
-                       std::span<const std::byte> indptr, DType index_dtype, std::span<const std::byte> indices,
-                       std::uint64_t memory_budget);
 
 // Checks a COO tensor's coords, all of them in stored order (dimension by dimension), in pieces of whole elements, then
 // finish(). Memory: 8 bytes per entry, and 16 more if the entries are not in ascending order, if that fits the budget.
@@ -115,8 +112,6 @@ class CooChecker {
   std::vector<std::uint64_t> keys_;
   SparseReport report_;
 };
-SparseReport check_coo(std::span<const std::uint64_t> shape, std::uint64_t nnz, DType dtype,
-                       std::span<const std::byte> coords, std::uint64_t memory_budget);
 
 namespace sparse_detail {
 // Loads integer element i of `data` as u64; false if it is negative (`value` then has its bits).

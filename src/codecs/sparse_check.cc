@@ -162,15 +162,6 @@ SparseReport CsrChecker::finish() {
   return std::move(report_);
 }
 
-SparseReport check_csr(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr_dtype,
-                       std::span<const std::byte> indptr, DType index_dtype, std::span<const std::byte> indices,
-                       std::uint64_t memory_budget) {
-  CsrChecker checker(rows, cols, nnz, indptr_dtype, index_dtype, memory_budget);
-  checker.indptr(indptr);
-  checker.indices(indices);
-  return checker.finish();
-}
-
 CooChecker::CooChecker(std::vector<std::uint64_t> shape, std::uint64_t nnz, DType coords, std::uint64_t memory_budget)
     : shape_(std::move(shape)),
       nnz_(nnz),
@@ -233,13 +224,6 @@ SparseReport CooChecker::finish() {
     find_duplicates();
   }
   return std::move(report_);
-}
-
-SparseReport check_coo(std::span<const std::uint64_t> shape, std::uint64_t nnz, DType dtype,
-                       std::span<const std::byte> coords, std::uint64_t memory_budget) {
-  CooChecker checker({shape.begin(), shape.end()}, nnz, dtype, memory_budget);
-  checker.coords(coords);
-  return checker.finish();
 }
 
 }  // namespace weighbridge::codecs

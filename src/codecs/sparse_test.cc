@@ -25,6 +25,22 @@ template <class T> std::vector<T> unpack(const Data& data) {
   return out;
 }
 
+SparseReport check_csr(std::uint64_t rows, std::uint64_t cols, std::uint64_t nnz, DType indptr_dtype,
+                       std::span<const std::byte> indptr, DType index_dtype, std::span<const std::byte> indices,
+                       std::uint64_t memory_budget) {
+  CsrChecker checker(rows, cols, nnz, indptr_dtype, index_dtype, memory_budget);
+  checker.indptr(indptr);
+  checker.indices(indices);
+  return checker.finish();
+}
+
+SparseReport check_coo(std::span<const std::uint64_t> shape, std::uint64_t nnz, DType dtype,
+                       std::span<const std::byte> coords, std::uint64_t memory_budget) {
+  CooChecker checker({shape.begin(), shape.end()}, nnz, dtype, memory_budget);
+  checker.coords(coords);
+  return checker.finish();
+}
+
 constexpr DType kIntegers[] = {DType::u8,  DType::i8,  DType::u16, DType::i16,
                                DType::u32, DType::i32, DType::u64, DType::i64};
 

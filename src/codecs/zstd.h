@@ -21,6 +21,11 @@ inline constexpr std::uint64_t kZstdMaxWindow = std::uint64_t{128} << 20;
 // a frame.
 std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull&);
 
+// The stored bytes of the frame with which the bytes begin; 0 if they do not begin with a whole one.
+std::size_t frame_length(std::span<const std::byte> stored) noexcept;
+// Whether the bytes are exactly one frame, not a skippable one, that states this content size and needs no dictionary.
+bool is_one_frame(std::span<const std::byte> stored, std::uint64_t content) noexcept;
+
 // The table of frames at the end of a seekable zstd stream (zstd's contrib/seekable_format, and zTensor 2's profile
 // zt.zstd-seekable/1): its numbers, the rules that frames must keep, writing it, and finding frames by it. Any zstd
 // decoder skips the table.

@@ -361,4 +361,14 @@ std::optional<std::uint64_t> zstd_stated_size(const Decoder::Pull& pull) {
   }
 }
 
+std::size_t frame_length(std::span<const std::byte> stored) noexcept {
+  const std::size_t length = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+  return ZSTD_isError(length) != 0 ? 0 : length;
+}
+
+bool is_one_frame(std::span<const std::byte> stored, std::uint64_t content) noexcept {
+  return magic_of(stored) == kMagic && ZSTD_getFrameContentSize(stored.data(), stored.size()) == content &&
+         frame_length(stored) == stored.size() && ZSTD_getDictID_fromFrame(stored.data(), stored.size()) == 0;
+}
+
 }  // namespace weighbridge::codecs

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads adapters. peft writes `base_model.model.NAME.lora_A.weight` [r, in] and `.lora_B.weight` [out, r] with a
 // configuration beside the file; kohya's scripts write the names of modules with underscores for dots, `.lora_down` and
-// `.lora_up`, and `.alpha`; llama.cpp writes `NAME.lora_a` and `NAME.lora_b` with the name of the base's tensor. A
-// package of kind ALR1 has the hashes of the base's names.
+// `.lora_up`, and `.alpha`; llama.cpp writes `NAME.lora_a` and `NAME.lora_b` with the name of the base's tensor; mlx-lm
+// writes `NAME.lora_a` [in, r] and `NAME.lora_b` [r, out], also with a configuration. A package of kind ALR1 has the
+// hashes of the base's names.
 #include "convert/adapter.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "convert/llama_cpp.h"
 #include "core/model/view.h"
 #include "core/model/words.h"
+#include "core/writing/claims.h"
 #include "formats/slm_adapter/format.h"
 #include "wire/json_reader.h"
 
@@ -36,15 +38,16 @@ constexpr std::size_t kMaxNamed = 3;
   base::misuse_of(core::called(lora.adapter, 0), "lora-" + std::string(what), std::move(message));
 }
 
-// The settings in peft's adapter_config.json that determine the scale of an adapter.
+// The settings in the adapter_config.json of peft or mlx-lm that determine the scale of an adapter.
 struct AdapterConfig {
   struct Pattern {
     std::string key;
     double value = 0;
   };
   double rank = 0, alpha = 0;
-  bool has_rank = false, has_alpha = false, root = false, transposed = false;
+  bool has_rank = false, has_alpha = false, root = false, transposed = false, full = false;
   std::vector<Pattern> ranks, alphas;
+  std::optional<double> scale;  // of mlx-lm, whose changes it multiplies
 };
 
 class ConfigReader {
@@ -61,8 +64,13 @@ class ConfigReader {
       take(name, raw);
     }
     if (!in_.ok() || !in_.finish()) fail("is not JSON: " + std::string(in_.error().sentence));
+    if (out_.full) return std::move(out_);
     if (!out_.has_rank) fail("has no r, the inner rank");
-    if (!out_.has_alpha) fail("has no lora_alpha");
+    if (out_.scale && out_.has_alpha && out_.alpha != out_.rank)
+      fail(
+          "has scale and alpha in lora_parameters: the mlx-lm of 2024 multiplies by both, today's only by scale. Set "
+          "scale to the product of scale and alpha / rank if the older one wrote the adapter, and remove alpha");
+    if (!out_.scale && !out_.has_alpha) fail("has no lora_alpha");
     return std::move(out_);
   }
 
@@ -85,8 +93,27 @@ class ConfigReader {
     if (name == "lora_alpha") out_.alpha = number(name, raw), out_.has_alpha = true;
     if (name == "use_rslora") out_.root = is_true;
     if (name == "fan_in_fan_out") out_.transposed = is_true;
+    if (name == "fine_tune_type" && raw == "\"dora\"")
+      refuse(lora_, "kind", "the adapter is DoRA (fine_tune_type): only plain LoRA can be merged");
+    if (name == "fine_tune_type" && raw == "\"full\"") out_.full = true;
+    if (name == "lora_parameters" && !is_null) parameters_of_mlx(raw);
     if (name == "rank_pattern" && !is_null) out_.ranks = patterns(name, raw);
     if (name == "alpha_pattern" && !is_null) out_.alphas = patterns(name, raw);
+  }
+
+  void parameters_of_mlx(std::string_view raw) {
+    wire::JsonReader in(raw);
+    std::string scratch;
+    if (!in.enter_object()) fail("says lora_parameters " + core::excerpt(raw) + ", which is not an object");
+    for (wire::JsonString key; in.next_key(key);) {
+      const std::string name(wire::json_text(key, scratch));
+      std::string_view value;
+      if (!in.skip_value(value)) break;
+      if (name == "rank") out_.rank = number(name, value), out_.has_rank = true;
+      if (name == "alpha") out_.alpha = number(name, value), out_.has_alpha = true;
+      if (name == "scale") out_.scale = number(name, value);
+    }
+    if (!out_.scale) fail("has no scale in lora_parameters");
   }
 
   double number(const std::string& name, std::string_view raw) const {
@@ -142,19 +169,110 @@ double by_pattern(std::span<const AdapterConfig::Pattern> patterns, std::string_
   return otherwise;
 }
 
-// Finds tensors of the base model by the ends of their names.
+// Adapters of image models are made for the modules of diffusers. A checkpoint in one file has the same modules under
+// the names of the first programs (CompVis, OpenCLIP): "#" is a number from `first` on. In `to`, "@" is a third of it
+// and "$" the rest, because each block has two layers and a change of resolution, or three layers.
+struct Renamed {
+  std::string_view from, to;
+  std::uint32_t first = 0;
+};
+constexpr Renamed kUnet[] = {{"input_blocks.0.0", "conv_in"},
+                             {"input_blocks.#.0.op", "down_blocks.@.downsamplers.0.conv", 1},
+                             {"input_blocks.#.0", "down_blocks.@.resnets.$", 1},
+                             {"input_blocks.#.1", "down_blocks.@.attentions.$", 1},
+                             {"middle_block.0", "mid_block.resnets.0"},
+                             {"middle_block.1", "mid_block.attentions.0"},
+                             {"middle_block.2", "mid_block.resnets.1"},
+                             {"output_blocks.#.1.conv", "up_blocks.@.upsamplers.0.conv"},
+                             {"output_blocks.#.2.conv", "up_blocks.@.upsamplers.0.conv"},
+                             {"output_blocks.#.0", "up_blocks.@.resnets.$"},
+                             {"output_blocks.#.1", "up_blocks.@.attentions.$"},
+                             {"time_embed.0", "time_embedding.linear_1"},
+                             {"time_embed.2", "time_embedding.linear_2"},
+                             {"label_emb.0.0", "add_embedding.linear_1"},
+                             {"label_emb.0.2", "add_embedding.linear_2"},
+                             {"out.2", "conv_out"}};
+constexpr Renamed kOpenClip[] = {{"transformer.resblocks.#", "text_model.encoder.layers.#"}};
+constexpr Renamed kEnds[] = {{".in_layers.2", ".conv1"},
+                             {".emb_layers.1", ".time_emb_proj"},
+                             {".out_layers.3", ".conv2"},
+                             {".skip_connection", ".conv_shortcut"},
+                             {".attn.out_proj", ".self_attn.out_proj"},
+                             {".mlp.c_fc", ".mlp.fc1"},
+                             {".mlp.c_proj", ".mlp.fc2"}};
+// OpenCLIP keeps three matrices in one.
+constexpr std::string_view kJoined = ".attn.in_proj_weight", kSplit[] = {"q_proj", "k_proj", "v_proj"};
+struct Component {
+  std::string_view prefix, name;  // in the file, and in diffusers
+  std::span<const Renamed> rows{};
+};
+constexpr Component kComponents[] = {{"model.diffusion_model.", "unet.", kUnet},
+                                     {"cond_stage_model.transformer.", "text_encoder."},
+                                     {"cond_stage_model.model.", "text_encoder.", kOpenClip},
+                                     {"conditioner.embedders.0.transformer.", "text_encoder."},
+                                     {"conditioner.embedders.0.model.", "text_encoder_2.", kOpenClip},
+                                     {"conditioner.embedders.1.model.", "text_encoder_2.", kOpenClip}};
+// How kohya's scripts begin the names of modules, and the component that they mean.
+constexpr std::pair<std::string_view, std::string_view> kKohya[] = {{"lora_unet_", "unet_"},
+                                                                    {"lora_te1_", "text_encoder_"},
+                                                                    {"lora_te2_", "text_encoder_2_"},
+                                                                    {"lora_te3_", {}},
+                                                                    {"lora_te_", "text_encoder_"},
+                                                                    {"lora_transformer_", {}},
+                                                                    {"lora_", {}}};
+
+std::optional<std::string> renamed(const Renamed& row, std::string_view name) {
+  const std::size_t hole = row.from.find('#');
+  if (!name.starts_with(row.from.substr(0, hole))) return std::nullopt;
+  name.remove_prefix(std::min(hole, row.from.size()));
+  std::uint32_t number = 0;
+  if (hole != row.from.npos) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    if (digits == 0 || digits > 3 || !name.substr(digits).starts_with(row.from.substr(hole + 1))) return std::nullopt;
+    for (const char c : name.substr(0, digits)) number = number * 10 + static_cast<std::uint32_t>(c - '0');
+    name.remove_prefix(digits + row.from.size() - hole - 1);
+  }
+  if (number < row.first || !(name.empty() || name.starts_with('.'))) return std::nullopt;
+  std::string out;
+  for (const char c : row.to)
+    if (c == '#' || c == '@' || c == '$')
+      out += std::to_string(c == '#' ? number : c == '@' ? (number - row.first) / 3 : (number - row.first) % 3);
+    else
+      out += c;
+  return out.append(name);
+}
+
+// A tensor of the base, or one of the matrices that it consists of.
+struct Place {
+  std::uint32_t tensor = 0;
+  std::uint32_t part = 0, parts = 1;
+};
+
+// Finds tensors of the base model by the ends of their names, and those of a checkpoint in one file by the names of
+// diffusers.
 class Targets {
  public:
-  explicit Targets(const Model& base) : base_(base) {}
+  explicit Targets(const Model& base) : base_(base) {
+    for (std::uint32_t i = 0; i < base_.size(); ++i)
+      for (const Component& component : kComponents)
+        if (base_.name(i).starts_with(component.prefix)) add_modules(i, component);
+  }
 
   // Finds a name with dots: exactly, as the end of exactly one name, or without a wrapper's prefix.
-  std::optional<std::uint32_t> dotted(std::string_view name) {
+  std::optional<Place> dotted(std::string_view name) {
     constexpr std::string_view kWrappers[] = {"model",           "unet",          "transformer",    "text_encoder",
                                               "base_model",      "bert",          "text_encoder_2", "roberta",
                                               "diffusion_model", "language_model"};
+    ambiguous_.clear();
+    if (!modules_.empty() && name.ends_with(kWeight)) {
+      std::string module(name.substr(0, name.size() - kWeight.size()));
+      std::ranges::replace(module, '.', '_');
+      for (const auto& [kohya, component] : kKohya)
+        if (!component.empty() && module.starts_with(component)) return module_at(module);
+    }
     for (std::string_view rest = name;;) {
-      if (const auto found = base_.find(rest)) return found->index();
-      if (const auto found = at_the_end(dots_, rest, '.', false)) return found;
+      if (const auto found = base_.find(rest)) return Place{found->index()};
+      if (const auto found = at_the_end(dots_, rest, '.', false)) return Place{*found};
       const std::size_t dot = rest.find('.');
       if (dot == rest.npos || std::ranges::find(kWrappers, rest.substr(0, dot)) == std::end(kWrappers))
         return std::nullopt;
@@ -163,14 +281,16 @@ class Targets {
   }
 
   // Finds the name of a module in which underscores replace dots.
-  std::optional<std::uint32_t> underscored(std::string_view name) {
-    for (const std::string_view prefix :
-         {"lora_unet_", "lora_te1_", "lora_te2_", "lora_te3_", "lora_te_", "lora_transformer_", "lora_"})
-      if (name.starts_with(prefix)) {
-        name.remove_prefix(prefix.size());
-        break;
-      }
-    return at_the_end(scores_, name, '_', true);
+  std::optional<Place> underscored(std::string_view name) {
+    ambiguous_.clear();
+    for (const auto& [prefix, component] : kKohya) {
+      if (!name.starts_with(prefix)) continue;
+      name.remove_prefix(prefix.size());
+      if (!modules_.empty() && !component.empty()) return module_at(std::string(component).append(name));
+      break;
+    }
+    const auto found = at_the_end(scores_, name, '_', true);
+    return found ? std::optional(Place{*found}) : std::nullopt;
   }
 
   // Two tensors that the name last looked up could mean.
@@ -179,8 +299,41 @@ class Targets {
  private:
   using Ends = std::vector<std::pair<std::string, std::uint32_t>>;  // names from their ends, sorted
 
+  std::optional<Place> module_at(const std::string& module) const {
+    const auto at = modules_.find(module);
+    return at == modules_.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  // The names that a tensor's module has, with underscores: its own and that in diffusers.
+  void add_modules(std::uint32_t tensor, const Component& component) {
+    const auto add = [&](std::string_view module, Place place) {
+      std::string name = std::string(component.name).append(module);
+      std::ranges::replace(name, '.', '_');
+      modules_.emplace(std::move(name), place);
+    };
+    std::string_view name = base_.name(tensor).substr(component.prefix.size());
+    const bool joined = name.ends_with(kJoined);
+    if (!joined && !name.ends_with(kWeight)) return;
+    name.remove_suffix(joined ? kJoined.size() : kWeight.size());
+    std::string module(name);
+    for (const Renamed& row : component.rows)
+      if (const auto anew = renamed(row, name)) {
+        module = *anew;
+        break;
+      }
+    if (joined) {
+      for (std::uint32_t i = 0; i < std::size(kSplit); ++i)
+        add(module + ".self_attn." + std::string(kSplit[i]), {tensor, i, std::size(kSplit)});
+      return;
+    }
+    add(name, {tensor});
+    for (const Renamed& end : kEnds)
+      if (!component.rows.empty() && module.ends_with(end.from))
+        module.replace(module.size() - end.from.size(), end.from.size(), end.to);
+    add(module, {tensor});
+  }
+
   std::optional<std::uint32_t> at_the_end(Ends& ends, std::string_view name, char divider, bool modules) {
-    ambiguous_.clear();
     if (ends.empty()) collect(ends, modules);
     std::string from_end(name.rbegin(), name.rend());
     const auto first_of = [&](const std::string& key) {
@@ -212,6 +365,7 @@ class Targets {
   }
 
   const Model& base_;
+  std::unordered_map<std::string, Place> modules_;  // of a checkpoint in one file
   Ends dots_, scores_;
   std::string ambiguous_;
 };
@@ -221,7 +375,7 @@ struct Ending {
   std::string_view text;
   Side side;
   bool transposed = false;  // for an embedding: the product is [columns, rows]
-  bool is_gguf = false;
+  bool is_short = false;    // of llama.cpp and mlx-lm
 };
 constexpr Ending kEndings[] = {{".lora_A.weight", Side::down},
                                {".lora_B.weight", Side::up},
@@ -249,7 +403,7 @@ constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"lora_magn
 struct Pair {
   std::string stem;
   std::optional<Tensor> down{}, up{}, alpha{};
-  bool transposed = false, is_gguf = false;
+  bool transposed = false, is_gguf = false, is_mlx = false;
 };
 
 bool is_number(const Tensor& tensor) {
@@ -277,11 +431,11 @@ class Reader {
     }
     report_missing();
     if (out_.empty()) no_adapter();
-    std::vector<std::uint32_t> targets;
-    for (const Change& change : out_) targets.push_back(change.target);
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> targets;
+    for (const Change& change : out_) targets.emplace_back(change.target, change.first_row);
     std::ranges::sort(targets);
     if (const auto twice = std::ranges::adjacent_find(targets); twice != targets.end())
-      refuse(lora_, "twice", "the adapter changes the tensor " + quoted(base_.name(*twice)) + " twice");
+      refuse(lora_, "twice", "the adapter changes the tensor " + quoted(base_.name(twice->first)) + " twice");
     return std::move(out_);
   }
 
@@ -310,7 +464,7 @@ class Reader {
       if (is_new) pairs_.push_back({.stem = std::move(stem)});
       Pair& pair = pairs_[at->second];
       pair.transposed = pair.transposed || ending->transposed;
-      pair.is_gguf = pair.is_gguf || ending->is_gguf;
+      (lora_.adapter.format() == "gguf" ? pair.is_gguf : pair.is_mlx) |= ending->is_short;
       std::optional<Tensor>& place = ending->side == Side::down ? pair.down
                                      : ending->side == Side::up ? pair.up
                                                                 : pair.alpha;
@@ -367,7 +521,7 @@ class Reader {
       if (stated != 0) alpha = stated;
     } else if (pair.alpha) {
       alpha = scalar(*pair.alpha);
-    } else if (config_) {
+    } else if (config_ && !config_->full) {
       const double stated = by_pattern(config_->ranks, module, config_->rank);
       if (stated != r)
         refuse(lora_, "rank",
@@ -375,11 +529,12 @@ class Reader {
                    ", and its tensors have " + std::to_string(rank));
       alpha = by_pattern(config_->alphas, module, config_->alpha);
       if (config_->root) divisor = std::sqrt(r);
-    } else if (pair.stem.starts_with(kPrefix)) {
+    } else if (pair.is_mlx || pair.stem.starts_with(kPrefix)) {
       refuse(lora_, "config",
-             "an adapter of peft needs its adapter_config.json, which says how its changes are scaled");
+             "an adapter of " + std::string(pair.is_mlx ? "mlx-lm" : "peft") +
+                 " needs its adapter_config.json, which says how its changes are scaled");
     }
-    const double scale = lora_.scale * (alpha / divisor);
+    const double scale = lora_.scale * (config_ && config_->scale ? *config_->scale : alpha / divisor);
     if (!std::isfinite(scale)) refuse(lora_, "scale", "the scale of " + quoted(pair.stem) + " is not finite");
     return scale;
   }
@@ -397,10 +552,10 @@ class Reader {
                             : quoted(pair.alpha->name())));
     std::string_view module = pair.stem;
     if (module.starts_with(kPrefix)) module.remove_prefix(kPrefix.size());
-    std::optional<std::uint32_t> target;
+    std::optional<Place> target;
     std::string wanted(module);
     if (pair.is_gguf) {
-      if (const auto found = base_.find(module)) target = found->index();
+      if (const auto found = base_.find(module)) target = Place{found->index()};
     } else if (module.find('.') == module.npos && module.starts_with("lora_")) {
       target = targets_.underscored(module);
     } else {
@@ -408,12 +563,14 @@ class Reader {
       target = targets_.dotted(wanted);
     }
     if (!target) return missing(wanted);
-    const Tensor base = base_[*target];
+    const Tensor base = base_[target->tensor];
     for (const Tensor& factor : {*pair.down, *pair.up})
-      if (!is_number(factor) || factor.shape().size() < 2)
+      if (!is_number(factor) || factor.shape().size() < 2 || (pair.is_mlx && factor.shape().size() > 2))
         refuse(lora_, "factor", "the tensor " + quoted(factor.name()) + " is not a matrix of floating-point numbers");
     if (!base.has_shape() || base.shape().size() < 2) refuse_shapes(pair, base);
-    Change change{.target = *target, .rows = base.shape()[0], .columns = behind_first(base.shape())};
+    Change change{
+        .target = target->tensor, .rows = base.shape()[0] / target->parts, .columns = behind_first(base.shape())};
+    change.first_row = target->part * change.rows;
     const Shape down = pair.down->shape(), up = pair.up->shape();
     const std::uint64_t down_rest = behind_first(down), up_rest = behind_first(up);
     // Adds the product of up [rows, rank] and down [rank, columns], or of their transposes.
@@ -421,7 +578,21 @@ class Reader {
     const bool turned = down_rest == change.rows && up[0] == change.columns && up_rest == down[0];
     const bool tokens =
         pair.is_gguf && module == kTokens && down[0] == change.rows && up[0] == change.columns && down_rest == up_rest;
-    if (tokens) {
+    const bool is_input =
+        core::embeddings_of(base_).input && core::embeddings_of(base_).input->index() == target->tensor;
+    const bool by_columns = down[0] == change.columns && up_rest == change.rows && down_rest == up[0];
+    const bool by_rows = down[0] == change.rows && up_rest == change.columns && down_rest == up[0];
+    if (pair.is_mlx) {
+      if (by_rows && (is_input || !by_columns)) {
+        change.left = {*pair.down, {}, false};
+        change.right = {*pair.up, {}, true};
+        change.rank = down_rest;
+      } else if (by_columns) {
+        change.left = {*pair.up, {}, true};
+        change.right = {*pair.down, {}, false};
+        change.rank = down_rest;
+      }
+    } else if (tokens) {
       change.left = {*pair.down, {}, false};
       change.right = {*pair.up, {}, false};
       change.rank = down_rest;
@@ -471,15 +642,16 @@ class Reader {
     if (is_peft) name.remove_prefix(kPrefix.size());
     const auto target = is_peft || config_ ? targets_.dotted(name) : std::nullopt;
     if (!target) return missing(name);
-    const Tensor base = base_[*target];
-    if (!is_number(tensor) || !base.has_shape() || !std::ranges::equal(tensor.shape(), base.shape()))
+    const Tensor base = base_[target->tensor];
+    if (target->parts > 1 || !is_number(tensor) || !base.has_shape() ||
+        !std::ranges::equal(tensor.shape(), base.shape()))
       refuse(lora_, "shape",
              "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
                  ", but has another shape, or is not of floating-point numbers");
     if (lora_.scale != 1)
       refuse(lora_, "scale",
              "the adapter replaces the tensor " + quoted(base.name()) + " as a whole, which cannot be scaled");
-    out_.push_back({.target = *target, .left = {tensor, {}, false}});
+    out_.push_back({.target = target->tensor, .left = {tensor, {}, false}});
   }
 
   void read_package() {

@@ -25,7 +25,8 @@ struct Change {
   std::uint32_t target = 0;  // in the base
   Factor left{}, right{};    // [rows, rank], [rank, columns]
   std::uint64_t rows = 0, columns = 0;
-  std::uint64_t rank = 0;  // 0: left.tensor replaces the target
+  std::uint64_t first_row = 0;  // of the target, that changes
+  std::uint64_t rank = 0;       // 0: left.tensor replaces the target
   double scale = 1;
   bool rounds = false;  // rounds the change, and then the sum, to f32: reading M13
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/model/coded.h"
 #include "core/model/plan_text.h"
 #include "core/writing/layout.h"
+#include "recipes/match.h"
 
 namespace weighbridge::convert {
 namespace {
@@ -20,30 +22,24 @@ namespace {
 // Formats of one architecture, whose readers compute with every tensor.
 constexpr std::array<std::string_view, 2> kRun{"slm", "embd"};
 
-std::string kept(std::string_view why) {
-  return "codes that other tensors complete, which this version copies as they are and does not decode" +
-         std::string(why);
+// Whether each tensor of codes, or one that completes them, makes a weight that is decoded.
+std::vector<bool> decoded_tensors(const Model& model) {
+  std::vector<bool> out(model.size());
+  for (const recipes::Match& match : recipes::matches_of(model, {}))
+    for (const std::uint32_t each : match.tensors) out[each] = match.recipe != nullptr;
+  return out;
 }
 
 }  // namespace
 
 bool needs_values(const Options& options, std::string_view target) noexcept {
-  return options.cast != DType::unknown || options.dequantize != DType::unknown || !options.quantize.empty() ||
+  return options.cast != DType::unknown || options.dequantize || !options.quantize.empty() ||
          !options.gguf.naming.empty() || !options.zt.sparse.empty() || std::ranges::find(kRun, target) != kRun.end();
 }
 
-std::vector<Item> refuse_codes(const Model& model) {
-  std::vector<Item> out;
-  for (const core::CodedUse& use : core::uses_of_codes(model))
-    out.push_back({LossKind::unsupported, core::indexed("tensors", use.first), use.scheme,
-                   kept(use.tensors == 1   ? ""
-                        : use.tensors == 2 ? "; another tensor belongs to them"
-                                           : "; " + std::to_string(use.tensors - 1) + " more tensors belong to them")});
-  return out;
-}
-
 Options without_values(Options options) {
-  options.cast = options.dequantize = DType::unknown;
+  options.cast = DType::unknown;
+  options.dequantize.reset();
   options.quantize.clear();
   options.gguf.naming.clear();
   options.zt.sparse.clear();
@@ -51,26 +47,37 @@ Options without_values(Options options) {
 }
 
 void check_codes(core::WriteLayout& layout, const Model& model, std::string_view from, std::string_view to) {
-  std::map<std::string, const core::Coded*, std::less<>> marked;
+  std::map<std::string, std::uint32_t, std::less<>> marked;  // tensors, by their subjects
   for (const Tensor& tensor : model)
-    if (const core::Coded* const mark = core::coded(tensor)) marked.emplace(core::subject(tensor), mark);
+    if (core::coded(tensor) != nullptr) marked.emplace(core::subject(tensor), tensor.index());
   if (marked.empty()) return;
   // The tensor that an item's subject names: tensors["w"], or one of its parts.
-  const auto mark_of = [&](std::string_view subject) {
+  const auto tensor_of = [&](std::string_view subject) -> std::optional<Tensor> {
     const std::size_t part = subject.find("\"].parts[");
     const auto at = marked.find(part == subject.npos ? subject : subject.substr(0, part + 2));
-    return at == marked.end() ? nullptr : at->second;
+    return at == marked.end() ? std::nullopt : std::optional(model[at->second]);
+  };
+  const auto mark_of = [&](std::string_view subject) {
+    const std::optional<Tensor> tensor = tensor_of(subject);
+    return tensor ? core::coded(*tensor) : nullptr;
   };
   std::set<std::string, std::less<>> changed;  // subjects of tensors that would get another dtype or layout
   for (const core::WriteLayout* const file : core::files_of(layout))
     for (const core::OutTensor& out : file->tensors)
       if (core::coded(out.from) != nullptr && (out.dtype != out.from.dtype() || out.layout != out.from.layout()))
         changed.insert(core::subject(out.from));
+  std::optional<std::vector<bool>> decoded;
+  const auto kept = [&](std::string_view subject, std::string why) {
+    if (!decoded) decoded = decoded_tensors(model);
+    return "codes that other tensors complete, which are copied as they are: " + std::move(why) +
+           ((*decoded)[tensor_of(subject)->index()] ? "; dequantizing makes numbers of them"
+                                                    : "; they are not decoded");
+  };
   for (Item& item : layout.blockers) {
     const core::Coded* const mark = mark_of(item.subject);
     if (mark == nullptr || item.kind == LossKind::name || item.kind == LossKind::shape) continue;
     item.kind = LossKind::unsupported;
-    item.to = kept(": " + (item.from.empty() ? "" : item.from + ", ") + item.to);
+    item.to = kept(item.subject, (item.from.empty() ? "" : item.from + ", ") + item.to);
     item.from = mark->name;
   }
   const auto is_kept = [&](const Item& item) {
@@ -84,12 +91,12 @@ void check_codes(core::WriteLayout& layout, const Model& model, std::string_view
   for (Item& item : std::span(layout.losses).subspan(kept_items)) {
     changed.erase(item.subject);
     layout.blockers.push_back({LossKind::unsupported, item.subject, mark_of(item.subject)->name,
-                               kept(": it would become " + std::move(item.to))});
+                               kept(item.subject, "it would become " + std::move(item.to))});
   }
   layout.losses.erase(others, layout.losses.end());
   for (const std::string& subject : changed)
-    layout.blockers.push_back(
-        {LossKind::unsupported, subject, mark_of(subject)->name, kept(": it would get another dtype or layout")});
+    layout.blockers.push_back({LossKind::unsupported, subject, mark_of(subject)->name,
+                               kept(subject, "it would get another dtype or layout")});
   if (from != to)
     for (const core::CodedUse& use : core::uses_of_codes(model))
       layout.changes.push_back({LossKind::layout, core::indexed("tensors", use.first), use.scheme,

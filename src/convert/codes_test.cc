@@ -21,10 +21,11 @@ namespace {
 using convert::testing::pattern;
 using test::thrown;
 
-Model built(bool codes, bool scale) {
+// With four scales, nothing states the size of their blocks.
+Model built(bool codes, bool scale, std::uint64_t scales = 1) {
   Builder builder;
   if (codes) builder.tensor("x.weight", DType::f8_e4m3, {2, 4}, pattern(8));
-  if (scale) builder.tensor("x.weight_scale", DType::f32, {1}, pattern(4));
+  if (scale) builder.tensor("x.weight_scale", DType::f32, {scales, scales}, pattern(4 * scales * scales));
   builder.tensor(codes ? "norm.weight" : "other.weight", DType::f32, {2}, pattern(8));
   return builder.build();
 }
@@ -37,7 +38,7 @@ std::vector<std::string> names(const Model& model) {
 
 // FP8 weights were cast without their scales, with "every value kept".
 TEST(Codes, APlanThatNeedsTheirValuesHasABlockerThatNamesTheScheme) {
-  const Model model = built(true, true);
+  const Model model = built(true, true, 2);
   EXPECT_EQ(names(model), std::vector<std::string>{"FP8 with scales"});
   for (const Options& options : {Options{.cast = DType::f32}, Options{.dequantize = DType::f16}}) {
     const Plan refused = plan(model, "safetensors", options);
@@ -49,6 +50,15 @@ TEST(Codes, APlanThatNeedsTheirValuesHasABlockerThatNamesTheScheme) {
   EXPECT_EQ(plan(model, "gguf").blockers()[0].from, "FP8 with scales");
   EXPECT_EQ(plan(model, "gguf", {.quantize = "q8_0"}).blockers()[0].from, "FP8 with scales");
   EXPECT_TRUE(plan(model, "safetensors").possible());
+}
+
+TEST(Codes, APlanThatNeedsTheirValuesDecodesThem) {
+  const Model model = built(true, true);
+  for (const Options& options : {Options{.cast = DType::f32}, Options{.dequantize = DType::f32}})
+    EXPECT_TRUE(plan(model, "safetensors", options).blockers().empty());
+  const Model numbers = logical(model);
+  EXPECT_EQ(numbers.size(), 2U);
+  EXPECT_EQ(numbers["x.weight"].dtype(), DType::f32);
 }
 
 TEST(Codes, NoViewMakesValuesOfThem) {

@@ -16,7 +16,7 @@
 
 namespace weighbridge::convert {
 
-std::string dense_text(DType dtype) { return "dense " + std::string(name(dtype)); }
+std::string dense_text(DType dtype) { return std::string(kDense) + std::string(name(dtype)); }
 
 std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
   constexpr std::string_view kWeightWord = "weight", kFactor = "scale";
@@ -31,9 +31,9 @@ std::optional<Item> factor_stays(const Model& model, const Tensor& tensor) {
 
 namespace {
 // Whether merging adapters has made tensors dense already.
-bool was_dequantized(const Model& model, DType to) {
-  return std::ranges::any_of(core::losses_of_making(model), [&](const Item& loss) {
-    return loss.kind == LossKind::layout && loss.to == dense_text(to);
+bool was_dequantized(const Model& model) {
+  return std::ranges::any_of(core::losses_of_making(model), [](const Item& loss) {
+    return loss.kind == LossKind::layout && loss.to.starts_with(kDense);
   });
 }
 
@@ -54,13 +54,14 @@ core::Derived dequantized(const Model& model, DType to) {
     const auto size = elements ? packed_size(DType::f32, *elements) : std::nullopt;
     if (!is_quantized(tensor.layout()) || tensor.unsupported() || !size) {
       const std::uint32_t at = draft.adopt(tensor.name(), tensor);
-      if (is_made_of_codes(model, tensor)) draft.tensor(at).write_as(to);
+      if (to != DType::unknown && is_made_of_codes(model, tensor)) draft.tensor(at).write_as(to);
       continue;
     }
-    out.losses.push_back({LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), dense_text(to)});
+    const DType dense = to == DType::unknown ? tensor.dtype() : to;
+    out.losses.push_back({LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), dense_text(dense)});
     if (auto change = factor_stays(model, tensor)) out.changes.push_back(*std::move(change));
     const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, DType::f32, tensor.shape());
-    draft.tensor(at).write_as(to);
+    draft.tensor(at).write_as(dense);
     const std::uint32_t part = draft.add_part("data", DType::f32, tensor.shape(), Encoding::computed, {}, *size);
     draft.part(part).elements(core::elements_of(tensor, DType::f32));
   }
@@ -68,7 +69,7 @@ core::Derived dequantized(const Model& model, DType to) {
   const auto may_be_quantized = [&](const Tensor& tensor) {
     return is_quantized(tensor.layout()) || tensor.unsupported() || is_made_of_codes(model, tensor);
   };
-  bool any = was_dequantized(model, to);
+  bool any = was_dequantized(model);
   for (const Tensor& tensor : model) any = any || may_be_quantized(tensor);
   if (!any)
     base::malformed("convert/nothing-quantized",

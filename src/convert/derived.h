@@ -3,6 +3,7 @@
 // views: tensors stay where they are, and values are computed while they are read.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,6 @@ namespace weighbridge::convert {
 
 // Whether the options, or the target (which takes every tensor for numbers), need the values of tensors.
 bool needs_values(const Options&, std::string_view target) noexcept;
-// A blocker for each scheme that the model's tensors belong to.
-std::vector<Item> refuse_codes(const Model&);
 // The options of a copy.
 Options without_values(Options);
 
@@ -31,14 +30,25 @@ Options without_values(Options);
 // change that is listed.
 void check_codes(core::WriteLayout&, const Model& model, std::string_view from, std::string_view to);
 
-// GPTQ's four tensors of a linear layer as one quantized_group, and back. Both are views: codes and scales stay where
-// they are, zeros and g_idx are computed while they are read.
+// Layers of GPTQ and of AWQ's gemm, of three or four tensors, as one quantized_group each, and back. Both are views:
+// what has the same bits stays where it is, the rest is computed while it is read.
 
-// `zeros` is Options::gptq. [reads] g_idx. Throws Error{misuse} if the model has no such layer, or does not say how
-// zeros are stored.
-core::Derived group_gptq(const Model&, std::string_view zeros);
-// The reverse. Reading qzeros may throw Error "convert/gptq-zeros".
-core::Derived split_gptq(const Model&, std::string_view zeros);
+// A scheme whose layers are meant.
+struct LayerScheme {
+  std::string_view id;       // "gptq" or "awq"
+  std::string_view zeros{};  // of GPTQ: "auto", "v1" or "v2", as OpenOptions::scheme says
+};
+// [reads] What recipes::matches_of() reads. A layer that no quantized_group holds stays, and a change says why. Throws
+// Error{misuse} if the model has no such layer, or does not say how GPTQ's zeros are stored.
+core::Derived groups_of_layers(const Model&, std::span<const LayerScheme>, const Context&);
+// The reverse. A tensor that states the scheme that it had becomes that again if it is one of these, else one of the
+// first. Reading qzeros may throw Error "convert/gptq-zeros" or "convert/awq-zeros".
+core::Derived layers_of_groups(const Model&, std::span<const LayerScheme>);
+
+// For a target GGUF: layers whose codes and scales are those of a block type of GGML, as such blocks. [reads] Their
+// scales. The model itself if values are asked for (Options::cast, dequantize). With Options::quantize, only layers
+// that fit that type. A layer that does not fit stays, and a change says why.
+core::Derived blocks_for_gguf(const Model&, const Options&, const Context&);
 
 // Quantized tensors as dense ones: a view whose values are computed while they are read.
 
@@ -47,6 +57,7 @@ core::Derived split_gptq(const Model&, std::string_view zeros);
 core::Derived dequantized(const Model&, DType to);
 
 // What a loss of layout becomes: "dense f16".
+inline constexpr std::string_view kDense = "dense ";
 std::string dense_text(DType);
 
 // The change that a factor stays a tensor of its own when `tensor`, one of the model, becomes dense: llama.cpp

@@ -297,7 +297,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   if (folder) folder->made().sync();
   publication.publish();
   if (folder) folder->made().keep();
-  return {size, casts.take()};
+  return {size, casts.take(), unconsented()};
 }
 
 }  // namespace weighbridge

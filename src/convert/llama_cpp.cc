@@ -90,25 +90,32 @@ std::vector<float> rope_factors(const RopeScaling& scaling, double theta, std::u
   return out;
 }
 
-void add_rope_factors(core::Draft& draft, const std::vector<float>& factors) {
-  const std::uint64_t shape[] = {factors.size()};
-  const auto kept = std::make_shared<const std::vector<float>>(factors);
-  draft.add_tensor(kRopeFactors, Layout::dense, DType::f32, shape);
-  draft.part(draft.add_part("data", DType::f32, shape, Encoding::computed, {}, factors.size() * sizeof(float)))
+void add_values(core::Draft& draft, std::string_view name, const std::vector<float>& values) {
+  const std::uint64_t shape[] = {values.size()};
+  const auto kept = std::make_shared<const std::vector<float>>(values);
+  draft.add_tensor(name, Layout::dense, DType::f32, shape);
+  draft.part(draft.add_part("data", DType::f32, shape, Encoding::computed, {}, values.size() * sizeof(float)))
       .elements(core::held_elements(DType::f32, kept->size(), {std::as_bytes(std::span(*kept)), kept}));
 }
 
 bool has_rows_to_pair(const Tensor& tensor, std::uint64_t head) {
-  return tensor.layout() == Layout::dense && !tensor.unsupported() && tensor.has_shape() &&
-         tensor.shape().size() == 2 && head % 2 == 0 && head > 0 && tensor.shape()[0] % head == 0 &&
-         info(tensor.dtype()).bits % 8 == 0;
+  const BlockTypeInfo* const block = tensor.block_type();
+  const bool whole = block ? block->block_bytes != 0 && core::readable_blocks(tensor).has_value()
+                           : tensor.layout() == Layout::dense && info(tensor.dtype()).bits % 8 == 0;
+  return whole && !tensor.unsupported() && tensor.has_shape() && tensor.shape().size() == 2 && head % 2 == 0 &&
+         head > 0 && tensor.shape()[0] % head == 0;
 }
 
 void add_paired_rows(core::Draft& draft, const std::string& name, const Tensor& tensor, std::uint64_t head) {
-  const std::uint64_t row = tensor.shape()[1];
-  draft.add_tensor(name, Layout::dense, tensor.dtype(), tensor.shape());
-  draft.part(draft.add_part("data", tensor.dtype(), tensor.shape(), Encoding::computed, {}, tensor.main().size()))
-      .elements(core::with_heads(core::elements_of(tensor.main()), {.head = head * row, .row = row}));
+  const Part from = tensor.main();
+  const std::uint64_t row = base::element_count(from.shape()).value_or(0) / tensor.shape()[0];  // elements, or bytes
+  const std::uint32_t t = draft.add_tensor(name, tensor.layout(), tensor.dtype(), tensor.shape());
+  if (tensor.block_type()) {
+    const Attributes attributes = tensor.attributes();
+    draft.tensor(t).block_type(tensor.block_type()).attributes({attributes.begin(), attributes.end()});
+  }
+  draft.part(draft.add_part("data", from.dtype(), from.shape(), Encoding::computed, {}, from.size()))
+      .elements(core::with_heads(core::elements_of(from), {.head = head * row, .row = row}));
 }
 
 }  // namespace weighbridge::convert

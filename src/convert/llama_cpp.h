@@ -58,7 +58,8 @@ inline constexpr std::string_view kRotations[] = {"hf.rope_scaling", "hf.rope_pa
 std::optional<RopeScaling> stated_rotation(const Model&, double otherwise);
 // Llama 3's divisor of the frequency, for each pair of a head's elements.
 std::vector<float> rope_factors(const RopeScaling&, double theta, std::uint64_t head);
-void add_rope_factors(core::Draft&, const std::vector<float>&);
+// A vector of f32 that is held in memory.
+void add_values(core::Draft&, std::string_view name, const std::vector<float>&);
 
 // Whether the tensor is a matrix whose rows are whole heads and can be reordered.
 bool has_rows_to_pair(const Tensor&, std::uint64_t head);

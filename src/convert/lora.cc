@@ -26,6 +26,7 @@
 #include "core/payload/elements.h"
 #include "core/reading/json_file.h"
 #include "core/writing/claims.h"
+#include "recipes/match.h"
 #include "weighbridge/open.h"
 #include "wire/json_reader.h"
 
@@ -127,6 +128,11 @@ class Recent {
 // The block of values may begin and end in the middle of a row; `at` is the index of its first.
 void add_to(std::span<double> values, std::uint64_t at, const Change& change, const Loaded& loaded) {
   const std::size_t columns = base::to_size(change.columns), rank = base::to_size(change.rank);
+  const std::uint64_t begin = change.first_row * change.columns, end = begin + change.rows * change.columns;
+  if (at >= end || at + values.size() <= begin) return;
+  if (at < begin) values = values.subspan(base::to_size(begin - std::exchange(at, begin)));
+  values = values.first(base::to_size(std::min<std::uint64_t>(values.size(), end - at)));
+  at -= begin;
   while (!values.empty()) {
     const auto row = base::to_size(at / columns), column = base::to_size(at % columns);
     const bool whole = column == 0 && values.size() >= columns;
@@ -181,7 +187,7 @@ std::string change_text(const Change& change) {
 
 class Merger {
  public:
-  Merger(const Model& base, std::span<const Lora> adapters, DType dequantize, const Context& context)
+  Merger(const Model& base, std::span<const Lora> adapters, std::optional<DType> dequantize, const Context& context)
       : base_(with_head(convert::as_checked(base))), dequantize_(dequantize), context_(context) {
     targets_.resize(base_.size());
     for (const Lora& lora : adapters) {
@@ -192,7 +198,9 @@ class Merger {
     }
   }
 
-  Model run() {
+  // `changes`: those that gave the model its numbers.
+  Model run(std::vector<Item> changes) {
+    changes_ = std::move(changes);
     const std::optional<std::uint32_t> untouched = settle_head();
     core::Draft draft;
     draft.begin_view(base_);
@@ -286,13 +294,13 @@ class Merger {
 
   Target target_of(const Tensor& tensor) {
     const bool quantized = is_quantized(tensor.layout());
-    if (quantized && dequantize_ == DType::unknown)
+    if (quantized && !dequantize_)
       base::misuse("lora-quantized",
                    "the tensor " + core::quoted(tensor.name()) + " is " + std::string(tensor.type_name()) +
                        ", and a change cannot be added to quantized values: make them dense",
                    base::option_hint("dequantize", "f16"));
     const DType own = core::write_as(tensor) == DType::unknown ? tensor.dtype() : core::write_as(tensor);
-    const DType to = quantized ? dequantize_ : own;
+    const DType to = quantized && *dequantize_ != DType::unknown ? *dequantize_ : own;
     const bool sums = to == DType::f64 || to == DType::f32 || to == DType::f16 || to == DType::bf16;
     if (tensor.unsupported() || (!quantized && tensor.layout() != Layout::dense) || !sums)
       base::misuse("lora-target", "the tensor " + core::quoted(tensor.name()) + " is " +
@@ -300,7 +308,7 @@ class Merger {
                                       ": a change is added to dense f64, f32, f16 or bf16");
     if (quantized)
       losses_.push_back(
-          {LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), convert::dense_text(dequantize_)});
+          {LossKind::layout, core::subject(tensor), std::string(tensor.type_name()), convert::dense_text(to)});
     return {.base = tensor, .to = to, .changes = {}};
   }
 
@@ -329,7 +337,7 @@ class Merger {
   static constexpr std::string_view kTied = "hf.tie_word_embeddings";
   std::optional<std::uint32_t> added_;  // the head that with_head() added; declared before base_, which needs it
   const Model base_;
-  const DType dequantize_;
+  const std::optional<DType> dequantize_;
   const Context& context_;
   std::vector<Value::Entry> attributes_;
   std::vector<Model> adapters_;
@@ -346,16 +354,13 @@ Lora open_lora(const std::string& path, double scale, const Context& context) {
   const std::shared_ptr<const Place> place = place_at(path);
   std::shared_ptr<const Source> file = place->file();
   if (place->kind() == Place::Kind::folder)
-    for (const std::string_view name : {"adapter_model.safetensors", "adapter_model.bin"})
+    for (const std::string_view name :
+         {"adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors", "adapters.npz"})
       if (!file) file = place->open(name);
-  if (!file && place->open("adapters.safetensors"))
-    base::misuse_of(path, "lora-folder",
-                    "this is an adapter of mlx-lm, whose factors are transposed and scaled otherwise: merge it with "
-                    "mlx_lm.fuse, and convert the model that it writes");
   if (!file)
-    base::misuse_of(
-        path, "lora-folder",
-        "the folder has neither adapter_model.safetensors nor adapter_model.bin: it is not an adapter of peft");
+    base::misuse_of(path, "lora-folder",
+                    "the folder has neither adapter_model.safetensors nor adapter_model.bin: it is not an adapter of "
+                    "peft; nor adapters.safetensors, which mlx-lm writes");
   Lora out{.adapter = open(file, context), .scale = scale};
   if (const std::shared_ptr<const Source> config = place->open(kConfig))
     out.config = core::whole_text(*config, context.limits, kConfig);
@@ -376,11 +381,18 @@ Lora lora_from_text(std::string_view text, const Context& context) {
                                  core::quoted(core::excerpt(digits)));
 }
 
-Model merge_lora(const Model& model, std::span<const Lora> adapters, DType dequantize, const Context& context) {
-  if (adapters.empty()) return model;
+Model merge_lora(const Model& given, std::span<const Lora> adapters, std::optional<DType> dequantize,
+                 const Context& context) {
+  if (adapters.empty()) return given;
+  core::Derived numbers{.model = given};
+  if (!core::uses_of_codes(given).empty())
+    numbers = recipes::numbers_of(given, dequantize.value_or(DType::unknown), context);
+  const Model& model = numbers.model;
   core::require_values(model, "an adapter cannot be merged into a model with such tensors", "convert");
   for (const Lora& lora : adapters) core::require_values(lora.adapter, "such an adapter cannot be merged", "convert");
-  return Merger(model.size() > 0 ? model : Builder().build(), adapters, dequantize, context).run();
+  numbers.changes.insert(numbers.changes.begin(), numbers.losses.begin(), numbers.losses.end());
+  return Merger(model.size() > 0 ? model : Builder().build(), adapters, dequantize, context)
+      .run(std::move(numbers.changes));
 }
 
 }  // namespace weighbridge

@@ -44,7 +44,7 @@ constexpr std::uint64_t kFewRows = 65536;
 // Collects the view.
 class Naming {
  public:
-  explicit Naming(const Model& model) : model_(model) { draft_.begin_view(model); }
+  Naming(const Model& model, const GgufOptions& asked) : model_(model), asked_(asked) { draft_.begin_view(model); }
 
   core::Derived run() {
     const bool is_llama = slm_format::find_role(model_, Role::tok_embeddings, 0).has_value();
@@ -60,6 +60,8 @@ class Naming {
     draft_.set_tokenizer(std::nullopt);
     if (!draft_.index_names().empty()) refuse_result("two tensors would have the same name");
     require_all(is_llama);
+    set("general.type", std::string("model"));
+    set_file_keys(draft_, draft_.dtype(*draft_.find("token_embd.weight")));
     out_.model = draft_.finish();
     return std::move(out_);
   }
@@ -88,7 +90,7 @@ class Naming {
     const auto number = value ? value->as_u64() : otherwise;
     if (!number || *number == 0 || *number > INT32_MAX)
       refuse(value ? fmt::format("{} is {}", core::quoted(*keys.begin()), core::quoted(core::excerpt(value->to_text())))
-                   : fmt::format("no metadata say {}", core::quoted(*keys.begin())));
+                   : fmt::format("the metadata lacks {}", core::quoted(*keys.begin())));
     return *number;
   }
   double real_of(std::initializer_list<std::string_view> keys, std::optional<double> otherwise = {}) {
@@ -96,7 +98,7 @@ class Naming {
     const auto number = value ? value->as_f64() : otherwise;
     if (!number || !(*number > 0) || !std::isfinite(*number))
       refuse(value ? fmt::format("{} is {}", core::quoted(*keys.begin()), core::quoted(core::excerpt(value->to_text())))
-                   : fmt::format("no metadata say {}", core::quoted(*keys.begin())));
+                   : fmt::format("the metadata lacks {}", core::quoted(*keys.begin())));
     return *number;
   }
   // Refuses values other than these; an absent attribute counts as the first.
@@ -124,7 +126,7 @@ class Naming {
   // An empty matrix could state any number of rows, and so of tokens: its elements bound them.
   static void require_matrix(const Tensor& words) {
     if (!words.has_shape() || words.shape().size() != 2 || words.shape()[0] == 0 || words.shape()[1] == 0)
-      refuse("its word embeddings are no matrix");
+      refuse("its word embeddings are not a matrix");
   }
 
   void set_vocabulary(std::uint64_t rows) {
@@ -138,10 +140,8 @@ class Naming {
     // WordPiece settings keep their keys: llama.cpp ignores them, but our runtime applies them.
     if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(tokenizers::kTokenizerRules);
     used_.emplace(tokenizers::kTokenizerUnheld);
-    if (!tokenizer) {
-      set("tokenizer.ggml.model", std::string("none"));
-      return;
-    }
+    if (asked_.no_tokenizer) out_.losses.push_back(tokenizer_left_out());
+    if (!tokenizer || asked_.no_tokenizer) return set("tokenizer.ggml.model", std::string("none"));
     Vocabulary made = vocabulary_for_llama_cpp(model_, *tokenizer, rows);
     for (auto& [key, value] : made.attributes) set(std::move(key), std::move(value));
     for (std::string& difference : made.differences)
@@ -227,7 +227,7 @@ class Naming {
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) llama_tensor(tensor, head);
     if (factors_.empty()) return keep_others();
-    add_rope_factors(draft_, factors_);
+    add_values(draft_, kRopeFactors, factors_);
     keep_others();
   }
 
@@ -310,6 +310,8 @@ class Naming {
     if (const Value* const lower = model_.attribute(tokenizers::kLowerCase); lower && lower->as_bool() == true)
       used_.emplace(tokenizers::kLowerCase);  // as llama.cpp does
     if (types && types->shape().size() == 2) set("tokenizer.ggml.token_type_count", types->shape()[0]);
+    if (!model_.tokenizer())
+      set("bert.vocab_size", words.shape()[0]);  // without tokens, llama.cpp asks for their number
     set_vocabulary(words.shape()[0]);
     for (const Tensor& tensor : model_) bert_tensor(tensor, prefix);
     keep_others();
@@ -348,6 +350,7 @@ class Naming {
   const Model& model_;
   core::Draft draft_;
   core::Derived out_;
+  const GgufOptions& asked_;
   std::uint64_t layers_ = 0;
   std::set<std::string, std::less<>> used_;  // attributes that a key of llama.cpp holds, or that it does not need
   std::vector<float> factors_;               // of rope_freqs
@@ -355,9 +358,11 @@ class Naming {
 
 }  // namespace
 
-core::Derived named_for_llama_cpp(const Model& model) {
+core::Derived named_for_llama_cpp(const Model& model, const GgufOptions& asked) {
   core::require_values(model, "llama.cpp has no tensors of this kind", "convert");
-  return Naming(model).run();
+  if (architecture_of(model) != nullptr) return named_by_architecture(model, asked);
+  require_known_names(model);
+  return Naming(model, asked).run();
 }
 
 }  // namespace weighbridge::convert

@@ -3,11 +3,14 @@
 // tokenizer. A view: no tensor is copied, and rows are reordered while they are read.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/model/draft.h"
 #include "core/model/view.h"
+#include "formats/huggingface/format.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
 
@@ -15,7 +18,28 @@ namespace weighbridge::convert {
 
 // Takes the names of Hugging Face, of EMBD and of SLM. Throws Error{misuse} if the model is neither a Llama nor a BERT,
 // or if it computes what llama.cpp does not compute under this name.
-core::Derived named_for_llama_cpp(const Model&);
+core::Derived named_for_llama_cpp(const Model&, const GgufOptions& = {});
+
+struct Architecture;  // architectures.h
+// The row of the architecture that a config.json names; null: none has it.
+const Architecture* architecture_of(const Model&);
+// The same for a model that has a row.
+core::Derived named_by_architecture(const Model&, const GgufOptions&);
+// The row of a decoder that a GGUF with llama.cpp's names is of; null: none.
+const Architecture* architecture_of_gguf(const Model&);
+// [reads] The same as a folder of transformers has it, for a model that has such a row: names, order of rows,
+// config.json.
+core::Derived named_for_transformers(const Model&);
+// The loss of GgufOptions::no_tokenizer.
+inline Item tokenizer_left_out() { return {LossKind::tokenizer, "tokenizer", "a tokenizer", "left out, as asked"}; }
+// Whether the model has word embeddings under a name of transformers; a selection of its tensors may have none.
+bool has_words(const Model&);
+// Whether a config.json names an architecture whose names in llama.cpp are known.
+bool has_known_names(const Model&);
+// Throws Error{misuse} with the nearest one that is known if it names another.
+void require_known_names(const Model&);
+// Adds general.size_label, of the tensors so far, and what llama.cpp expects of a file whose matrices have this dtype.
+void set_file_keys(core::Draft&, DType);
 
 // The way back from naming.h: models of other containers, GGUF with llama.cpp's names above all, under the names and
 // keys that the formats and the runtimes of this project have. Views: tensors stay where they are.
@@ -47,6 +71,21 @@ struct Vocabulary {
   std::vector<std::string> differences;  // sentences
 };
 // `rows` of the word embeddings, at least as many as tokens: llama.cpp needs a token for each.
-Vocabulary vocabulary_for_llama_cpp(const Model&, const Tokenizer&, std::uint64_t rows);
+// `rules` and `unheld`: in place of the model's tokenizers::kTokenizerRules and kTokenizerUnheld.
+Vocabulary vocabulary_for_llama_cpp(const Model&, const Tokenizer&, std::uint64_t rows, std::string_view rules = {},
+                                    std::string_view unheld = {});
+
+// The vocabulary of pieces in a folder's files: of sentencepiece's, or Unigram in tokenizer.json; nullopt: there is
+// none. [reads] Throws Error{misuse} for one that llama.cpp could not use.
+std::optional<Vocabulary> vocabulary_of_pieces(const Model&, std::uint64_t rows);
+// [reads] The merges in a folder's tokenizer.json, and the ids and marks of special tokens by a folder's files.
+std::optional<huggingface::MergesOfFolder> merges_of_folder(const Model&, std::uint64_t rows);
+std::vector<Value::Entry> special_tokens(const Model&, std::uint64_t rows);
+// [reads] Adds general.* by the folder's model card, its generation_config.json and, listed as changes, its name.
+void describe(const Model&, core::Draft&, core::Derived& out);
+// The value of a member of a JSON object, as written; nullopt for null and where there is no such object.
+std::optional<std::string_view> raw_member(std::string_view json, std::string_view name);
+// [reads] The templates of conversations in a folder's files, as attributes of a GGUF.
+std::vector<Value::Entry> chat_templates(const Model&);
 
 }  // namespace weighbridge::convert

@@ -48,7 +48,7 @@ TEST(Naming, AnotherModelIsRefused) {
 
 // A matrix without columns took memory for a token in each of its rows, as many as it likes.
 TEST(Naming, RowsWithoutElementsAreNoVocabulary) {
-  EXPECT_NE(refusal(bert_with({1U << 30, 0}).build()).find("no matrix"), std::string::npos);
+  EXPECT_NE(refusal(bert_with({1U << 30, 0}).build()).find("not a matrix"), std::string::npos);
 }
 
 TEST(Naming, AVocabularyLargerThanItsEmbeddingsIsRefused) {

@@ -49,7 +49,7 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
       const auto words = Options::words(name);
       Options options;
       const bool size = name == "max-shard-size" || name == "reserve", share = name == "sparse-density",
-                 file = name == "into";
+                 file = name == "into" || name == "imatrix";
       const auto own = [&] {
         return std::tie(options.slm, options.zt, options.zt0, options.metadata, options.gguf, options.onnx,
                         options.shards, options.header);
@@ -62,7 +62,8 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
                         : words.empty() ? "2026-05-04"
                                         : words[0]);
       EXPECT_NE(own(), none) << name;
-      if (size || share || file || name == "sparse" || name == "naming")
+      if (size || share || file || name == "sparse" || name == "naming" || name == "tensor-type" ||
+          name == "ignore-setting")
         continue;  // these have no text for the default
       EXPECT_NO_THROW(options.set(name, words.empty() ? "" : words[1]));
       EXPECT_EQ(own(), none) << name;
@@ -144,8 +145,11 @@ TEST(Options, NameTheWordsThatTheyCanBe) {
   };
   EXPECT_EQ(said("encoding", "lzma"), "encoding cannot be \"lzma\": it is one of raw zstd deflate zstd-seekable");
   EXPECT_EQ(said("digest", "md5\n"), "digest cannot be \"md5\n\": it is one of none sha256 crc32c xxh3");
-  EXPECT_EQ(said("quantize", ""),
-            "quantize cannot be \"\": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16");
+  EXPECT_EQ(
+      said("quantize", ""),
+      "quantize cannot be \"\": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q2_k_s q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m "
+      "q5_k_s q5_k_m q6_k iq4_nl iq4_xs iq3_xs iq3_s iq3_m iq3_xxs iq2_xxs iq2_xs iq2_s iq2_m tq1_0 tq2_0 "
+      "mxfp4_moe mxfp4 f16 bf16 q3_k q4_k q5_k");
   EXPECT_NE(said("cast", "i32").find(" f16 "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,everything").find("\"everything\": it is one of attribute "), std::string::npos);
   EXPECT_NE(said("allow", "dtype,").find("\"\""), std::string::npos);

@@ -19,6 +19,7 @@
 #include "formats/slm/names.h"
 #include "tokenizers/described.h"
 #include "tokenizers/tokenizer_rules.h"
+#include "weighbridge/scheme.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -51,7 +52,7 @@ std::optional<std::uint32_t> layer_of(std::string_view name) {
 void refuse_beyond(std::string_view name, std::uint64_t layer, std::uint64_t layers, std::string_view user) {
   if (layer >= layers)
     refuse("tensors",
-           "it has a tensor " + core::quoted(core::excerpt(name)) + ", and its metadata say that it has " +
+           "it has a tensor " + core::quoted(core::excerpt(name)) + ", and its metadata says that it has " +
                std::to_string(layers) + (layers == 1 ? " block" : " blocks"),
            user);
 }
@@ -66,7 +67,7 @@ class Respelled {
     if (text != "llama") refuse("architecture", "its architecture is " + core::quoted(core::excerpt(text)));
     refuse_extras();
     const Tensor words = require("token_embd.weight");
-    if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are no matrix");
+    if (!words.has_shape() || words.shape().size() != 2) fail("shape", words.name(), "the embeddings are not a matrix");
     const std::uint64_t hidden = words.shape()[1], heads = count("attention.head_count");
     agree("embedding_length", hidden);
     agree("vocab_size", words.shape()[0]);
@@ -130,14 +131,14 @@ class Respelled {
     if (number && *number > 0 && *number <= UINT32_MAX) return *number;
     if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
     fail("key", {},
-         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive whole number is needed");
+         "the model's metadata says '" + key + "' is " + shown(*value) + ", where a positive whole number is needed");
   }
   static double positive(const std::string& key, const Value* value, std::optional<double> otherwise) {
     const auto number = value ? value->as_f64() : otherwise;
     if (number && std::isfinite(*number) && *number > 0) return *number;
     if (!value) fail("missing-key", {}, "the model's metadata have no '" + key + "'");
     fail("key", {},
-         "the model's metadata say '" + key + "' is " + shown(*value) + ", where a positive number is needed");
+         "the model's metadata says '" + key + "' is " + shown(*value) + ", where a positive number is needed");
   }
 
   // ---- GGUF ----
@@ -154,7 +155,7 @@ class Respelled {
   void agree(std::string_view key, std::uint64_t there) const {
     if (count(key, there) != there)
       fail("key", "token_embd.weight",
-           "the model's metadata say '" + own(key) + "' is " + shown(*said(key)) + ", and its embeddings " +
+           "the model's metadata says '" + own(key) + "' is " + shown(*said(key)) + ", and its embeddings " +
                std::to_string(there));
   }
   Tensor require(const std::string& name) const {
@@ -240,7 +241,7 @@ class Respelled {
       case RopeScaling::Kind::none: break;
       case RopeScaling::Kind::linear: set("rope_factor", scaling->factor); break;
       case RopeScaling::Kind::llama3:
-        if (head <= kMaxHead) add_rope_factors(draft_, rope_factors(*scaling, theta, head));
+        if (head <= kMaxHead) add_values(draft_, kRopeFactors, rope_factors(*scaling, theta, head));
         break;
       case RopeScaling::Kind::other: refuse("rotation", "its rotation is scaled by " + scaling->value_text);
     }
@@ -287,7 +288,8 @@ std::optional<std::string> hugging_face_name(std::string_view name) {
 
 }  // namespace
 
-Model as_slm(const Model& model) {
+Model as_slm(const Model& given) {
+  const Model model = logical(given);
   core::require_values(model, "this version does not decode them, so it cannot run the model", "generate");
   if (model.attribute(std::string(slm_format::kPrefix) + "hidden_size")) return model;
   if (model.attribute(kArchitecture)) return Respelled(model).from_gguf();
@@ -325,7 +327,8 @@ std::string given_key(const Model& model, std::string_view field) {
   return std::string(slm_format::kPrefix) + std::string(field);
 }
 
-Model as_encoder(const Model& model) {
+Model as_encoder(const Model& given) {
+  const Model model = logical(given);
   core::require_values(model, "this version does not decode them, so it cannot run the model", "embed");
   const Value* const architecture = model.attribute(kArchitecture);
   if (!architecture || model.find("embeddings.word_embeddings.weight")) return model;

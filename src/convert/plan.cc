@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/timestamp.h"
 #include "codecs/codec.h"
@@ -15,11 +16,13 @@
 #include "convert/naming.h"
 #include "convert/rep.h"
 #include "convert/write.h"
+#include "core/model/coded.h"
 #include "core/model/plan_text.h"
 #include "core/model/view.h"
 #include "core/writing/claims.h"
 #include "core/writing/layout.h"
 #include "core/writing/options.h"
+#include "recipes/match.h"
 #include "registry/load.h"
 #include "registry/registry.h"
 #include "weighbridge/scheme.h"
@@ -62,16 +65,15 @@ void check_options(const core::Format& format, const Options& options) {
       base::misuse("level", "the level " + std::to_string(options.level) + " is not within " +
                                 std::to_string(codec->lowest) + " and " + std::to_string(codec->highest));
   }
-  if (options.dequantize != DType::unknown) {
-    core::check_word("dequantize", name(options.dequantize), Options::words("dequantize"));
-    if (std::ranges::find(to.holds.dtypes, options.dequantize) == to.holds.dtypes.end())
-      base::misuse("dequantize",
-                   "the format " + std::string(to.name) + " has no dtype " + std::string(name(options.dequantize)));
+  if (options.dequantize) {
+    const DType dense = *options.dequantize;
+    if (dense != DType::unknown) core::check_word("dequantize", name(dense), Options::words("dequantize"));
+    if (dense != DType::unknown && std::ranges::find(to.holds.dtypes, dense) == to.holds.dtypes.end())
+      base::misuse("dequantize", "the format " + std::string(to.name) + " has no dtype " + std::string(name(dense)));
     if (!options.quantize.empty())
       base::misuse("dequantize", "tensors cannot be quantized and dequantized in one conversion");
   }
   if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, Options::words("naming"));
-  if (!options.gptq.empty()) core::check_word("gptq", options.gptq, Options::words("gptq"));
   const ZtOptions& zt = options.zt;
   if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, Options::words("sparse"));
   if (zt.sparse.empty() && zt.sparse_density != 0)
@@ -110,24 +112,58 @@ std::uint64_t Plan::files() const noexcept {
   for (const core::WriteLayout* const file : core::files_of(rep_->layout)) files += file->repeats ? 0 : 1;
   return files;
 }
+std::vector<OutputType> Plan::types() const {
+  std::vector<OutputType> out;
+  if (!rep_) return out;
+  OutputType all{.name = "in all"};
+  for (const core::WriteLayout* const file : core::files_of(rep_->layout)) {
+    if (file->repeats) continue;
+    std::vector<std::uint64_t> sizes(file->tensors.size());
+    for (const core::Payload& payload : file->payloads)
+      if (!payload.shared) sizes[payload.out_tensor] += payload.logical_size;
+    for (std::size_t i = 0; i < file->tensors.size(); ++i) {
+      const core::OutTensor& tensor = file->tensors[i];
+      const std::string_view word = !tensor.type.empty()             ? tensor.type
+                                    : tensor.dtype == DType::unknown ? tensor.from.type_name()
+                                    : tensor.layout != Layout::dense ? name(tensor.layout)
+                                                                     : name(tensor.dtype);
+      auto at = std::ranges::find(out, word, &OutputType::name);
+      if (at == out.end()) at = out.insert(out.end(), OutputType{.name = std::string(word)});
+      const std::uint64_t elements = tensor.from.has_shape() ? base::element_count(tensor.from.shape()).value_or(0) : 0;
+      for (OutputType* const one : {&*at, &all}) {
+        ++one->tensors;
+        one->elements += elements;
+        one->size += tensor.view ? tensor.view->length : sizes[i];
+      }
+    }
+  }
+  out.push_back(std::move(all));
+  return out;
+}
 std::string_view Plan::from() const noexcept { return rep_ ? std::string_view(rep_->from) : std::string_view{}; }
 std::string_view Plan::to() const noexcept { return rep_ ? rep_->format->info.name : std::string_view{}; }
 
-std::vector<Item> Plan::refused() const {
+std::vector<Item> Plan::unconsented() const {
   const Options& asked = options();
   // Options that ask for a change consent to its losses.
-  const bool dequantizes = asked.dequantize != DType::unknown;
+  const bool dequantizes = asked.dequantize.has_value();
   const bool casts = asked.cast != DType::unknown || dequantizes || !asked.quantize.empty();
   const auto allowed = [&](const Item& loss) {
-    return loss.kind == LossKind::file ||
-           (casts && (loss.kind == LossKind::dtype || loss.kind == LossKind::precision)) ||
-           (dequantizes && loss.kind == LossKind::layout && loss.to == convert::dense_text(asked.dequantize)) ||
+    return (casts && (loss.kind == LossKind::dtype || loss.kind == LossKind::precision)) ||
+           (dequantizes && loss.kind == LossKind::layout && loss.to.starts_with(convert::kDense)) ||
            (!asked.gguf.naming.empty() && loss.kind == LossKind::dtype) ||  // of vectors, to f32
+           (asked.gguf.no_tokenizer && loss.kind == LossKind::tokenizer) ||
            std::ranges::find(asked.allow, loss.kind) != asked.allow.end();
   };
   std::vector<Item> out;
   for (const Item& loss : losses())
     if (!allowed(loss)) out.push_back(loss);
+  return out;
+}
+
+std::vector<Item> Plan::refused() const {
+  std::vector<Item> out = unconsented();
+  std::erase_if(out, [](const Item& loss) { return loss.kind == LossKind::file; });
   return out;
 }
 
@@ -182,11 +218,16 @@ void name_left_behind(core::WriteLayout& layout, const Model& from) {
     layout.losses.push_back({LossKind::file, each.what, each.description, "left behind"});
 }
 
-// The attributes of an archive of arrays are its arrays of texts: what becomes of them needs no consent.
-void release_texts(core::WriteLayout& layout, const Model& from) {
-  if (from.format() != "npz") return;
-  for (Item& loss : layout.losses)
-    if (loss.kind == LossKind::attribute || loss.kind == LossKind::attribute_type) loss.kind = LossKind::file;
+// The attributes of an archive of arrays are its arrays of texts, and those of a pickle the values beside its tensors:
+// an epoch, the settings of an optimizer. What becomes of them needs no consent, and text still has the value.
+void release_values(core::WriteLayout& layout, const Model& from) {
+  if (from.format() != "npz" && !core::has_values_beside(from)) return;
+  std::erase_if(layout.losses, [&](Item& loss) {
+    if (loss.kind == LossKind::attribute) loss.kind = LossKind::file;
+    if (loss.kind != LossKind::attribute_type) return false;
+    layout.changes.push_back(std::move(loss));
+    return true;
+  });
 }
 
 // Lists as a loss that the source is an incomplete model.
@@ -242,6 +283,7 @@ using convert::as_checked;
 struct Input : core::Derived {
   bool computed = false;  // from the model's parts, which have the digests to check
   bool refused = false;   // the blockers say why no option that needs values applies
+  bool decoded = false;   // its codes are numbers by now
 
   void take(core::Derived made) {
     model = std::move(made.model);
@@ -263,43 +305,142 @@ void add_items(core::WriteLayout& layout, Input& input) {
   put(layout.losses, input.losses);
   put(layout.changes, input.changes);
 }
-Input input_of(const Model& model, const FormatInfo& to, const Options& options, const Context& context) {
+
+// What a conversion is asked for.
+struct Job {
+  const FormatInfo& to;
+  const Options& options;
+  const Context& context;
+  bool names_unasked = false;  // Options::gguf.naming is what a folder of a known architecture gets
+};
+
+bool has_blocks(const Model& model) {
+  return std::ranges::any_of(model, [](const Tensor& t) { return is_quantized(t.layout()) || t.unsupported(); });
+}
+bool has_layout(const Model& model, Layout layout) {
+  return std::ranges::any_of(model, [=](const Tensor& t) { return t.layout() == layout; });
+}
+// The schemes whose layers the user wants as a quantized_group, or restored.
+std::vector<convert::LayerScheme> layers_asked(const Model& model) {
+  std::vector<convert::LayerScheme> out;
+  for (const schemes::Answer& answer : core::answers_of(model)) {
+    const std::string_view zeros = schemes::said({&answer, 1}, "gptq", "zeros");
+    if (answer.id == "awq" || (!zeros.empty() && zeros != "planar")) out.push_back({answer.id, zeros});
+  }
+  return out;
+}
+
+core::Derived with_groups(const Model& model, const Job& job) {
+  return convert::groups_of_layers(model, layers_asked(model), job.context);
+}
+core::Derived without_groups(const Model& model, const Job&) {
+  return convert::layers_of_groups(model, layers_asked(model));
+}
+core::Derived with_blocks_of_gguf(const Model& model, const Job& job) {
+  return convert::blocks_for_gguf(model, job.options, job.context);
+}
+core::Derived with_numbers(const Model& model, const Job& job) {
+  core::Derived out = recipes::numbers_of(model, job.options.dequantize.value_or(job.options.cast), job.context);
+  // A cast or a quantization asks for other values, not for these.
+  if (!job.options.dequantize) append(out.changes, std::exchange(out.losses, {}));
+  return out;
+}
+core::Derived with_dense_blocks(const Model& model, const Job& job) {
+  return convert::dequantized(model, *job.options.dequantize);
+}
+core::Derived with_modules(const Model& model, const Job& job) { return convert::with_modules(model, job.context); }
+core::Derived with_norm_names(const Model& model, const Job&) {
+  core::Derived out = convert::with_norm_names(model);
+  append(out.blockers, convert::refused_settings(model));
+  return out;
+}
+core::Derived with_own_names(const Model& model, const Job& job) { return convert::with_own_names(model, job.to.name); }
+// What does not fit the names is a blocker where nobody asked for them: the folder is what it is.
+core::Derived with_names_of_llama_cpp(const Model& model, const Job& job) {
+  try {
+    return convert::named_for_llama_cpp(model, job.options.gguf);
+  } catch (const Error& error) {
+    if (!job.names_unasked || error.finding().rule != "misuse/naming") throw;
+    core::Derived out{.model = model, .unseen = true};
+    out.blockers.push_back({LossKind::unsupported, core::indexed("attributes", "hf.architectures"),
+                            "names of llama.cpp", error.finding().message});
+    return out;
+  }
+}
+// Whether a GGUF gets the names of llama.cpp: if the user asks for them, and from a folder whose architecture is known.
+bool takes_names(const Model& model, const FormatInfo& to, const Options& options) {
+  if (to.name != "gguf" || options.gguf.naming == "source") return false;
+  return !options.gguf.naming.empty() ||
+         (model.format() == "hf" && convert::architecture_of(model) != nullptr && convert::has_words(model));
+}
+core::Derived with_names_of_transformers(const Model& model, const Job&) {
+  return convert::named_for_transformers(model);
+}
+core::Derived with_sparse(const Model& model, const Job& job) {
+  const Options& options = job.options;
+  const bool digests = !options.digest.empty() && options.digest != "none";
+  return core::sparsified(model, options.zt.sparse == "csr" ? Layout::sparse_csr : Layout::sparse_coo,
+                          options.zt.sparse_density, digests ? "a digest of the new bytes" : "no digest", job.context);
+}
+core::Derived canonical(const Model& model, const Job&) { return core::canonical(model); }
+
+// The steps from a model to what is laid out, in their order. Each sees what those before it made.
+struct Step {
+  bool (*applies)(const Input&, const Job&);
+  core::Derived (*run)(const Model&, const Job&);
+  bool computes = true;  // some of its tensors are not those of the model
+};
+constexpr Step kSteps[] = {
+    {[](const Input& in, const Job& job) {
+       return !layers_asked(in.model).empty() && has_groups(job.to) && !job.options.dequantize &&
+              !core::uses_of_codes(in.model).empty();
+     },
+     with_groups},
+    {[](const Input& in, const Job& job) {
+       return !layers_asked(in.model).empty() && !has_groups(job.to) && has_layout(in.model, Layout::quantized_group);
+     },
+     without_groups},
+    {[](const Input& in, const Job& job) {
+       const bool decodes = job.options.dequantize || job.options.cast != DType::unknown;
+       return job.to.name == "gguf" && !decodes && !core::uses_of_codes(in.model).empty();
+     },
+     with_blocks_of_gguf},
+    {[](const Input& in, const Job& job) {
+       return convert::needs_values(job.options, job.to.name) && !core::uses_of_codes(in.model).empty();
+     },
+     with_numbers},
+    {[](const Input& in, const Job& job) { return job.options.dequantize && (!in.decoded || has_blocks(in.model)); },
+     with_dense_blocks},
+    // A folder has the files of the modules.
+    {[](const Input&, const Job& job) { return job.to.name != "hf"; }, with_modules, false},
+    {[](const Input& in, const Job& job) {
+       return job.to.name == "embd" ||
+              (!job.options.gguf.naming.empty() && convert::architecture_of(in.model) == nullptr);
+     },
+     with_norm_names, false},
+    {[](const Input& in, const Job& job) { return convert::needs_own_names(in.model, job.to.name); }, with_own_names},
+    {[](const Input& in, const Job& job) {
+       return !convert::needs_own_names(in.model, job.to.name) && !job.options.gguf.naming.empty();
+     },
+     with_names_of_llama_cpp},
+    {[](const Input& in, const Job& job) {
+       return job.to.name == "hf" && convert::architecture_of_gguf(in.model) != nullptr;
+     },
+     with_names_of_transformers},
+    {[](const Input&, const Job& job) { return !job.options.zt.sparse.empty(); }, with_sparse},
+    {[](const Input&, const Job& job) { return job.options.canonical; }, canonical, false},
+};
+Input input_of(const Model& model, const Job& job) {
+  recipes::require_asked(model);
   Input out{{.model = model}};
-  if (!options.gptq.empty()) {
-    out.take(has_groups(to) ? convert::group_gptq(out.model, options.gptq)
-                            : convert::split_gptq(out.model, options.gptq));
-    out.computed = true;
+  for (const Step& step : kSteps) {
+    if (out.refused || !step.applies(out, job)) continue;
+    core::Derived made = step.run(out.model, job);
+    out.computed = out.computed || step.computes || !made.files.empty();
+    out.decoded = out.decoded || step.run == with_numbers;
+    out.refused = step.run == with_numbers && !made.blockers.empty();
+    out.take(std::move(made));
   }
-  if (convert::needs_values(options, to.name)) {
-    out.blockers = convert::refuse_codes(out.model);
-    out.refused = !out.blockers.empty();
-    if (out.refused) return out;
-  }
-  if (options.dequantize != DType::unknown) {
-    out.take(convert::dequantized(out.model, options.dequantize));
-    out.computed = true;
-  }
-  if (to.name != "hf") {  // a folder has the files of the modules
-    out.take(convert::with_modules(out.model, context));
-    out.computed = out.computed || !out.files.empty();
-  }
-  if (to.name == "embd" || !options.gguf.naming.empty()) {
-    out.take(convert::with_norm_names(out.model));
-    append(out.blockers, convert::refused_settings(out.model));
-  }
-  const bool own = convert::needs_own_names(out.model, to.name);
-  if (own || !options.gguf.naming.empty()) {
-    out.take(own ? convert::with_own_names(out.model, to.name) : convert::named_for_llama_cpp(out.model));
-    out.computed = true;
-  }
-  if (!options.zt.sparse.empty()) {
-    const bool csr = options.zt.sparse == "csr";
-    const bool digests = !options.digest.empty() && options.digest != "none";
-    out.take(core::sparsified(out.model, csr ? Layout::sparse_csr : Layout::sparse_coo, options.zt.sparse_density,
-                              digests ? "a digest of the new bytes" : "no digest", context));
-    out.computed = true;
-  }
-  if (options.canonical) out.take(core::canonical(out.model));
   return out;
 }
 
@@ -355,14 +496,14 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
   const core::Format& to = *rep->format;
   check_options(to, options);
   const Model checked = as_checked(model);
-  Input input = input_of(checked, to.info, options, context);
+  Input input = input_of(checked, {to.info, options, context, rep->names_unasked});
   const Options asked = input.refused ? convert::without_values(options) : options;
   rep->layout = lay_out_true(model, input, to.info, asked, [&](const Model& from) { return layout(to, from, asked); });
   add_items(rep->layout, input);
   if (!input.refused) {
     convert::check_codes(rep->layout, input.model, model.format(), to.info.name);
     name_folder_files(rep->layout, model, input.files);
-    release_texts(rep->layout, model);
+    release_values(rep->layout, model);
     name_left_behind(rep->layout, model);
     name_missing(rep->layout, model);
     name_making(rep->layout, model);
@@ -376,9 +517,15 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
 
 }  // namespace
 
-Plan plan(const Model& model, std::string_view format, const Options& options, const Context& context) {
+Plan plan(const Model& model, std::string_view format, const Options& given, const Context& context) {
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
+  Options options = given;
+  rep->names_unasked = given.gguf.naming.empty() && takes_names(model, rep->format->info, given);
+  if (takes_names(model, rep->format->info, given))
+    options.gguf.naming = "llama";
+  else if (given.gguf.naming == "source")
+    options.gguf.naming.clear();
   return plan_with(std::move(rep), model, options, context,
                    [&context](const core::Format& to, const Model& from, const Options& asked) {
                      return registry::lay_out(to, from, asked, context);
@@ -393,7 +540,8 @@ Plan plan_append(const Model& target, const Model& more, const Options& options,
                                " cannot grow: append needs a .zt as its target");
   if (core::is_view(target))
     base::misuse("append", "a view of a file cannot grow: append to the file, and select from what is added");
-  if (!options.gptq.empty()) base::misuse("append", "append takes tensors as they are, GPTQ's too: convert them first");
+  if (!core::answers_of(more).empty())
+    base::misuse("append", "append takes tensors as they are, those of a scheme too: convert them first");
   if (options.canonical)
     base::misuse("append", "append keeps the bytes that the file has, so that it cannot write a canonical file");
   rep->models.push_back(target);

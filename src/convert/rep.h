@@ -21,6 +21,7 @@ struct PlanRep {
   // Filled in by PlanMaker::make(): see Plan.
   Options options{};
   std::string from{};
+  bool names_unasked = false;  // of llama.cpp, because the folder is of a known architecture
   std::uint64_t output_size = 0, payload_size = 0;
   std::uint32_t tensors = 0;
 };

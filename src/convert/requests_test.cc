@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many requests a source gets whose ranges cost a round trip each: when a file is opened, and when it is verified.
-// docs/internals/architecture.md says these numbers.
+// src/README.md says these numbers.
 #include <gtest/gtest.h>
 
 #include <string>

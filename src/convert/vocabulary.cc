@@ -36,7 +36,14 @@ constexpr std::size_t kLongest = 256;
 
 class Making {
  public:
-  Making(const Model& model, const Tokenizer& from, std::uint64_t rows) : model_(model), from_(from), size_(rows) {
+  Making(const Model& model, const Tokenizer& from, std::uint64_t rows, std::string_view rules, std::string_view unheld)
+      : model_(model), from_(from), size_(rows), rules_text_(rules), unheld_(unheld) {
+    const auto said = [&](std::string_view key) {
+      const Value* const value = model.attribute(key);
+      return value == nullptr ? std::string() : value->to_text();
+    };
+    if (rules_text_.empty()) rules_text_ = said(tokenizers::kTokenizerRules);
+    if (unheld_.empty()) unheld_ = said(tokenizers::kTokenizerUnheld);
     bytes_.resize(static_cast<std::size_t>(size_));
     for (std::size_t i = 0; i < from.tokens.size(); ++i) {
       const std::uint64_t id = from.ids.empty() ? i : from.ids[i];
@@ -47,13 +54,12 @@ class Making {
   }
 
   Vocabulary run() {
-    if (const Value* const unheld = model_.attribute(tokenizers::kTokenizerUnheld))
-      differ("left out: " + unheld->to_text());
-    if (const Value* const rules = model_.attribute(tokenizers::kTokenizerRules)) {
-      if (auto parsed = tokenizers::parse_tokenizer_rules(rules->to_text()))
+    if (!unheld_.empty()) differ("left out: " + unheld_);
+    if (!rules_text_.empty()) {
+      if (auto parsed = tokenizers::parse_tokenizer_rules(rules_text_))
         rules_ = *std::move(parsed);
       else
-        differ("left out: " + core::excerpt(rules->to_text()));
+        differ("left out: " + core::excerpt(rules_text_));
     }
     if (from_.kind == Tokenizer::Kind::wordpiece)
       word_pieces();
@@ -116,26 +122,22 @@ class Making {
     add("pre", "default");
     add_tokens([&](std::uint32_t id, Type&) {
       const std::string_view token = bytes_[id];
-      if (special_.contains(id) || token.empty() || (token.starts_with('[') && token.ends_with(']')))
-        return std::string(token);
-      return token.starts_with(kContinued) ? std::string(token.substr(kContinued.size()))
-                                           : std::string(kMetaspace) + std::string(token);
+      if (special_.contains(id) || token.empty()) return std::string(token);
+      return token.starts_with(kContinued) && token != kContinued ? std::string(token.substr(kContinued.size()))
+                                                                  : std::string(kMetaspace) + std::string(token);
     });
-    add_id("bos_token_id", "cls");
-    add_id("cls_token_id", "cls");
-    add_id("seperator_token_id", "sep");  // spelled so
-    add_id("unknown_token_id", "unk");
-    add_id("padding_token_id", "pad");
-    add_id("mask_token_id", "mask");
+    for (const auto& [key, role] : {std::pair("bos", "cls"), std::pair("eos", "sep"), std::pair("unknown", "unk"),
+                                    std::pair("seperator", "sep"),  // spelled so
+                                    std::pair("padding", "pad"), std::pair("mask", "mask")})
+      add_id(std::string(key) + "_token_id", role);
+    for (const auto& [key, adds] : {std::pair("bos", true), std::pair("eos", true), std::pair("sep", false)})
+      add("add_" + std::string(key) + "_token", Value::boolean(adds));
     const auto flag = [&](std::string_view key) {
       const Value* const value = model_.attribute(key);
       return value == nullptr ? std::nullopt : value->as_bool();
     };
-    if (flag(tokenizers::kLowerCase) == false)
-      differ("with every text in lower case: llama.cpp has no cased WordPiece");
-    if (const auto strips = flag(tokenizers::kStripAccents);
-        strips && *strips != flag(tokenizers::kLowerCase).value_or(true))
-      differ("with accents as its lower case has them: llama.cpp does not follow strip_accents");
+    add("normalizer.lowercase", Value::boolean(flag(tokenizers::kLowerCase).value_or(true)));
+    if (const auto strips = flag(tokenizers::kStripAccents)) add("normalizer.strip_accents", Value::boolean(*strips));
     if (flag(tokenizers::kSpaceChinese) == false)
       differ("with each Chinese character a word: llama.cpp does not follow tokenize_chinese_chars");
     if (const std::string beyond = tokenizers::beyond_wordpieces(rules_); !beyond.empty())
@@ -153,11 +155,17 @@ class Making {
           "dropped: llama.cpp has no name for how it divides texts into words, " +
           (rules_.words.empty() ? "which it does not" : "by " + core::quoted(core::excerpt(rules_.words[0]))));
     }
+    if (!words->in_llama_cpp.empty()) differ(std::string(words->in_llama_cpp));
     const std::set<std::uint32_t> control(rules_.control.begin(), rules_.control.end()),
         found(rules_.found.begin(), rules_.found.end());
     const auto is_text = [&](std::uint32_t id) { return !control.contains(id) && !special_.contains(id); };
     add("model", "gpt2");
-    add("pre", pre);
+    std::vector<Value::Entry> special;
+    if (model_.format() == "hf") special = special_tokens(model_, size_);
+    const bool pairs = std::ranges::any_of(special, [](const Value::Entry& each) {
+      return each.first == "tokenizer.ggml.add_sep_token" && each.second.as_bool() == true;
+    });
+    add("pre", pairs && pre == "gpt-2" ? std::string_view("roberta-bpe") : pre);
     add_tokens([&](std::uint32_t id, Type& type) {
       if (found.contains(id) || control.contains(id)) {
         type = found.contains(id) ? Type::user_defined : Type::control;
@@ -167,7 +175,7 @@ class Making {
     });
     std::vector<Tokenizer::Merge> merges = from_.merges;
     std::ranges::stable_sort(merges, {}, &Tokenizer::Merge::rank);
-    Texts pairs;
+    Texts merges_text;
     std::size_t others = 0;
     for (const Tokenizer::Merge& merge : merges) {
       const std::string_view left = spelled(merge.left), right = spelled(merge.right);
@@ -175,13 +183,18 @@ class Making {
         ++others;
         continue;
       }
-      pairs.push_back(core::spelling_of(left) + " " + core::spelling_of(right));
+      merges_text.push_back(core::spelling_of(left) + " " + core::spelling_of(right));
     }
     if (overlap(rules_.found, rules_.found, false) || overlap(rules_.found, rules_.control, true))
       differ("with the longest of the added tokens that overlap in a text, where the model takes the first");
     if (others > 0) differ(fmt::format("without {} merges to another text than that of their tokens", others));
-    add("merges", Value::texts(std::move(pairs)));
-    add_specials();
+    add("merges", Value::texts(std::move(merges_text)));
+    if (special.empty()) {
+      add_specials();
+    } else {
+      for (Value::Entry& each : special) out_.attributes.push_back(std::move(each));
+      add_ends();
+    }
     add("add_space_prefix", Value::boolean(false));
   }
 
@@ -346,6 +359,7 @@ class Making {
   const Model& model_;
   const Tokenizer& from_;
   const std::uint64_t size_;
+  std::string rules_text_, unheld_;
   Vocabulary out_;
   tokenizers::TokenizerRules rules_;
   std::vector<std::string_view> bytes_;  // by id
@@ -354,8 +368,9 @@ class Making {
 
 }  // namespace
 
-Vocabulary vocabulary_for_llama_cpp(const Model& model, const Tokenizer& tokenizer, std::uint64_t rows) {
-  return Making(model, tokenizer, rows).run();
+Vocabulary vocabulary_for_llama_cpp(const Model& model, const Tokenizer& tokenizer, std::uint64_t rows,
+                                    std::string_view rules, std::string_view unheld) {
+  return Making(model, tokenizer, rows, rules, unheld).run();
 }
 
 }  // namespace weighbridge::convert

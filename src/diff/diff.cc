@@ -352,7 +352,7 @@ std::string_view name(Match match) noexcept {
 
 Diff diff(const Model& a, const Model& b, const DiffOptions& options, const Context& context) {
   check(options);
-  return Differ(comparison::select(a, b, options), options, context).run();
+  return Differ(comparison::select(a, b, options, context), options, context).run();
 }
 
 }  // namespace weighbridge

@@ -62,7 +62,7 @@ DifferenceMap difference_map(const Model& a, const Model& b, const TensorPair& p
                              std::uint32_t grid_columns, const DiffOptions& options, const Context& context) {
   if (grid_rows == 0 || grid_columns == 0 || grid_rows > kMaxBlocks || grid_columns > kMaxBlocks)
     base::misuse("map", "a map has 1 to " + std::to_string(kMaxBlocks) + " blocks on each side");
-  const comparison::Selection in = comparison::select(a, b, options);
+  const comparison::Selection in = comparison::select(a, b, options, context);
   const Elements x = readable(in.a, pair.a, context.limits), y = readable(in.b, pair.b, context.limits);
   if (x.count != y.count)
     base::misuse("map", "the tensors have " + std::to_string(x.count) + " and " + std::to_string(y.count) +

@@ -16,6 +16,7 @@
 #include "core/model/coded.h"
 #include "core/model/words.h"
 #include "core/writing/options.h"
+#include "recipes/match.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::comparison {
@@ -262,10 +263,22 @@ class Matcher {
 
 }  // namespace
 
-Selection select(const Model& a, const Model& b, const DiffOptions& options) {
+Selection select(const Model& a, const Model& b, const DiffOptions& options, const Context& context) {
   if (!options.naming.empty()) core::check_word("naming", options.naming, kNamings);
-  Selection out{view(named(a, options.naming), {.rename = options.rename, .patterns = options.patterns}),
-                named(b, options.naming),
+  const auto numbers = [&](const Model& model) {
+    return core::uses_of_codes(model).empty()
+               ? model
+               : recipes::numbers_of(model, DType::unknown, context, {.whole = false}).model;
+  };
+  // A GGUF that was made of a folder has other names than the folder.
+  const auto is_folder_of = [](const Model& one, const Model& other) {
+    return one.format() == "hf" && other.format() == "gguf" && other.attribute("general.architecture") != nullptr &&
+           convert::has_known_names(one);
+  };
+  const bool known = options.naming.empty() && options.rename.empty() && (is_folder_of(a, b) || is_folder_of(b, a));
+  const std::string naming = known ? "llama" : options.naming;
+  Selection out{view(named(numbers(a), naming), {.rename = options.rename, .patterns = options.patterns}),
+                named(numbers(b), naming),
                 {},
                 {}};
   std::vector<bool> used(options.only.size() + options.without.size());

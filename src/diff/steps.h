@@ -21,9 +21,9 @@ struct Selection {
   Model a, b;
   std::vector<std::uint32_t> chosen_a, chosen_b;  // ascending
 };
-// Throws Error{misuse} for a glob that no tensor of either model matches, for DiffOptions::naming, and as view() does
-// for renamings.
-Selection select(const Model& a, const Model& b, const DiffOptions&);
+// [reads] The numbers of codes in place of the codes. Throws Error{misuse} for a glob that no tensor of either model
+// matches, for DiffOptions::naming, and as view() does for renamings.
+Selection select(const Model& a, const Model& b, const DiffOptions&, const Context&);
 
 struct Partners {
   std::optional<std::uint32_t> a, b;

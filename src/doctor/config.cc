@@ -60,18 +60,20 @@ constexpr Slot kBertLayer[] = {{"attention.self.query", "HH"},
                                {"output.LayerNorm", "H"}};
 constexpr Architecture kArchitectures[] = {
     {"llama", "layers.", {"model.", ""}, kLlama, kLlamaLayer, "lm_head", "ForCausalLM"},
+    {"mistral", "layers.", {"model.", ""}, kLlama, kLlamaLayer, "lm_head", "ForCausalLM"},
+    {"qwen2", "layers.", {"model.", ""}, kLlama, kLlamaLayer, "lm_head", "ForCausalLM"},
+    {"qwen3", "layers.", {"model.", ""}, kLlama, kLlamaLayer, "lm_head", "ForCausalLM"},
+    {"gemma", "layers.", {"model.", ""}, kLlama, kLlamaLayer, "", ""},
     {"bert", "encoder.layer.", {"", "bert."}, kBert, kBertLayer, "", ""},
+    {"roberta", "encoder.layer.", {"", "roberta."}, kBert, kBertLayer, "", ""},
+    {"xlm-roberta", "encoder.layer.", {"", "roberta."}, kBert, kBertLayer, "", ""},
+    {"camembert", "encoder.layer.", {"", "roberta."}, kBert, kBertLayer, "", ""},
 };
 
 // What contains layers in models of any kind. A gap is one if the layers around it have the same tensors, at least so
 // many: modules in a row may have functions without weights between them.
 constexpr std::string_view kContainers[] = {"layers", "layer", "blocks", "block", "h"};
 constexpr std::size_t kMinInLayer = 4;
-
-constexpr Rule kShape{"doctor/config-shape", Rule::Reach::tensor, Severity::error, "transformers",
-                      "the shape of a tensor is not the one that config.json states"};
-constexpr Rule kCount{"doctor/config-layers", Rule::Reach::file, Severity::warning, "transformers",
-                      "the tensors have more layers than config.json states"};
 
 std::string text_of(const Model& model, std::string_view key) {
   const Value* const value = model.attribute(key);
@@ -126,7 +128,7 @@ class Comparison {
         look(before + std::string(kind.layers) + std::to_string(i) + "." + std::string(slot.stem), slot.shape);
     const std::string next = before + std::string(kind.layers) + std::to_string(layers->second) + ".";
     if (const auto more = stems_.lower_bound(next); more != stems_.end() && more->starts_with(next))
-      out_.findings.push_back(core::Findings::make(kCount, {}, core::Said(layers->second), *more));
+      out_.findings.push_back(core::Findings::make(rules::kConfigLayers, {}, core::Said(layers->second), *more));
     if (!kind.head.empty() && text_of(model_, "hf.tie_word_embeddings") == "false" &&
         text_of(model_, "hf.architectures").find(std::string(kind.headed) + "\"") != std::string::npos)
       look(std::string(kind.head), "VH");
@@ -145,8 +147,8 @@ class Comparison {
     }
     const Shape shape = weight->shape();
     if (!std::ranges::equal(shape, expected))
-      out_.findings.push_back(core::Findings::make(kShape, {.tensor = weight->name()}, core::shape_text(expected),
-                                                   core::shape_text(shape)));
+      out_.findings.push_back(core::Findings::make(rules::kConfigShape, {.tensor = weight->name()},
+                                                   core::shape_text(expected), core::shape_text(shape)));
   }
 
   // Layers whose numbers are skipped between layers with the same tensors.

@@ -13,12 +13,18 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "core/reading/rules.h"
 #include "io/forwarding_source.h"
 #include "weighbridge/context.h"
 #include "weighbridge/doctor.h"
 #include "weighbridge/source.h"
 
 namespace weighbridge::doctor {
+
+namespace rules {
+#define WB_RULES "doctor/rules.def"
+#include "core/reading/rules.inc"
+}  // namespace rules
 
 // A damaged file as it would be with an end, so that a reader can open what is there.
 
@@ -129,8 +135,10 @@ std::string digest_of(const Source&, std::string_view stated, const Context&);
 struct NotFinite {
   std::string tensor{};
   std::uint64_t nans = 0, infinities = 0;
+  bool unread = false;  // a limit forbids it
 };
-// [reads] All tensors of floating point. Skips infinities of masks, and tensors that cannot be read.
+// [reads] All tensors of floating point; one that is unread stands for all if a limit forbids the work. Skips
+// infinities of masks, and tensors that this build does not support.
 std::vector<NotFinite> find_not_finite(const Model&, const Context&);
 
 // Whether config.json describes these tensors.
@@ -144,8 +152,10 @@ Disagreement compare_with_config(const Model&);
 // Folders whose index does not describe their shards.
 
 // [reads] The folder as it would be with an index of all its shards; null if that cannot be shown to be the model: a
-// tensor of the index is in none of them, or one is in two.
-std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>&, const Context&);
+// tensor of the index is in none of them, or one is in two. An index that names none of the files may list tensors that
+// are in none: these are `lost`.
+std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>&, const Context&,
+                                            std::vector<std::string>& lost);
 
 // [reads] A .npy file under a header that NumPy reads, if the text of its own states a type and a shape that its data
 // have. Null: it does not.
@@ -157,7 +167,8 @@ struct Unused {
   std::string file{};
   std::uint64_t bytes = 0, of = 0;
 };
-// [reads] Of storages in archives of PyTorch and of files of external data. Zeros between tensors are padding.
+// [reads] Of storages in archives of PyTorch and of files of external data, without padding: zeros, which in external
+// data are no more than it takes to align the next tensor.
 std::vector<Unused> find_unused(const Model&, const Context&);
 
 }  // namespace weighbridge::doctor

@@ -26,13 +26,6 @@ namespace {
 
 using What = Advice::What;
 
-constexpr Rule kNotFiniteRule{"doctor/not-finite", Rule::Reach::note, Severity::warning, "design",
-                              "a tensor has numbers that are NaN or infinite"};
-constexpr Rule kUnusedRule{"doctor/unused-bytes", Rule::Reach::note, Severity::warning, "design",
-                           "a file of the model has bytes that belong to no tensor"};
-constexpr Rule kHeaderRule{"doctor/header-text", Rule::Reach::note, Severity::warning, "design",
-                           "the data have the size that the text of the header states"};
-
 // Zeros that reach the end of a file are what a reserved download leaves; a range in its middle may be a pruned matrix.
 constexpr std::uint64_t kMinAtEnd = 16 * doctor::kZeroBlock, kMinInside = std::uint64_t{1} << 20;
 
@@ -67,21 +60,29 @@ enum class Sign : std::uint8_t {
   unsized,     // a tensor has a size that is not known
   disagrees,   // config.json states other shapes
   cut,         // a file of several ends early
+  another,     // another format is at the end of the file
   dangerous    // a pickle can run code
 };
 constexpr std::pair<std::string_view, Sign> kSigns[] = {
     {"/external-short", Sign::other_data}, {"/external-rest", Sign::other_data}, {"/external-missing", Sign::no_data},
-    {"/member-path", Sign::leaves},        {"/tensor-unlisted", Sign::unlisted}, {"claim/tied", Sign::untrue},
-    {"claim/token-id", Sign::untrue},      {"claim/data-hash", Sign::untrue}};
+    {"/member-path", Sign::leaves},        {"/tensor-unlisted", Sign::unlisted}, {"file/also-another", Sign::another},
+    {"claim/tied", Sign::untrue},          {"claim/token-id", Sign::untrue},     {"claim/data-hash", Sign::untrue},
+    {"claim/vocabulary", Sign::untrue}};
 
 class ModelExamination {
  public:
   // `depth`: how many models this one is inside.
-  ModelExamination(std::shared_ptr<const Place> place, const Context& context, unsigned depth = 0)
-      : place_(std::move(place)), context_(context), file_(place_->file()), depth_(depth) {}
+  ModelExamination(std::shared_ptr<const Place> place, const Context& context, OpenOptions options, unsigned depth = 0)
+      : place_(std::move(place)),
+        context_(context),
+        options_(std::move(options)),
+        file_(place_->file()),
+        depth_(depth) {
+    options_.list_incomplete = true;
+  }
 
   Diagnosis run() {
-    out_.verdict = verify(place_, context_, {.list_incomplete = true});
+    out_.verdict = verify(place_, context_, options_);
     out_.file = file_;
     out_.size = file_ ? file_->size() : out_.verdict.model.file_size();
     read_findings();
@@ -101,6 +102,10 @@ class ModelExamination {
  private:
   const Report& report() const { return out_.verdict.report; }
   void advise(What what, std::string name = {}) { out_.advice.push_back({what, std::move(name)}); }
+
+  void note_damaged(std::string_view name) {
+    if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.emplace_back(name);
+  }
 
   void read_findings() {
     for (const Finding& finding : report().findings()) {
@@ -158,7 +163,7 @@ class ModelExamination {
     const ByteRange range = inner_->range;
     Diagnosis inside =
         ModelExamination(place_of(std::make_shared<const doctor::Continued>(file_, range, std::string(), range.length)),
-                         context_, depth_ + 1)
+                         context_, options_, depth_ + 1)
             .run();
     if (inside.verdict.report.valid()) inside.own = ByteRange{0, range.length};
     if (out_.verdict.format.empty()) out_.verdict.format = inside.verdict.format;
@@ -175,13 +180,14 @@ class ModelExamination {
     Report& to = out_.verdict.report;
     const Model& model = out_.verdict.model;
     for (const doctor::NotFinite& each : doctor::find_not_finite(model, context_)) {
+      if (each.unread) continue;
       to.add(
-          core::Findings::make(kNotFiniteRule, {.tensor = each.tensor}, {},
+          core::Findings::make(doctor::rules::kNotFinite, {.tensor = each.tensor}, {},
                                std::to_string(each.nans) + " NaN, " + std::to_string(each.infinities) + " infinite"));
       signs_.insert(Sign::not_finite);
     }
     for (const doctor::Unused& each : doctor::find_unused(model, context_)) {
-      to.add(core::Findings::make(kUnusedRule, {}, {},
+      to.add(core::Findings::make(doctor::rules::kUnused, {}, {},
                                   std::to_string(each.bytes) + " of " + std::to_string(each.of) + " bytes", each.file));
       signs_.insert(Sign::unused);
     }
@@ -189,8 +195,7 @@ class ModelExamination {
       doctor::Disagreement config = doctor::compare_with_config(model);
       absent_ = config.missing.size();
       out_.tensors += absent_;
-      for (std::string& name : config.missing)
-        if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.push_back(std::move(name));
+      for (const std::string& name : config.missing) note_damaged(name);
       for (Finding& each : config.findings) {
         signs_.insert(each.severity == Severity::error ? Sign::disagrees : Sign::untrue);
         to.add(std::move(each));
@@ -205,15 +210,27 @@ class ModelExamination {
 
   // The folder with an index that lists what its shards hold, if that is all that was wrong with it.
   void mend_index() {
-    const auto mended = doctor::with_new_index(place_, context_);
+    std::vector<std::string> lost;
+    const auto mended = doctor::with_new_index(place_, context_, lost);
     if (!mended) return;
-    Verdict verdict = verify(mended, context_);
+    Verdict verdict = verify(mended, context_, as_found(Checks::all));
     if (!verdict.report.valid()) return;
     signs_.insert(Sign::mended);
     out_.missing.clear();
     out_.damaged.clear();
     out_.whole_model = verdict.model;
-    out_.whole = out_.tensors = verdict.model.size();
+    out_.whole = verdict.model.size();
+    out_.tensors = out_.whole + lost.size();
+    for (const std::string& each : lost) note_damaged(each);
+  }
+
+  // How to read another form of the same model.
+  OpenOptions as_found(Checks checks) const {
+    OpenOptions out = options_;
+    out.format = out_.verdict.format;
+    out.checks = checks;
+    out.list_incomplete = false;
+    return out;
   }
 
   // A file of no format: its finding says what it is.
@@ -268,10 +285,9 @@ class ModelExamination {
       // What is missing reads as zeros.
       const auto whole =
           std::make_shared<const doctor::Continued>(file_, ByteRange{0, out_.size}, std::string(), *out_.full_size);
-      const OpenOptions options{.format = std::string(out_.verdict.format), .checks = Checks::structure};
       Model all;
       try {
-        all = registry::load(place_of(whole), context_, options, findings).model;
+        all = registry::load(place_of(whole), context_, as_found(Checks::structure), findings).model;
       } catch (const Error&) {
         if (whole->exhausted()) return;  // a reader wanted more than there is: nothing is counted
         throw;
@@ -287,26 +303,27 @@ class ModelExamination {
         if (end > out_.size) late.emplace(begin, tensor.name());
         return end <= out_.size;
       });
-      out_.tensors = all.size();
+      std::set<std::string_view> lost;  // which even the reader of zeros cannot place
+      for (const Finding& each : ignored.findings())
+        if (each.severity == Severity::error && each.has_tensor && !all.find(each.tensor)) lost.insert(each.tensor);
       out_.whole = all.size() - late.size();
-      for (const auto& [begin, name] : late)
-        if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.emplace_back(name);
+      out_.tensors = all.size() + (ignored.full() ? ignored.errors() : lost.size());
+      for (const auto& [begin, name] : late) note_damaged(name);
+      for (const std::string_view name : lost) note_damaged(name);
       return;
     }
     if (const Finding* const first = report().first_error(); file_ && first && out_.verdict.format == "npy") {
       std::string text;
       if (const auto whole = doctor::with_new_npy_header(file_, text)) {
-        count_faults(verify(place_of(whole), context_));
+        count_faults(verify(place_of(whole), context_, as_found(Checks::all)));
         if (out_.whole > 0) signs_.insert(Sign::mended);
-        out_.verdict.report.add(core::Findings::make(kHeaderRule, {}, {}, text));
+        out_.verdict.report.add(core::Findings::make(doctor::rules::kHeaderText, {}, {}, text));
         return;
       }
     }
     if (const Finding* const first = report().first_error(); file_ && first && lost_directory(first->rule))
-      if (const auto whole = doctor::with_new_directory(file_, context_.limits)) {
-        const OpenOptions options{.format = std::string(out_.verdict.format)};
-        return count_faults(verify(place_of(whole), context_, options));
-      }
+      if (const auto whole = doctor::with_new_directory(file_, context_.limits))
+        return count_faults(verify(place_of(whole), context_, as_found(Checks::all)));
     count_faults(out_.verdict);
   }
 
@@ -326,8 +343,7 @@ class ModelExamination {
     for (const std::string& name : faulty) absent += model.find(name) ? 0U : 1U;
     out_.tensors = model.size() + absent;
     out_.whole = out_.tensors - faulty.size();
-    for (const std::string& name : faulty)
-      if (out_.damaged.size() < Diagnosis::kMaxNames) out_.damaged.push_back(name);
+    for (const std::string& name : faulty) note_damaged(name);
     leave_out(model, [&](const Tensor& tensor) { return faulty.contains(tensor.name()); });
   }
 
@@ -438,9 +454,12 @@ class ModelExamination {
                             : 0};
     const auto inner = [&](doctor::Inner::How how) { return inner_ && inner_->how == how; };
     const std::string at = inner_ ? std::to_string(inner_->range.offset) : "", until = std::to_string(end);
-    const bool only_trailing = out_.trailing && report().errors() == 1, mended = has(Sign::mended),
-               distrusted = !out_.verdict.not_known_safe.empty(),
+    const bool only_trailing = out_.trailing && report().errors() == (has(Sign::another) ? 2 : 1),
+               mended = has(Sign::mended), distrusted = !out_.verdict.not_known_safe.empty(),
                truncated = file_ && rule.ends_with("/truncated") && report().first_error()->file.empty();
+    const bool cut_pickle = file_ && rule == "pytorch/pickle" &&
+                            io::head_of(*file_, core::kZipMember.size()) != core::kZipMember &&
+                            detail_of(*report().first_error()).starts_with("the pickle ends inside");
     std::vector<Advice> fetch = each(What::fetch_file, out_.missing), hurt = each(What::fetch_again, hurt_);
     fetch.insert(fetch.end(), hurt.begin(), hurt.end());
 
@@ -460,6 +479,10 @@ class ModelExamination {
         {inner(How::older), damaged, " with an end at byte " + until + ", and an unfinished append after it", {trim}},
         {mended && file_, damaged, " with a bad header over good data", {salvage}},
         {mended && has(Sign::unlisted), damaged, " whose index omits tensors that its shards hold", {salvage}},
+        {mended && out_.tensors > out_.whole,
+         damaged,
+         " whose index is stale: it lists other files, and tensors that no file has",
+         {salvage}},
         {mended, damaged, " whose index is stale: every tensor is there, in files of other names", {salvage}},
         {!out_.missing.empty(), incomplete, " of which files are missing", fetch},
         {short_of || truncated, incomplete, " that ends early", {rest}},
@@ -467,6 +490,7 @@ class ModelExamination {
         {cut_index, incomplete, " without its end, where its index is", {rest}},
         {has(Sign::cut), incomplete, " of which files end early", hurt},
         {has(Sign::dangerous), suspicious, " that can run code when Python loads it", {distrust}},
+        {cut_pickle, incomplete, " that ends inside a pickle", {rest}},
         {has(Sign::leaves), suspicious, " with a member that leaves the folder where it is unpacked", {archive}},
         {has(Sign::other_data), damaged, " whose file of data is not its own", hurt},
         {!hurt_.empty(), damaged, " of which files are damaged", hurt},
@@ -497,6 +521,7 @@ class ModelExamination {
 
   std::shared_ptr<const Place> place_;
   const Context& context_;
+  OpenOptions options_;
   std::shared_ptr<const Source> file_;
   std::vector<std::string> hurt_;  // files of the model with errors, besides the one that was given
   std::set<Sign> signs_;
@@ -519,9 +544,13 @@ std::string_view name(Advice::What what) noexcept {
   return kNames[static_cast<std::size_t>(what)];
 }
 
-Diagnosis diagnose(std::shared_ptr<const Place> place, const Context& context) {
-  return ModelExamination(std::move(place), context).run();
+std::span<const Rule> doctor_rules() noexcept { return doctor::rules::kAll; }
+
+Diagnosis diagnose(std::shared_ptr<const Place> place, const Context& context, const OpenOptions& options) {
+  return ModelExamination(std::move(place), context, options).run();
 }
-Diagnosis diagnose(const std::string& path, const Context& context) { return diagnose(place_at(path), context); }
+Diagnosis diagnose(const std::string& path, const Context& context, const OpenOptions& options) {
+  return diagnose(place_at(path, options.access), context, options);
+}
 
 }  // namespace weighbridge

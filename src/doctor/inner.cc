@@ -125,22 +125,11 @@ class Search {
       for (const std::uint64_t at : places_[i])
         if (!kMarks[i].ends && at > kMarks[i].before) begins.push_back(at - kMarks[i].before);
     for (const std::uint64_t at : places_[kMarkCount - 1])
-      if (const auto begin = begin_of_zip(at)) begins.push_back(*begin);
+      if (const auto begin = core::zip_begin(*file_, at)) begins.push_back(*begin);
     std::ranges::sort(begins);
     for (const std::uint64_t begin : begins)
       if (opens(begin, size_)) return Inner{.how = Inner::How::late, .range = {begin, size_ - begin}, .whole = true};
     return std::nullopt;
-  }
-
-  // Where an archive begins, by what its end says of the place of its directory.
-  std::optional<std::uint64_t> begin_of_zip(std::uint64_t at) const {
-    if (!base::fits(at, core::zip::kEndSize, size_)) return std::nullopt;
-    const auto end = io::record_of<core::zip::EndRecord>(*file_, at);
-    const std::uint64_t directory = std::uint64_t{end.size} + end.offset;
-    constexpr std::uint64_t kLarge = core::zip::kEnd64Size + core::zip::kLocatorSize;  // with sizes of 64 bits
-    const bool large = at > kLarge && io::text_of(*file_, at - core::zip::kLocatorSize, 4) == "PK\x06\x07";
-    const std::uint64_t until = large ? at - kLarge : at;
-    return end.offset == core::zip::kFull32 || directory >= until ? std::nullopt : std::optional(until - directory);
   }
 
   std::optional<Inner> find_older() {

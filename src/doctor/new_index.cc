@@ -9,6 +9,7 @@
 #include "doctor/damage.h"
 #include "formats/huggingface/layout.h"
 #include "formats/numpy/header.h"
+#include "io/place.h"
 #include "io/read.h"
 #include "registry/load.h"
 #include "registry/registry.h"
@@ -18,30 +19,6 @@
 
 namespace weighbridge::doctor {
 namespace {
-
-// A folder in which one file has other bytes.
-class Overlaid final : public Place {
- public:
-  Overlaid(std::shared_ptr<const Place> of, std::string name, std::shared_ptr<const Source> file)
-      : of_(std::move(of)), name_(std::move(name)), file_(std::move(file)) {}
-  Kind kind() const noexcept override { return of_->kind(); }
-  std::string_view name() const noexcept override { return of_->name(); }
-  std::string_view path() const noexcept override { return of_->path(); }
-  std::vector<std::string> list() const override { return of_->list(); }
-  std::shared_ptr<const Source> open(std::string_view name) const override {
-    return name == name_ ? file_ : of_->open(name);
-  }
-
- private:
-  const std::shared_ptr<const Place> of_;
-  const std::string name_;
-  const std::shared_ptr<const Source> file_;
-};
-
-std::shared_ptr<const Source> held(std::string text, std::string name) {
-  const auto kept = std::make_shared<const std::string>(std::move(text));
-  return memory_source({std::as_bytes(std::span(*kept)), kept}, std::move(name));
-}
 
 // Each tensor of the model, and the file with it.
 using Map = std::map<std::string, std::string, std::less<>>;
@@ -56,27 +33,40 @@ std::optional<Map> read_index(const std::string& text, const Limits& limits) {
 
 }  // namespace
 
-std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& place, const Context& context) {
+std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& place, const Context& context,
+                                            std::vector<std::string>& lost) {
   for (const huggingface::WeightFiles& kind : huggingface::kWeightKinds) {
     const auto index = place->open(kind.index);
     if (!index || index->size() > context.limits.header) continue;
     const auto old = read_index(io::text_of(*index), context.limits);
     if (!old) return nullptr;
+    const std::string name(kind.index), whole(kind.whole);
     Map now;
-    for (const std::string& file : place->list()) {
-      if (!file.starts_with(kind.stem) || !file.ends_with(kind.suffix) || !core::parse_shard_name(file, kind.suffix))
-        continue;
+    const auto take = [&](const std::string& file) {
       Report report;
       core::Findings findings(report, core::Findings::Mode::all);
       const auto source = place->open(file);
-      if (!source) return nullptr;
+      if (!source) return false;
       const Model shard = registry::load_file(*registry::find(kind.format), source, context, findings);
-      if (!report.valid()) return nullptr;
-      for (const Tensor& tensor : shard)
-        if (now.size() >= context.limits.tensors || !now.try_emplace(std::string(tensor.name()), file).second)
-          return nullptr;
-    }
-    if (!std::ranges::all_of(*old, [&](const auto& entry) { return now.contains(entry.first); })) return nullptr;
+      return report.valid() && std::ranges::all_of(shard, [&](const Tensor& tensor) {
+               return now.size() < context.limits.tensors && now.try_emplace(std::string(tensor.name()), file).second;
+             });
+    };
+    const auto stale = [&] {  // none of its files is there
+      return std::ranges::none_of(*old, [&](const auto& entry) { return place->open(entry.second) != nullptr; });
+    };
+    const auto has_most = [&] {
+      for (const auto& [tensor, file] : *old)
+        if (!now.contains(tensor)) lost.push_back(tensor);
+      return lost.empty() || (lost.size() * 2 < old->size() && stale());
+    };
+    if (place->open(whole))
+      return stale() && take(whole) && has_most() ? io::with_files(place, {{name, nullptr}}) : nullptr;
+    for (const std::string& file : place->list())
+      if (file.starts_with(kind.stem) && file.ends_with(kind.suffix) && core::parse_shard_name(file, kind.suffix) &&
+          !take(file))
+        return nullptr;
+    if (!has_most()) return nullptr;
     JsonWriter out;
     out.begin_object();
     out.key("weight_map");
@@ -84,8 +74,7 @@ std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& 
     for (const auto& [tensor, file] : now) out.member(tensor, file);
     out.end_object();
     out.end_object();
-    const std::string name(kind.index);
-    return std::make_shared<const Overlaid>(place, name, held(out.take(), name));
+    return io::with_text(place, name, out.take());
   }
   return nullptr;
 }

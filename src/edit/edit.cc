@@ -71,11 +71,10 @@ class WithHeader final : public io::InterposedSource {
   const std::string& header_;
 };
 
-registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, Checks checks,
-                      Report& report, std::string_view format = {}, registry::Files files = registry::Files::all) {
+registry::Loaded load(const std::shared_ptr<const Source>& source, const Context& context, const OpenOptions& options,
+                      Report& report, registry::Files files = registry::Files::all) {
   core::Findings findings(report, core::Findings::Mode::first_error);
   try {
-    const OpenOptions options{.format = std::string(format), .checks = checks};
     return registry::load(place_of(source), context, options, findings, files);
   } catch (const core::Stop&) {
     throw Error(*report.first_error());
@@ -204,7 +203,7 @@ class Editor {
     // A new file has no bytes of tensors that are left out.
     const bool drops = kept_.size() != loaded_.model.size();
     if (out_.changes.empty() && in_place) return out_;
-    if ((in_place || !drops) && loaded_.format->new_header)
+    if ((in_place || !drops) && loaded_.read_as.empty() && loaded_.format->new_header)
       header_ = loaded_.format->new_header(loaded_.model, edited_, kept_);
     if (header_ && !header_->refusal.empty()) {
       refusal_ = header_->refusal;
@@ -242,20 +241,22 @@ class Editor {
   // Whether what was written reads as it should, by the ordinary reader.
   void require_reads(const std::shared_ptr<const Source>& written) const {
     Report report;
-    require_reads_as(load(written, context_, Checks::structure, report, out_.format, files_).model, edited_, *header_,
-                     bytes_.size());
+    require_reads_as(
+        load(written, context_, {.format = out_.format, .checks = Checks::structure}, report, files_).model, edited_,
+        *header_, bytes_.size());
   }
 
  private:
   void open() {
     Report report;
-    loaded_ = load(source_, context_, Checks::structure, report);
+    OpenOptions reading{.checks = Checks::structure, .read_as = options_.read_as};
+    loaded_ = load(source_, context_, reading, report);
     const bool is_part = core::incomplete(loaded_.model) != nullptr;
     if ((loaded_.model.sources().size() > 1 || is_part) && loaded_.format->info.name == "gguf" &&
         where_changed(loaded_.model, options_, std::string(source_->file_name())).empty()) {
       files_ = registry::Files::one;
       report = {};
-      loaded_ = load(source_, context_, Checks::structure, report, {}, files_);
+      loaded_ = load(source_, context_, reading, report, files_);
     }
     refuse_several(loaded_.model, options_);
     const auto remarked = [&](std::string_view rule) {
@@ -273,7 +274,8 @@ class Editor {
     // are.
     if (!loaded_.format->new_header) {
       Report again;
-      loaded_ = load(source_, context_, Checks::all, again);
+      reading.checks = Checks::all;
+      loaded_ = load(source_, context_, reading, again);
     }
   }
 
@@ -341,6 +343,9 @@ class Editor {
         add(LossKind::attribute, core::indexed("attributes", key), core::kAbsent,
             value.to_text() + (value.kind() == Value::Kind::text ? "" : shown_type(value)));
     std::uint32_t at = 0;
+    for (const std::string& name : loaded_.read_as)
+      add(LossKind::dtype, core::indexed("tensors", name), "as stored",
+          std::string(weighbridge::name(loaded_.model[name].dtype())));
     for (const Tensor& tensor : loaded_.model) {
       const bool kept = at < kept_.size() && kept_[at] == tensor.index();
       if (!kept)
@@ -385,6 +390,7 @@ class Editor {
   }
 
   std::string why_not_in_place() const {
+    if (!loaded_.read_as.empty()) return "other dtypes need a new file: give its name";
     if (kept_.size() == loaded_.model.size() || !loaded_.format->new_header)
       return "this " + out_.format + " file cannot be edited in place: give the name of a new file";
     return "leaving out these tensors needs a new file, because " + std::string(header_ ? "the new header does not fit"
@@ -397,6 +403,8 @@ class Editor {
     if (in_place) base::misuse("new-file", why_not_in_place(), base::option_hint("output"));
     Options options;
     options.replace = options_.replace;
+    if (out_.format == "npz")
+      options.allow = {LossKind::dtype};  // items that NumPy does not know are so in the file, too
     const auto takes = loaded_.format->info.options;
     if (std::ranges::find(takes, "reserve") != takes.end()) options.header.reserve = options_.reserve;
     conversion_ = weighbridge::plan(edited_, out_.format, options, context_);
@@ -410,6 +418,8 @@ class Editor {
       if (change.kind == LossKind::attribute &&
           std::ranges::find(out_.changes, change.subject, &Item::subject) == out_.changes.end())
         out_.changes.push_back(change);
+    // What the old file has beside its weights, and the new one cannot have.
+    for (const Item& loss : conversion_->unconsented()) out_.changes.push_back(loss);
     out_.size_after = conversion_->output_size();
   }
 
@@ -426,10 +436,6 @@ class Editor {
   std::optional<Plan> conversion_;
   Edited out_;
 };
-
-std::uint64_t max_journal_size(const Context& context) {
-  return 2 * std::min<std::uint64_t>(context.limits.header, UINT64_MAX / 4) + 4096;
-}
 
 void refuse_left_journal(const std::string& path) {
   const std::string journal = io::left_edit_journal(io::resolve_target(path).path());
@@ -550,7 +556,7 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
   }
   refuse_folder(path, options, context);
   if (options.output.empty()) {
-    PatchedFile file(path, max_journal_size(context));
+    PatchedFile file(path, edit_files::max_journal_size(context.limits));
     return edit_file(file, path, options, context, before);
   }
   const io::Fd fd = io::open_to_read(path);
@@ -568,7 +574,7 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
 }
 
 Edited undo_edit(const std::string& path, const Context& context, bool trust_journal) {
-  PatchedFile file(path, max_journal_size(context), trust_of(trust_journal));
+  PatchedFile file(path, edit_files::max_journal_size(context.limits), trust_of(trust_journal));
   const edit_files::Patch back = file.undo();
   Edited out = opened(file);
   out.way = Way::in_place;
@@ -579,7 +585,7 @@ Edited undo_edit(const std::string& path, const Context& context, bool trust_jou
     Report report;
     const core::NewHeader where{.offset = back.offset, .room = back.length};
     const auto after = std::make_shared<const WithHeader>(file.source(), where, back.bytes);
-    out.format = load(after, context, Checks::structure, report, {}, registry::Files::one).format->info.name;
+    out.format = load(after, context, {.checks = Checks::structure}, report, registry::Files::one).format->info.name;
   }
   file.apply(back);
   out.size_after = file.size();
@@ -595,7 +601,7 @@ Edited settle_edit(const std::string& path, const Context& context, bool trust_j
     plan.steps = steps = planned;
     if (before) before(plan);
   };
-  Edited out = opened(PatchedFile(path, max_journal_size(context), trust_of(trust_journal), show));
+  Edited out = opened(PatchedFile(path, edit_files::max_journal_size(context.limits), trust_of(trust_journal), show));
   out.steps = std::move(steps);
   return out;
 }

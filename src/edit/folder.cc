@@ -19,6 +19,7 @@
 #include "core/writing/claims.h"
 #include "edit/values.h"
 #include "io/atomic_file.h"
+#include "io/place.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
 #include "weighbridge/view.h"
@@ -34,32 +35,6 @@ using wire::JsonKind;
 constexpr std::string_view kConfig = "config.json", kTokenizerConfig = "tokenizer_config.json";
 constexpr std::string_view kTemplateFile = "chat_template.jinja", kTemplate = "chat_template";
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template", kOwn = "hf.";
-
-// The folder with another text in one of its files.
-class WithText final : public Place {
- public:
-  WithText(std::shared_ptr<const Place> of, std::string name, const std::string& text)
-      : of_(std::move(of)), name_(std::move(name)) {
-    const auto held = std::make_shared<const std::string>(text);
-    file_ = memory_source({std::as_bytes(std::span(*held)), held}, name_);
-  }
-  Kind kind() const noexcept override { return of_->kind(); }
-  std::string_view name() const noexcept override { return of_->name(); }
-  std::vector<std::string> list() const override {
-    std::vector<std::string> out = of_->list();
-    const auto at = std::ranges::lower_bound(out, name_);
-    if (at == out.end() || *at != name_) out.insert(at, name_);
-    return out;
-  }
-  std::shared_ptr<const Source> open(std::string_view name) const override {
-    return name == name_ ? file_ : of_->open(name);
-  }
-
- private:
-  std::shared_ptr<const Place> of_;
-  std::string name_;
-  std::shared_ptr<const Source> file_;
-};
 
 struct Member {
   std::string key;
@@ -174,8 +149,7 @@ class FolderEditor {
     out.edited.size_after = text_.size();
     if (text_ != before_) {
       out.edited.way = Edited::Way::settings;
-      const Model edited =
-          open(std::make_shared<WithText>(place_, file_, text_), context_, {.checks = Checks::structure});
+      const Model edited = open(io::with_text(place_, file_, text_), context_, {.checks = Checks::structure});
       for (const std::string& key : keys_) core::require_token_id(edited, key);
     }
     out.text = std::move(text_);

@@ -5,29 +5,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <thread>
 
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
+#include "edit/applying.h"
 #include "io/abandon.h"
-#include "io/file_source.h"
 #include "io/journal.h"
-#include "io/state_key.h"
 
 namespace weighbridge::edit_files {
 
 // What the file of a journal holds, all numbers little-endian:
 //   magic | u64 inode, old size, new size | u64 offset, old length, new length of the header
 //   | u64 offset, old length, new length of the bytes that differ | XXH3-128 of the old header, of the new one
-//   | old bytes | new bytes | mark: 32 bytes, zeros without a key | XXH3-128 of all before
-// The mark (io/state_key.h) is over the journal's own inode and all before it: a journal cannot be changed or copied.
+//   | old bytes | new bytes, sealed
 // It is of this file only, whose inode it states. Version 1, of weighbridge 0.2, has no mark.
 struct PatchedFile::Journal {
-  static constexpr std::size_t kNumbers = 9, kHash = 16, kMark = 32;
+  static constexpr std::size_t kNumbers = 9, kHash = 16;
   static constexpr std::string_view kMagic = "weighbridge edit 2\n", kMagic1 = "weighbridge edit 1\n";
   static constexpr std::size_t kFixed = kMagic.size() + 8 * kNumbers + 2 * kHash;
 
@@ -36,16 +31,10 @@ struct PatchedFile::Journal {
   std::uint64_t at = 0;                                      // where old and new begin to differ
   std::string old_bytes{}, new_bytes{};                      // what differs
   codecs::Hash128 old_hash{}, new_hash{};                    // of the whole header
-  std::uint64_t own_inode = 0;                               // of the journal
   bool marked = false;                                       // by this user's key
-
-  static std::string marked_text(std::uint64_t own, std::string_view before) {
-    return "weighbridge edit\n" + std::to_string(own) + "\n" + std::string(before);
-  }
 
   std::string spell() const {
     std::string out(kMagic);
-    out.reserve(kFixed + old_bytes.size() + new_bytes.size() + kMark + kHash);
     const auto number = [&](std::uint64_t value) {
       char bytes[8];
       base::store_le<std::uint64_t>(bytes, value);
@@ -57,35 +46,27 @@ struct PatchedFile::Journal {
     for (const codecs::Hash128& hash : {old_hash, new_hash}) number(hash.low), number(hash.high);
     out += old_bytes;
     out += new_bytes;
-    const auto mark = io::mark_of(marked_text(own_inode, out), io::Missing::make).value_or(codecs::Digest256{});
-    out.append(reinterpret_cast<const char*>(mark.data()), mark.size());
-    const codecs::Hash128 all = codecs::xxh3_128(std::as_bytes(std::span(out)));
-    number(all.low);
-    number(all.high);
     return out;
   }
 
   // Null if the bytes are not those of a whole journal. `own` is the inode of its file.
-  static std::shared_ptr<const Journal> parse(const std::string& text, std::uint64_t own) {
-    const std::size_t mark = text.starts_with(kMagic) ? kMark : 0;
-    if (text.size() < kFixed + mark + kHash || (mark == 0 && !text.starts_with(kMagic1))) return nullptr;
+  static std::shared_ptr<const Journal> parse(const std::string& bytes, std::uint64_t own) {
+    const bool is_new = bytes.starts_with(kMagic);
+    const auto found = is_new || bytes.starts_with(kMagic1) ? unseal(bytes, own, is_new) : std::nullopt;
+    if (!found || found->text.size() < kFixed) return nullptr;
+    const std::string_view text = found->text;
     const auto number = [&](std::size_t place) { return base::load_le<std::uint64_t>(text.data() + place); };
-    const std::size_t end = text.size() - kHash;
-    if (codecs::xxh3_128(std::as_bytes(std::span(text)).first(end)) != codecs::Hash128{number(end), number(end + 8)})
-      return nullptr;
     const auto field = [&](std::size_t i) { return number(kMagic.size() + 8 * i); };
     const auto out = std::make_shared<Journal>();
     out->inode = field(0), out->old_size = field(1), out->new_size = field(2);
     out->offset = field(3), out->old_length = field(4), out->new_length = field(5), out->at = field(6);
     const std::uint64_t olds = field(7), news = field(8);
     out->old_hash = {field(9), field(10)}, out->new_hash = {field(11), field(12)};
-    const std::uint64_t rest = end - mark - kFixed;
+    const std::uint64_t rest = text.size() - kFixed;
     if (olds > rest || news != rest - olds) return nullptr;
     out->old_bytes = text.substr(kFixed, base::to_size(olds));
     out->new_bytes = text.substr(kFixed + base::to_size(olds), base::to_size(news));
-    const std::string_view before = std::string_view(text).substr(0, end - mark);
-    out->marked = mark != 0 &&
-                  io::is_marked(marked_text(own, before), std::as_bytes(std::span(text)).subspan(before.size(), mark));
+    out->marked = found->marked;
     return out->is_sound() ? out : nullptr;
   }
 
@@ -108,128 +89,37 @@ namespace {
 
 codecs::Hash128 hash_of(std::span<const std::byte> bytes) { return codecs::xxh3_128(bytes); }
 
-// The blobs of a cache of the Hugging Face Hub are named by their digests.
-bool is_hub_blob(const io::Target& target) {
-  const std::string folder = io::split_path(target.folder).name;
-  return folder == "blobs" && (codecs::is_hex(target.name, 40) || codecs::is_hex(target.name, 64));
-}
-
 }  // namespace
 
 PatchedFile::PatchedFile(const std::string& path, std::uint64_t maximum, Trust trust, const Show& show)
-    : asked_(path), maximum_(maximum), trust_(trust) {
-  target_ = io::resolve_target(path);
-  folder_ = io::open_folder(target_.folder);
-  if (is_hub_blob(target_))
-    base::misuse_of(asked_, "hub-cache",
-                    "the file belongs to a cache of the Hugging Face Hub, where its name is the digest of its bytes: "
-                    "write a new file instead");
-  const auto require_file = [&](const std::optional<io::os::Status>& there) {
-    if (there && there->kind != io::os::Kind::file)
-      base::misuse_of(
-          asked_, "not-a-file",
-          std::string("this is ") + io::file_kind(there->kind) + ", and only a regular file can be changed in place");
-  };
-  file_ = io::os::open_to_change(folder_.get(), target_.name.c_str());
-  if (!file_) {
-    const int error = errno;
-    require_file(io::os::status(folder_.get(), target_.name.c_str()));
-    if (error == EWOULDBLOCK)
-      base::io_error_of(asked_, "in-use", "another process is changing the file: try again when it has finished");
-    base::io_error_of(asked_, "open", "cannot be opened to change it", error);
-  }
-  const auto opened = io::os::status(file_.get());
-  if (!opened) base::io_error_of(asked_, "open", "cannot be opened to change it", errno);
-  require_file(opened);
-  if ((opened->mode & 0222) == 0)
-    base::misuse_of(asked_, "read-only",
-                    "the file is read-only, so it is not changed in place: make it writable, or write a new file");
-  inode_ = opened->inode;
-  size_ = opened->size;
-  names_ = opened->links;
-  mode_ = opened->mode & 0666;
+    : PatchedFile(path, maximum, trust, show, settle_applying(path, trust, show)) {}
+
+PatchedFile::PatchedFile(const std::string& path, std::uint64_t maximum, Trust trust, const Show& show,
+                         Edited::Left left)
+    : HeldFile(path), maximum_(maximum), trust_(trust), left_(left) {
   journal_name_ = io::edit_file_name(target_.name, io::EditFile::journal);
   undo_name_ = io::edit_file_name(target_.name, io::EditFile::undo);
-  lock();
   settle(show);
   io::remove_stale(folder_.get(), target_.name);
 }
 
-// A lock keeps other runs of ours away. A lease is given only if no other process has the file open, and keeps them
-// from opening it while it is held.
-void PatchedFile::lock() {
-  if (io::os::lock(file_.get()) != 0 && errno == EWOULDBLOCK)  // else there are no locks on this filesystem
-    base::io_error_of(asked_, "in-use", "another run is changing the file: try again when it has finished");
-  // Another run that our lock has refused still has the file open for a moment: without patience, both would be
-  // refused.
-  constexpr int kTries = 20;
-  int fault = 0;
-  for (int left = kTries; left > 0; --left) {
-    fault = io::os::take_lease(file_.get()) == 0 ? 0 : errno;
-    if (fault != EAGAIN && fault != EBUSY) break;
-    if (left > 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  if (fault == 0)
-    alone_ = true;
-  else if (fault == EAGAIN || fault == EBUSY)
-    base::io_error_of(
-        asked_, "in-use",
-        "another process has the file open, and would read a mix of old and new bytes: stop it, or write a "
-        "new file");
-}
-
-void PatchedFile::share() noexcept {
-  if (alone_) io::os::end_lease(file_.get());
-}
-
-std::shared_ptr<const Source> PatchedFile::source() const { return io::source_over(file_, asked_); }
-
-std::vector<std::byte> PatchedFile::read(std::uint64_t offset, std::uint64_t length) const {
-  std::vector<std::byte> out(base::to_size(length));
-  out.resize(io::pread_full(file_.get(), offset, out, asked_));
-  return out;
-}
-
-std::string PatchedFile::about_journal(const std::string& name) const {
-  const std::string path = "'" + io::join_path(target_.folder, name) + "'";
-  return name == undo_name_ ? "the last edit cannot be undone: its journal is " + path + ", and "
-                            : "a journal of an edit that was killed is beside this file (" + path + "), and ";
-}
-
-void PatchedFile::refuse_journal(const std::string& name, const std::string& why) const {
-  base::io_error_of(asked_, "journal", about_journal(name) + why);
+JournalFile PatchedFile::journal_file(const std::string& name) const {
+  return {asked_, target_.folder, folder_.get(), name, name == undo_name_};
 }
 
 // Null if there is none.
 std::shared_ptr<const PatchedFile::Journal> PatchedFile::load(const std::string& name) const {
-  const io::Fd fd = io::os::open_to_read(folder_.get(), name.c_str());
-  if (!fd) {
-    if (errno == ENOENT) return nullptr;
-    refuse_journal(name, errno == ELOOP ? "it is a symbolic link: remove it if the file is sound"
-                                        : std::string("it cannot be opened: ") + std::strerror(errno));
-  }
-  const auto there = io::os::status(fd.get());
-  if (!there || there->kind != io::os::Kind::file)
-    refuse_journal(name, "it is not a regular file: remove it if the file is sound");
-  if (there->size > maximum_) refuse_journal(name, "it is larger than any that would be written for this file");
-  std::string text(base::to_size(there->size), '\0');
-  text.resize(io::pread_full(fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
-  auto out = Journal::parse(text, there->inode);
-  if (!out) refuse_journal(name, "it is damaged: verify the file, and remove the journal if the file is sound");
+  const JournalFile journal = journal_file(name);
+  const auto found = journal.find();
+  if (!found) return nullptr;
+  if (found->there.size > maximum_) journal.refuse("it is larger than any that would be written for this file");
+  std::string text(base::to_size(found->there.size), '\0');
+  text.resize(io::pread_full(found->fd.get(), 0, std::as_writable_bytes(std::span(text)), name));
+  auto out = Journal::parse(text, found->there.inode);
+  if (!out) journal.refuse("it is damaged: verify the file, and remove the journal if the file is sound");
   if (std::max(out->old_length, out->new_length) > maximum_)
-    refuse_journal(name, "it changes more than would be changed in this file");
-  if (trust_ == Trust::any) return out;
-  // Anything may come with an archive, or be put into a folder where others may write.
-  const std::string why = there->owner != io::os::user() ? "it belongs to another user"
-                          : (there->mode & 022) != 0     ? "others can write to it"
-                          : there->links != 1            ? "it has another name (a hard link)"
-                          : !out->marked                 ? io::why_unmarked()
-                                                         : std::string();
-  if (!why.empty())
-    io::refuse_journal(
-        asked_, "io/journal",
-        about_journal(name) + why + ": trust it if you know where it comes from, or remove it if the file is sound",
-        name == undo_name_ ? "undo" : "recover");
+    journal.refuse("it changes more than would be changed in this file");
+  if (trust_ != Trust::any) journal.require_own(found->there, out->marked);
   return out;
 }
 
@@ -269,15 +159,17 @@ void PatchedFile::settle(const Show& show) {
   const auto journal = load(journal_name_);
   if (!journal) return;
   if (journal->inode != inode_)
-    refuse_journal(journal_name_,
-                   "it belongs to another file that had this name before: remove it if this file "
-                   "is sound");
+    journal_file(journal_name_)
+        .refuse(
+            "it belongs to another file that had this name before: remove it if this file "
+            "is sound");
   using Way = RecoveryStep::Way;
   const bool is_new = holds_new(*journal), old = !is_new && holds_old(*journal);
   if (!is_new && !old && !is_mixed(*journal))
-    refuse_journal(journal_name_,
-                   "something else has changed the file since: remove the journal if the file "
-                   "is sound");
+    journal_file(journal_name_)
+        .refuse(
+            "something else has changed the file since: remove the journal if the file "
+            "is sound");
   if (show) {
     std::vector<RecoveryStep> steps;
     if (is_new) {
@@ -294,7 +186,7 @@ void PatchedFile::settle(const Show& show) {
   }
   const io::NamesChange settling;
   if (is_new) {
-    if (io::os::sync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
+    sync(size_);
     if (io::os::rename_over(folder_.get(), journal_name_.c_str(), folder_.get(), undo_name_.c_str()) != 0)
       base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
     io::sync_folder(folder_.get());
@@ -308,14 +200,9 @@ void PatchedFile::settle(const Show& show) {
   left_ = Edited::Left::undone;
 }
 
-// Writes, sets the size, and syncs.
 void PatchedFile::put(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t size) {
-  io::pwrite_full(file_.get(), offset, bytes, asked_);
-  const auto now = io::os::status(file_.get());
-  if (!now || (now->size != size && io::os::set_size(file_.get(), size) != 0))
-    base::io_error_of(asked_, "write", "its size cannot be set", errno);
-  if (io::os::sync(file_.get()) != 0) base::io_error_of(asked_, "write", "cannot be written to the disk", errno);
-  size_ = size;
+  write(offset, bytes);
+  sync(size);
 }
 
 // Puts the old bytes back.
@@ -325,31 +212,6 @@ void PatchedFile::restore(const Journal& j) {
     base::io_error_of(asked_, "read-back",
                       "the old bytes do not read back as they were written; the journal '" +
                           io::join_path(target_.folder, journal_name_) + "' still has them");
-}
-
-// Gives a complete journal its name, on the disk.
-void PatchedFile::publish_journal(Journal j) {
-  const io::Temporary made = io::create_temporary(folder_.get(), target_, mode_ & 0600);
-  if (const auto own = io::os::status(made.fd.get())) j.own_inode = own->inode;
-  const std::string text = j.spell();
-  const auto bytes = std::as_bytes(std::span(text));
-  try {
-    io::pwrite_full(made.fd.get(), 0, bytes, asked_);
-    if (io::os::sync(made.fd.get()) != 0) base::io_error_of(asked_, "write", "its journal cannot be written", errno);
-    std::vector<std::byte> back(bytes.size());
-    if (io::pread_full(made.fd.get(), 0, back, asked_) != bytes.size() || !std::ranges::equal(back, bytes))
-      base::io_error_of(asked_, "read-back", "its journal does not read back as it was written; nothing was changed");
-    if (io::rename_new(folder_.get(), made.name.c_str(), folder_.get(), journal_name_.c_str()) != 0)
-      base::io_error_of(asked_, "publish", "its journal cannot be renamed", errno);
-  } catch (...) {
-    io::os::remove(folder_.get(), made.name.c_str());
-    throw;
-  }
-  if (io::sync_folder(folder_.get()) != 0) {
-    const int error = errno;
-    io::os::remove(folder_.get(), journal_name_.c_str());
-    base::io_error_of(asked_, "publish", "its folder cannot be written to the disk", error);
-  }
 }
 
 void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) {
@@ -376,7 +238,7 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
   j.new_bytes = patch.bytes.substr(before, patch_bytes.size() - before - behind);
   j.old_hash = hash_of(old), j.new_hash = hash_of(patch_bytes);
   const io::NamesChange changing;
-  publish_journal(j);
+  journal_file(journal_name_).publish(target_, mode_, [&](std::uint64_t own) { return sealed(j.spell(), own); });
   try {
     put(j.at, std::as_bytes(std::span(j.new_bytes)), j.new_size);
     if (!holds_new(j)) base::io_error_of(asked_, "read-back", "the new bytes do not read back as they were written");

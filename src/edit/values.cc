@@ -171,7 +171,7 @@ Value typed(const EditOptions::Setting& setting, const Value* present) {
   if (!base::is_utf8(setting.key) || !base::is_utf8(setting.text))
     base::misuse("name", "the value of " + core::quoted(setting.key) + " is not UTF-8");
   const bool of_present = setting.type.empty() && present != nullptr;
-  std::string_view type = setting.type;
+  std::string_view type = short_dtype_name(setting.type);
   if (type.empty()) type = of_present ? type_of(*present) : "text";
   if (type == "text") return Value::text(setting.text);
   if (type == "bool") {
@@ -211,7 +211,9 @@ std::vector<std::string_view> EditOptions::types() {
 bool EditOptions::empty() const noexcept {
   return set.empty() && values.empty() && unset.empty() && !changes_tensors();
 }
-bool EditOptions::changes_tensors() const noexcept { return !rename.empty() || !patterns.empty() || !without.empty(); }
+bool EditOptions::changes_tensors() const noexcept {
+  return !rename.empty() || !patterns.empty() || !without.empty() || !read_as.empty();
+}
 
 // KEY=VALUE or KEY:TYPE=VALUE.
 void assign(const OptionInfo& row, std::string_view text, std::vector<EditOptions::Setting>& to) {
@@ -222,7 +224,7 @@ void assign(const OptionInfo& row, std::string_view text, std::vector<EditOption
   const std::size_t colon = setting.key.rfind(':');
   if (colon != setting.key.npos && colon > 0) {
     const auto known = EditOptions::types();
-    const std::string_view type = std::string_view(setting.key).substr(colon + 1);
+    const std::string_view type = short_dtype_name(std::string_view(setting.key).substr(colon + 1));
     if (std::find(known.begin(), known.end(), type) != known.end()) {
       setting.type = type;
       setting.key.resize(colon);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishing: the target at each moment, leftovers, refusals; spills.
+// Publishing: the target at each moment, leftovers, refusals.
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include "io/spill.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 
@@ -431,26 +430,6 @@ TEST(SameFile, FindsTheOutputAmongFilesAndModelsInMemory) {
   EXPECT_EQ(find_file(folder / "b", sources), sources[4].get());
   EXPECT_EQ(find_file(folder / "b", sources, sources[4].get()), nullptr);
   EXPECT_EQ(find_file(folder / "absent", sources), nullptr);
-}
-
-TEST(Spill, HoldsBytesAndHasNoName) {
-  const TemporaryFolder folder;
-  Spill spill(folder / "target");
-  EXPECT_EQ(folder.entries(), Names{});
-  spill.write_at(1'000'000, bytes("far"));
-  spill.write_at(0, bytes("near"));
-  std::string text(3, '\0');
-  spill.read_at(1'000'000, std::as_writable_bytes(std::span(text)));
-  EXPECT_EQ(text, "far");
-  text.resize(4);
-  spill.read_at(0, std::as_writable_bytes(std::span(text)));
-  EXPECT_EQ(text, "near");
-  EXPECT_EQ(thrown([&] { spill.read_at(1'000'000, std::as_writable_bytes(std::span(text))); }).rule, "io/short-read");
-}
-
-TEST(Spill, AMissingFolderIsIo) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(thrown([&] { Spill spill(folder / "absent/target"); }).kind, Kind::io);
 }
 
 }  // namespace

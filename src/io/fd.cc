@@ -2,7 +2,6 @@
 // Loops around reads and writes, and the few path helpers that io shares.
 #include "io/fd.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/fail.h"

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "io/descriptor.h"
+#include "io/journal.h"
 #include "io/place.h"
 
 namespace weighbridge::io {
@@ -225,9 +226,20 @@ Fd open_to_read(const std::string& path) {
     // A socket, or a device without a driver, cannot be opened; its kind says more than ENXIO.
     const auto there = os::status(os::kHere, path.c_str(), os::Last::followed);
     if (there && there->kind != os::Kind::file && there->kind != os::Kind::folder) refuse_kind(path, there->kind);
+    const std::string mixed = path + std::string(kApplying);
+    if (reason == ENOENT && os::status(os::kHere, mixed.c_str()))
+      base::io_error_of(path, "applying",
+                        "a patch is being applied to this file, or was when a run was killed: recover it, or apply the "
+                        "patch again");
     base::io_error_of(path, "open", "cannot be opened", reason);
   }
   return fd;
+}
+
+std::uint64_t names_of(const Source& source) {
+  const std::string path(source.path());
+  const auto there = path.empty() ? std::nullopt : os::status(os::kHere, path.c_str(), os::Last::followed);
+  return there ? there->links : 1;
 }
 
 std::shared_ptr<const Source> source_over(const Fd& fd, std::string path) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a Source from an open descriptor, for code in io that opens files in its own way.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ std::shared_ptr<const Source> source_from_fd(Fd fd, std::string path, Access acc
 // Opens the file at `path` for reading. Waits while an edit in place has exclusive access. Error io/open;
 // misuse/not-a-file for what cannot be opened as a file.
 Fd open_to_read(const std::string& path);
+// How many names (hard links) the file of the source has; 1 if it has no path, or the system does not tell.
+std::uint64_t names_of(const Source&);
 // Reads through a duplicate of `fd`, which the caller keeps. Error as source_from_fd(), and io/open.
 std::shared_ptr<const Source> source_over(const Fd& fd, std::string path);
 

@@ -96,6 +96,8 @@ struct Recovered {
 // another process holds its lock for longer than `patience`. Error io/open.
 Recovered recover(const std::string& folder, std::chrono::milliseconds patience = FolderLock::kPatience);
 
+// What the name of a file ends with while a patch changes it (edit/applying.h), so that no program loads a mix.
+inline constexpr std::string_view kApplying = ".weighbridge-applying";
 // The files that a change in place (edit/patched_file.h) keeps beside the changed file.
 enum class EditFile : std::uint8_t { journal, undo };
 // ".<name>.weighbridge-edit.journal". A name that is too long is cut, and a hash stands for the rest.

@@ -10,8 +10,8 @@
 // What other systems will answer:
 //   macOS: os_posix.cc serves it. rename_unless_taken() and exchange() are renamex_np(RENAME_EXCL, RENAME_SWAP);
 //     allocate() is F_PREALLOCATE; sync() must be F_FULLFSYNC, since fsync() leaves the bytes in the drive's cache;
-//     open_beneath() and create_unnamed() are refused (ENOSYS, EOPNOTSUPP), and callers then walk and unlink; clone()
-//     is not offered for ranges; O_PATH is missing, so enter_folder() needs O_SEARCH; there is no lease.
+//     open_beneath() is refused (ENOSYS), and callers then walk; clone() is not offered for ranges; O_PATH is missing,
+//     so enter_folder() needs O_SEARCH; there is no lease.
 //   Windows: a Handle holds a HANDLE, so Fd closes it by CloseHandle. Names beneath a folder need NtCreateFile with a
 //     root directory; inode and device are FILE_ID_INFO; replacing by rename needs FILE_RENAME_POSIX_SEMANTICS;
 //     exchange() is refused (ENOSYS), and callers set the old file aside; lock() is LockFileEx on a byte far behind the
@@ -19,7 +19,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,8 +81,6 @@ Fd open_to_read(Handle folder, const char* name, Last = Last::itself) noexcept;
 Fd open_to_change(Handle folder, const char* name) noexcept;
 // A new file, for reading and writing; EEXIST if the name is taken. `mode` less the umask.
 Fd create(Handle folder, const char* name, unsigned mode) noexcept;
-// A new file without a name in the folder, which vanishes with its last handle.
-Fd create_unnamed(Handle folder) noexcept;
 // A folder, to list, lock and sync it. ENOTDIR if it is something else.
 Fd open_folder(Handle folder, const char* name, Last = Last::itself) noexcept;
 // A folder, only to look up names in it: its reader needs no permission to list it.

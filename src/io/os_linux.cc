@@ -53,7 +53,6 @@ template <typename Call> std::optional<std::string> filled(Call&& call) {
 
 }  // namespace
 
-Fd create_unnamed(Handle folder) noexcept { return Fd(::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); }
 Fd open_beneath(Handle folder, const char* path) noexcept {
   struct open_how how {};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;

@@ -21,10 +21,6 @@ int not_here() noexcept {
 
 }  // namespace
 
-Fd create_unnamed(Handle) noexcept {
-  errno = EOPNOTSUPP;
-  return Fd();
-}
 Fd open_beneath(Handle, const char*) noexcept { return Fd(not_here()); }
 std::optional<Link> link_at(Handle folder, const char* name) {
   std::array<char, PATH_MAX> text;

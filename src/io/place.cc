@@ -207,7 +207,48 @@ class FilesPlace final : public Place {
   const std::string name_;
 };
 
+class WithFiles final : public Place {
+ public:
+  WithFiles(std::shared_ptr<const Place> of, OtherFiles files) : of_(std::move(of)), files_(std::move(files)) {}
+  Kind kind() const noexcept override { return of_->kind(); }
+  std::string_view name() const noexcept override { return of_->name(); }
+  std::string_view path() const noexcept override { return of_->path(); }
+  std::shared_ptr<const Source> file() const override {
+    const auto own = of_->file();
+    const auto at = own ? files_.find(own->file_name()) : files_.end();
+    return at == files_.end() ? own : at->second;
+  }
+  std::vector<std::string> list() const override {
+    std::vector<std::string> out = of_->list();
+    for (const auto& [name, file] : files_) {
+      const auto at = std::ranges::lower_bound(out, name);
+      const bool there = at != out.end() && *at == name;
+      if (there && !file) out.erase(at);
+      if (!there && file && kind() == Kind::folder) out.insert(at, name);
+    }
+    return out;
+  }
+  std::shared_ptr<const Source> open(std::string_view name) const override {
+    const auto at = files_.find(name);
+    return at == files_.end() ? of_->open(name) : at->second;
+  }
+
+ private:
+  const std::shared_ptr<const Place> of_;
+  const OtherFiles files_;
+};
+
 }  // namespace
+
+std::shared_ptr<const Place> with_files(std::shared_ptr<const Place> of, OtherFiles files) {
+  return std::make_shared<const WithFiles>(std::move(of), std::move(files));
+}
+
+std::shared_ptr<const Place> with_text(std::shared_ptr<const Place> of, std::string name, std::string text) {
+  const auto held = std::make_shared<const std::string>(std::move(text));
+  auto file = memory_source({std::as_bytes(std::span(*held)), held}, name);
+  return with_files(std::move(of), {{std::move(name), std::move(file)}});
+}
 
 std::string anchored(const std::string& path) {
   std::error_code error;

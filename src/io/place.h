@@ -2,6 +2,8 @@
 // Places on disk, and opening a name beneath a folder. Owns which links may be followed.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,12 @@ std::string anchored(const std::string& path);
 
 // The place of an open file at `path`, which is anchored(), with the other files of its folder.
 std::shared_ptr<const Place> place_beside(std::shared_ptr<const Source> file, std::string path);
+
+// The place with other sources as these files of its folder; null: without that file.
+using OtherFiles = std::map<std::string, std::shared_ptr<const Source>, std::less<>>;
+std::shared_ptr<const Place> with_files(std::shared_ptr<const Place>, OtherFiles);
+// The same with this text in one file.
+std::shared_ptr<const Place> with_text(std::shared_ptr<const Place>, std::string name, std::string text);
 
 // The files in a folder and in the folders below it, by their sorted names relative to it. Lists only links to blobs of
 // a cache: any other link leads to a file that is listed anyway, or out of the folder. Follows no link to a folder. For

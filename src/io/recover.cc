@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>

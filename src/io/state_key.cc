@@ -14,22 +14,25 @@
 #include "weighbridge/recover.h"
 
 namespace weighbridge {
-namespace {
 
-// "" if there is no home.
-std::string state_path() {
-  if (!io::os::is_shared()) return {};
+std::string io::user_folder(const char* variable, const char* below_home) {
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && *value == '/' ? std::string(value) : std::string();
   };
-  std::string base = absolute("XDG_STATE_HOME");
+  std::string base = absolute(variable);
   if (base.empty()) {
     base = absolute("HOME");
     if (base.empty()) return {};
-    base = io::join_path(base, ".local/state");
+    base = join_path(base, below_home);
   }
-  return io::join_path(base, "weighbridge");
+  return join_path(base, "weighbridge");
+}
+
+namespace {
+
+std::string state_path() {
+  return io::os::is_shared() ? io::user_folder("XDG_STATE_HOME", ".local/state") : std::string();
 }
 
 // Creates a folder and those above it, but only below a folder of this user: with `sudo`, the home may be another's.

@@ -5,11 +5,16 @@
 // A mark is an HMAC-SHA-256 made with the key: somebody who reads a journal on a shared folder cannot make another one.
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "codecs/checksum.h"
 
 namespace weighbridge::io {
+
+// The folder "weighbridge" in one of the user's folders: that of `variable`, or `below_home` in the home. Empty if
+// there is neither.
+std::string user_folder(const char* variable, const char* below_home);
 
 enum class Missing : std::uint8_t { make, ignore };
 

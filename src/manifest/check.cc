@@ -11,6 +11,7 @@
 #include "core/writing/options.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
+#include "manifest/text.h"
 #include "weighbridge/open.h"
 #include "weighbridge/text.h"
 
@@ -56,21 +57,13 @@ class Checking {
   }
 
  private:
-  Finding& fill(Finding& finding, std::string_view rule, Severity severity, std::string message) {
-    finding.rule = rule;
-    finding.severity = severity;
-    finding.message = std::move(message);
-    return finding;
-  }
   void add(std::string_view rule, Severity severity, std::string message) {
-    Finding finding;
-    out_.report.add(fill(finding, rule, severity, std::move(message)));
+    out_.report.add(signing::finding_of(rule, severity, std::move(message)));
   }
   void add_of(const std::string& file, std::string_view rule, std::string message, std::string expected = {},
               std::string found = {}, Hint hint = {}) {
-    Finding finding;
+    Finding finding = signing::finding_of(rule, Severity::error, std::move(message));
     finding.hint = std::move(hint);
-    fill(finding, rule, Severity::error, std::move(message));
     finding.file.name = root_->path(file);
     finding.expected = std::move(expected);
     finding.found = std::move(found);
@@ -193,9 +186,9 @@ class Checking {
   }
 
   bool selected(const ManifestEntry& entry) const {
-    if (check_.only.empty()) return true;
+    if (check_.only_file.empty()) return true;
     const std::string name = entry_name(entry);
-    return std::any_of(check_.only.begin(), check_.only.end(), [&](const std::string& glob) {
+    return std::any_of(check_.only_file.begin(), check_.only_file.end(), [&](const std::string& glob) {
       return matches_glob(glob, name) || matches_glob(glob, entry.file);
     });
   }
@@ -243,7 +236,7 @@ class Checking {
   void judge(const Listing::Entry& entry, const std::map<std::string, File, std::less<>>& files,
              std::set<std::string, std::less<>>& present) {
     const bool listed = files.contains(entry.name);
-    const bool lenient = check_.ignore_unsigned || !check_.only.empty() || is_ignored(entry.name);
+    const bool lenient = check_.ignore_unsigned || !check_.only_file.empty() || is_ignored(entry.name);
     if (entry.kind == Listing::Kind::other || (entry.kind == Listing::Kind::link && !out_.manifest.allow_symlinks)) {
       if (!listed && lenient) return;
       if (listed) present.insert(entry.name);
@@ -272,7 +265,7 @@ class Checking {
 
   void hash_all(std::map<std::string, File, std::less<>>& files, const std::set<std::string, std::less<>>& present) {
     std::optional<signing::Memory> memory;
-    if (!check_.state.empty()) memory.emplace(check_.state, context_.limits, out_.report);
+    if (!check_.cache.empty()) memory.emplace(check_.cache, context_.limits, out_.report);
     const std::int64_t now =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     std::vector<Piece> pieces;
@@ -295,7 +288,7 @@ class Checking {
           file.differing.push_back(entry);
           continue;
         }
-        if (memory && !check_.full)
+        if (memory)
           if (const auto known = memory->find(name, *file.stamp, entry->begin, end)) {
             file.found[entry] = *known;
             continue;
@@ -319,19 +312,19 @@ class Checking {
       std::sort(file.differing.begin(), file.differing.end(),
                 [](const ManifestEntry* a, const ManifestEntry* b) { return a->begin < b->begin; });
     }
-    if (memory && !check_.only.empty()) memory->keep_others();
+    if (memory && !check_.only_file.empty()) memory->keep_others();
     if (memory) remember(*memory);
   }
 
   void remember(const signing::Memory& memory) {
     try {
-      memory.write(check_.state);
+      memory.write(check_.cache);
     } catch (const Error& error) {
       Finding finding = error.finding();
       finding.rule = "manifest/state";
       finding.severity = Severity::warning;
       finding.message = "the digests could not be kept for the next check: " + finding.message;
-      finding.file.name = check_.state;
+      finding.file.name = check_.cache;
       out_.report.add(std::move(finding));
     }
   }
@@ -418,8 +411,8 @@ class Checking {
       message += "; its tensors are equal, so only its header or padding changed";
     add_of(each.file, "manifest/changed", std::move(message), each.expected, each.found);
     for (const std::string& tensor : each.tensors) {
-      Finding finding;
-      fill(finding, "manifest/tensor", Severity::error, "this tensor is not the one in the manifest");
+      Finding finding =
+          signing::finding_of("manifest/tensor", Severity::error, "this tensor is not the one in the manifest");
       finding.file.name = root_->path(each.file);
       finding.tensor = tensor;
       finding.has_tensor = true;

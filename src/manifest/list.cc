@@ -162,7 +162,7 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
   const Root root(path);
   Manifest out;
   out.name = root.name();
-  out.shard_size = options.shard_size;
+  out.shard_size = options.range_size;
   out.allow_symlinks = options.allow_symlinks;
   std::set<std::string, std::less<>> ignored = signing::always_ignored();
   std::vector<std::string> globs;
@@ -192,16 +192,16 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
   for (const Listing::Entry& entry : listing.entries) {
     const std::uint64_t size = root.open(entry.name)->size();
     out.notes.push_back({.file = entry.name, .size = size});
-    if (options.shard_size == 0)
+    if (options.range_size == 0)
       pieces.push_back({.file = entry.name, .begin = 0, .end = size});
-    else if (size / options.shard_size > kMaxRanges)
+    else if (size / options.range_size > kMaxRanges)
       base::misuse(
           "shard-size",
-          "ranges of " + std::to_string(options.shard_size) + " bytes would be more than " + std::to_string(kMaxRanges),
+          "ranges of " + std::to_string(options.range_size) + " bytes would be more than " + std::to_string(kMaxRanges),
           base::option_hint("shard-size"));
     else
-      for (std::uint64_t at = 0; at < size; at += std::min(options.shard_size, size - at))
-        pieces.push_back({.file = entry.name, .begin = at, .end = at + std::min(options.shard_size, size - at)});
+      for (std::uint64_t at = 0; at < size; at += std::min(options.range_size, size - at))
+        pieces.push_back({.file = entry.name, .begin = at, .end = at + std::min(options.range_size, size - at)});
   }
   if (pieces.empty()) base::misuse("no-files", "every file is empty, and ranges of bytes cannot list empty files");
   Stamps before;
@@ -213,8 +213,8 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
   signing::hash(root, pieces, context, &leaves);
   for (const signing::Piece& piece : pieces)
     out.entries.push_back({.file = piece.file,
-                           .begin = options.shard_size == 0 ? 0 : piece.begin,
-                           .end = options.shard_size == 0 ? 0 : piece.end,
+                           .begin = options.range_size == 0 ? 0 : piece.begin,
+                           .end = options.range_size == 0 ? 0 : piece.end,
                            .sha256 = piece.sha256});
   out.ignored.assign(ignored.begin(), ignored.end());
   if (options.per_tensor) {

@@ -113,11 +113,11 @@ TEST_F(ManifestOfFiles, OneFileAgainstTheManifestOfItsFolderIsNoMissingFile) {
   const Finding* const first = found.report.first_error();
   EXPECT_EQ(first->message.find("not there"), std::string::npos) << first->message;
   EXPECT_EQ(first->hint.name, "only");
-  EXPECT_TRUE(verify_manifest(file, text_source(manifest), {.only = {"weights.bin"}}).valid());
+  EXPECT_TRUE(verify_manifest(file, text_source(manifest), {.only_file = {"weights.bin"}}).valid());
 }
 
 TEST_F(ManifestOfFiles, OnlyPartOfItCanBeChecked) {
-  const std::string manifest = unsigned_manifest({.shard_size = 30000});
+  const std::string manifest = unsigned_manifest({.range_size = 30000});
   EXPECT_TRUE(check(manifest).valid());
   std::string bytes = read_file(folder / "m/weights.bin");
   bytes[70000] = 'x';
@@ -125,10 +125,10 @@ TEST_F(ManifestOfFiles, OnlyPartOfItCanBeChecked) {
   const ManifestVerdict all = check(manifest);
   ASSERT_EQ(differences(all), "changed weights.bin");
   EXPECT_EQ(all.differences[0].ranges, std::vector<std::string>{"weights.bin:60000:90000"});
-  EXPECT_TRUE(check(manifest, {.only = {"weights.bin:0:*"}}).valid());
-  EXPECT_FALSE(check(manifest, {.only = {"weights.bin:60000:90000"}}).valid());
-  EXPECT_TRUE(check(manifest, {.only = {"config.json"}}).valid());
-  EXPECT_EQ(rule_of([&] { check(manifest, {.only = {"nothing"}}); }), "misuse/only");
+  EXPECT_TRUE(check(manifest, {.only_file = {"weights.bin:0:*"}}).valid());
+  EXPECT_FALSE(check(manifest, {.only_file = {"weights.bin:60000:90000"}}).valid());
+  EXPECT_TRUE(check(manifest, {.only_file = {"config.json"}}).valid());
+  EXPECT_EQ(rule_of([&] { check(manifest, {.only_file = {"nothing"}}); }), "misuse/only");
   // Longer and shorter files.
   write_file(folder / "m/weights.bin", std::string(100001, 'w'));
   EXPECT_EQ(differences(check(manifest)), "changed weights.bin");
@@ -271,7 +271,7 @@ TEST_F(ManifestOfFiles, OnePassGivesTheDigestsOfFilesRangesAndTensors) {
       Context context;
       if (threads) context.executor = thread_executor(3);
       const std::uint64_t before = bytes_read();
-      const Manifest list = list_files(model(), {.per_tensor = true, .shard_size = range}, context);
+      const Manifest list = list_files(model(), {.per_tensor = true, .range_size = range}, context);
       const std::uint64_t read = bytes_read() - before;
       EXPECT_LT(read, range == 0 || range > 65536 ? payload * 11 / 10 + 2000000 : payload * 2) << range;
       EXPECT_EQ(list.content_digest, expected.model);
@@ -282,7 +282,7 @@ TEST_F(ManifestOfFiles, OnePassGivesTheDigestsOfFilesRangesAndTensors) {
           EXPECT_EQ(digest, digest_of.at(name)) << name << " in ranges of " << range;
         }
       EXPECT_EQ(tensors, whole.size());
-      const Manifest plain = list_files(model(), {.shard_size = range}, context);
+      const Manifest plain = list_files(model(), {.range_size = range}, context);
       ASSERT_EQ(plain.entries.size(), list.entries.size());
       for (std::size_t i = 0; i < plain.entries.size(); ++i) EXPECT_EQ(plain.entries[i].sha256, list.entries[i].sha256);
     }
@@ -358,16 +358,16 @@ TEST_F(ManifestOfFiles, CertificatesLeadToTheRoots) {
 
 class Remembered : public ManifestOfFiles {
  protected:
-  Remembered() { how.state = folder / "state/file.json"; }
+  Remembered() { how.cache = folder / "state/file.json"; }
   // The state after a check of the files as they are, made `later` seconds from now.
   void remember(std::int64_t later) {
     Report report;
-    signing::Memory memory(how.state, {}, report);
+    signing::Memory memory(how.cache, {}, report);
     for (const ManifestEntry& entry : list_files(model()).entries) {
       const auto stamp = signing::stamp_of(folder / ("m/" + entry.file));
       memory.add(entry.file, *stamp, 0, stamp->size, entry.sha256, ::time(nullptr) + later);
     }
-    memory.write(how.state);
+    memory.write(how.cache);
   }
   ManifestCheck how;
 };
@@ -376,10 +376,7 @@ TEST_F(Remembered, AFileThatHasNotChangedIsNotRead) {
   const std::string manifest = unsigned_manifest();
   remember(100);
   EXPECT_EQ(check(manifest, how).remembered, 4U);
-  remember(100);
-  ManifestCheck full = how;
-  full.full = true;
-  EXPECT_EQ(check(manifest, full).remembered, 0U);
+  EXPECT_EQ(check(manifest, {}).remembered, 0U);  // it is asked for
 }
 
 // A file that changes once more within the exactness of the clock would have the same times.
@@ -408,7 +405,7 @@ TEST_F(Remembered, ACheckOfOneFileForgetsNoOther) {
   const std::string manifest = unsigned_manifest();
   remember(100);
   ManifestCheck one = how;
-  one.only = {"config.json"};
+  one.only_file = {"config.json"};
   EXPECT_EQ(check(manifest, one).remembered, 1U);
   EXPECT_GE(check(manifest, how).remembered, 3U);  // this file has just changed, as the others have
 }
@@ -422,19 +419,29 @@ TEST_F(Remembered, ADigestIsComparedWithTheManifestLikeAnyOther) {
   EXPECT_EQ(differences(found), "changed weights.bin");
 }
 
+TEST_F(Remembered, AFileThatIsNoCacheWasOverwritten) {
+  const std::string manifest = unsigned_manifest();
+  fs::create_directories(folder / "state");
+  for (const std::string text : {"a model", "[]", R"({"mediaType":"of a manifest"})"}) {
+    write_file(how.cache, text);
+    EXPECT_THROW(check(manifest, how), Error);
+    EXPECT_EQ(fs::file_size(how.cache), text.size());
+  }
+}
+
 TEST_F(Remembered, ABrokenStateIsNoState) {
   const std::string manifest = unsigned_manifest();
   fs::create_directories(folder / "state");
-  for (const char* text : {"", "{}x", "[]", R"({"schema":"weighbridge digests 1","files":{"a":[1]}})",
-                           R"({"schema":"other","files":{}})"}) {
-    write_file(how.state, text);
+  for (const char* text : {"", R"({"schema":"weighbridge digests 1","files":{"a":[1]}})",
+                           R"({"schema":"weighbridge digests 2","files":{}})"}) {
+    write_file(how.cache, text);
     const ManifestVerdict found = check(manifest, how);
     EXPECT_TRUE(found.valid());
     EXPECT_TRUE(has(found.report, "manifest/state")) << text;
     EXPECT_EQ(found.remembered, 0U);
     EXPECT_FALSE(has(check(manifest, how).report, "manifest/state"));  // replaced
   }
-  how.state = folder / "m/config.json/state";  // below a file
+  how.cache = folder / "m/config.json/state";  // below a file
   EXPECT_TRUE(check(manifest, how).valid());
 }
 
@@ -443,7 +450,7 @@ TEST_F(ManifestOfFiles, TheSizeOfTheOnlyFileIsThatOfItsRanges) {
   Manifest list;
   list.name = "weights.bin";
   list.shard_size = 100000;
-  const Manifest whole = list_files(folder / "m/weights.bin", {.shard_size = 100000});
+  const Manifest whole = list_files(folder / "m/weights.bin", {.range_size = 100000});
   ASSERT_EQ(whole.entries.size(), 1U);
   list.entries = {{.file = ".", .begin = 0, .end = 100000, .sha256 = whole.entries[0].sha256}};
   const std::string manifest = write_manifest(list);
@@ -459,7 +466,7 @@ TEST_F(ManifestOfFiles, TheSizeOfTheOnlyFileIsThatOfItsRanges) {
 TEST_F(ManifestOfFiles, AnExecutorChangesNothing) {
   Context threads;
   threads.executor = thread_executor(4);
-  const ManifestOptions ranges{.shard_size = 1000};
+  const ManifestOptions ranges{.range_size = 1000};
   EXPECT_EQ(write_manifest(list_files(model(), ranges)), write_manifest(list_files(model(), ranges, threads)));
   EXPECT_TRUE(verify_manifest(model(), text_source(unsigned_manifest(ranges)), {}, threads).valid());
 }

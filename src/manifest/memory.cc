@@ -4,14 +4,31 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fail.h"
 #include "codecs/checksum.h"
+#include "core/model/words.h"
 #include "core/reading/json_file.h"
 #include "io/atomic_file.h"
+#include "io/fd.h"
+#include "io/state_key.h"
 #include "manifest/files.h"
+#include "manifest/text.h"
 #include "weighbridge/json_writer.h"
 #include "wire/json_reader.h"
 
-namespace weighbridge::signing {
+namespace weighbridge {
+
+// Models are told apart by a hash of their paths: what is remembered names device and inode, so a collision costs a
+// second reading.
+std::string manifest_cache(const std::string& path) {
+  std::error_code error;
+  const std::string folder = io::user_folder("XDG_CACHE_HOME", ".cache"),
+                    whole = std::filesystem::canonical(path, error).native();
+  if (folder.empty() || error) return {};
+  return io::join_path(folder, codecs::to_hex(codecs::xxh3_64(std::as_bytes(std::span(whole)))) + ".json");
+}
+
+namespace signing {
 namespace {
 
 constexpr std::string_view kSchema = "weighbridge digests 1";
@@ -22,10 +39,11 @@ constexpr std::int64_t kSettled = 2;
 
 Memory::Memory(const std::string& path, const Limits& limits, Report& report) {
   if (!stamp_of(path)) return;
-  bool good = false;
+  bool good = false, ours = false;  // ours: a cache, though perhaps a damaged one
   try {
     const std::shared_ptr<const Source> source = open_file(path);
     const std::string text = core::whole_text(*source, limits, "it");
+    ours = text.empty();
     wire::JsonReader in(text, 8);
     std::string scratch;
     wire::JsonString key, word;
@@ -63,7 +81,8 @@ Memory::Memory(const std::string& path, const Limits& limits, Report& report) {
     while (good && in.next_key(key)) {
       const std::string_view name = wire::json_text(key, scratch);
       if (name == "schema")
-        good = in.read_string(word) && word.raw == kSchema && (known_form = true);
+        good = in.read_string(word) && (ours = word.raw.starts_with(kSchema.substr(0, kSchema.size() - 1))) &&
+               word.raw == kSchema && (known_form = true);
       else
         good = name == "files" && known_form && files();
     }
@@ -72,12 +91,13 @@ Memory::Memory(const std::string& path, const Limits& limits, Report& report) {
     good = false;
   }
   if (good) return;
+  if (!ours)
+    base::misuse("cache",
+                 core::quoted(path) + " exists and is no cache of digests, so it is not replaced: name another");
   known_.clear();
-  Finding finding;
-  finding.rule = "manifest/state";
-  finding.severity = Severity::warning;
+  Finding finding = finding_of("manifest/state", Severity::warning,
+                               "this file does not hold the digests of an earlier check, so every file is read");
   finding.file.name = path;
-  finding.message = "this file does not hold the digests of an earlier check, so every file is read";
   report.add(std::move(finding));
 }
 
@@ -130,4 +150,5 @@ void Memory::write(const std::string& path) const {
   file.publish();
 }
 
-}  // namespace weighbridge::signing
+}  // namespace signing
+}  // namespace weighbridge

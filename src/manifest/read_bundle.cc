@@ -27,103 +27,69 @@ Octets base64(const Text& text, std::string given, std::string_view what) {
 
 Octets certificate(Text& text) {
   std::optional<Octets> out;
-  text.object("a certificate", [&](std::string_view key) {
-    if (key != "rawBytes") return false;
-    out = base64(text, text.string("a certificate's 'rawBytes'"), "a certificate");
-    return true;
-  });
+  text.object("a certificate",
+              {{"rawBytes", [&] { out = base64(text, text.string("a certificate's 'rawBytes'"), "a certificate"); }}});
   if (!out) text.fail("a certificate has no 'rawBytes'");
   return std::move(*out);
 }
 
 // Section 4.1.
 void verification_material(Text& text, Bundle& out) {
-  std::uint64_t contents = 0, log_entries = 0;
-  text.object("'verificationMaterial'", [&](std::string_view key) {
-    if (key == "publicKey") {
-      ++contents;
-      out.method = SigningMethod::key;
-      bool named = false;
-      text.object("'publicKey'", [&](std::string_view member) {
-        if (member == "hint") {
-          named = true;
-          if (!text.null()) out.hint = text.string("'hint'");
-          return true;
-        }
-        if (member != "rawBytes" && member != "keyDetails") return false;
-        named = true;  // before version 1.1; the reader's own key counts
-        return text.skip();
-      });
-      if (!named) text.fail("'publicKey' has neither 'hint' nor 'rawBytes'");
-      return true;
-    }
-    if (key == "x509CertificateChain") {
-      ++contents;
-      out.method = SigningMethod::certificate;
-      text.object("'x509CertificateChain'", [&](std::string_view member) {
-        if (member != "certificates") return false;
-        text.array("'certificates'", [&] { out.chain.push_back(certificate(text)); });
-        return true;
-      });
-      if (out.chain.empty()) text.fail("'x509CertificateChain' has no certificate");
-      return true;
-    }
-    if (key == "certificate") {
-      ++contents;
-      out.method = SigningMethod::sigstore;
-      out.chain.push_back(certificate(text));
-      return true;
-    }
-    if (key == "tlogEntries") {
-      text.array("'tlogEntries'", [&] {
-        ++log_entries;
-        text.skip();
-      });
-      return true;
-    }
-    return key == "timestampVerificationData" && text.skip();
-  });
-  if (contents > 1)
+  std::uint64_t log_entries = 0;
+  const auto skip = [&] { text.skip(); };
+  const auto public_key = [&] {
+    out.method = SigningMethod::key;
+    const auto hint = [&] { out.hint = text.string_or_null("'hint'"); };
+    const Text::Keys keys = text.object("'publicKey'", {{"hint", hint},
+                                                        {"rawBytes", skip},  // before version 1.1; the reader's counts
+                                                        {"keyDetails", skip}});
+    const bool named = keys.contains("hint") || keys.contains("rawBytes") || keys.contains("keyDetails");
+    if (!named) text.fail("'publicKey' has neither 'hint' nor 'rawBytes'");
+  };
+  const auto read_certificate = [&] { out.chain.push_back(certificate(text)); };
+  const auto chain = [&] {
+    out.method = SigningMethod::certificate;
+    text.object("'x509CertificateChain'", {{"certificates", [&] { text.array("'certificates'", read_certificate); }}});
+    if (out.chain.empty()) text.fail("'x509CertificateChain' has no certificate");
+  };
+  const auto of_sigstore = [&] {
+    out.method = SigningMethod::sigstore;
+    read_certificate();
+  };
+  const auto log_entry = [&] {
+    ++log_entries;
+    text.skip();
+  };
+  const Text::Keys keys =
+      text.object("'verificationMaterial'", {{"publicKey", public_key},
+                                             {"x509CertificateChain", chain},
+                                             {"certificate", of_sigstore},
+                                             {"tlogEntries", [&] { text.array("'tlogEntries'", log_entry); }},
+                                             {"timestampVerificationData", skip}});
+  if (keys.count("publicKey") + keys.count("x509CertificateChain") + keys.count("certificate") > 1)
     text.fail("'verificationMaterial' has more than one of 'publicKey', 'x509CertificateChain' and 'certificate'");
   if (out.method == SigningMethod::sigstore && log_entries == 0)
     text.fail("'verificationMaterial' has a certificate of Sigstore, but no entry of its log ('tlogEntries')");
 }
 
 void envelope(Text& text, Bundle& out) {
-  bool payload = false, type = false, signatures = false;
-  text.object("'dsseEnvelope'", [&](std::string_view key) {
-    if (key == "payload") {
-      payload = true;
-      const Octets bytes = base64(text, text.string("'payload'"), "the payload");
-      out.payload.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      return true;
-    }
-    if (key == "payloadType") {
-      type = true;
-      const std::string given = text.string("'payloadType'");
-      if (given != kPayloadType) text.fail("the payload is of type " + quote(given) + ", not " + quote(kPayloadType));
-      return true;
-    }
-    if (key != "signatures") return false;
-    signatures = true;
-    text.array("'signatures'", [&] {
-      bool has = false;
-      text.object("a signature", [&](std::string_view member) {
-        if (member == "sig") {
-          has = true;
-          out.signatures.push_back(base64(text, text.string("'sig'"), "a signature"));
-          return true;
-        }
-        if (member != "keyid") return false;
-        if (!text.null()) text.string("'keyid'");
-        return true;
-      });
-      if (!has) text.fail("a signature has no 'sig'");
-    });
-    return true;
-  });
-  if (!payload || !type || !signatures)
-    text.fail("'dsseEnvelope' lacks " + std::string(!payload ? "'payload'" : !type ? "'payloadType'" : "'signatures'"));
+  const auto payload = [&] {
+    const Octets bytes = base64(text, text.string("'payload'"), "the payload");
+    out.payload.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const auto type = [&] {
+    const std::string given = text.string("'payloadType'");
+    if (given != kPayloadType) text.fail("the payload is of type " + quote(given) + ", not " + quote(kPayloadType));
+  };
+  const auto signature = [&] {
+    const auto sig = [&] { out.signatures.push_back(base64(text, text.string("'sig'"), "a signature")); };
+    const auto key_id = [&] { text.string_or_null("'keyid'"); };
+    if (!text.object("a signature", {{"sig", sig}, {"keyid", key_id}}).contains("sig"))
+      text.fail("a signature has no 'sig'");
+  };
+  const auto signatures = [&] { text.array("'signatures'", signature); };
+  text.object("'dsseEnvelope'",
+              {{"payload", payload, true}, {"payloadType", type, true}, {"signatures", signatures, true}});
 }
 
 }  // namespace
@@ -131,32 +97,18 @@ void envelope(Text& text, Bundle& out) {
 Bundle parse_bundle(std::string_view given, const Limits& limits, Report& report) {
   Text text(given, limits, "the manifest", "manifest/bundle", report);
   Bundle out;
-  bool type = false, material = false, has_envelope = false;
-  text.object("the bundle", [&](std::string_view key) {
-    if (key == "mediaType") {
-      type = true;
-      const std::string media = text.string("'mediaType'");
-      if (media != kMediaType)
-        media.starts_with(kMediaTypes)
-            ? base::unsupported("unsupported/bundle", "the bundle has the media type " + quote(media) +
-                                                          "; this build reads " + quote(kMediaType))
-            : text.fail("'mediaType' is " + quote(media) + ", not " + quote(kMediaType));
-    } else if (key == "verificationMaterial") {
-      material = true;
-      verification_material(text, out);
-    } else if (key == "dsseEnvelope") {
-      has_envelope = true;
-      envelope(text, out);
-    } else {
-      return false;
-    }
-    return true;
-  });
+  const auto type = [&] {
+    const std::string media = text.string("'mediaType'");
+    if (media != kMediaType)
+      media.starts_with(kMediaTypes)
+          ? base::unsupported("unsupported/bundle", "the bundle has the media type " + quote(media) +
+                                                        "; this build reads " + quote(kMediaType))
+          : text.fail("'mediaType' is " + quote(media) + ", not " + quote(kMediaType));
+  };
+  text.object("the bundle", {{"mediaType", type, true},
+                             {"verificationMaterial", [&] { verification_material(text, out); }, true},
+                             {"dsseEnvelope", [&] { envelope(text, out); }, true}});
   text.finish();
-  if (!type || !material || !has_envelope)
-    text.fail("the bundle lacks " + std::string(!type       ? "'mediaType'"
-                                                : !material ? "'verificationMaterial'"
-                                                            : "'dsseEnvelope'"));
   if (out.signatures.empty()) {
     out.method = SigningMethod::none;
   } else if (out.method == SigningMethod::none) {

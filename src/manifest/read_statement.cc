@@ -35,24 +35,20 @@ void annotations(Text& text, ManifestNote& note, bool& found) {
   text.object("'annotations'", [&](std::string_view key) {
     if (key != kOurs) return text.skip();
     found = true;
-    return text.object("the annotation 'weighbridge'",
-                       [&](std::string_view member) {
-                         if (member == "size")
-                           note.size = text.number("'size'");
-                         else if (member == "format")
-                           note.format = text.string("'format'");
-                         else if (member == "content_digest")
-                           note.content_digest = content_digest(text, text.string("'content_digest'"));
-                         else if (member == "tensors")
-                           text.object("'tensors'", [&](std::string_view name) {
-                             note.tensors.emplace_back(name, content_digest(text, text.string("a tensor's digest")));
-                             return true;
-                           });
-                         else
-                           return text.skip();  // of later versions
-                         return true;
-                       }),
-           true;
+    text.object(
+        "the annotation 'weighbridge'",
+        {{"size", [&] { note.size = text.number("'size'"); }},
+         {"format", [&] { note.format = text.string("'format'"); }},
+         {"content_digest", [&] { note.content_digest = content_digest(text, text.string("'content_digest'")); }},
+         {"tensors",
+          [&] {
+            text.object("'tensors'", [&](std::string_view name) {
+              note.tensors.emplace_back(name, content_digest(text, text.string("a tensor's digest")));
+              return true;
+            });
+          }}},
+        Text::Others::skipped);  // of later versions
+    return true;
   });
 }
 
@@ -63,26 +59,17 @@ struct Resource {
 
 // Section 5.2.1.
 void resource(Text& text, std::vector<Resource>& resources, std::vector<ManifestNote>& notes) {
-  std::optional<std::string> name, digest, algorithm;
+  Resource out;
+  std::string digest;
   ManifestNote note;
   bool noted = false;
-  text.object("a resource", [&](std::string_view key) {
-    if (key == "name")
-      name = text.string("a resource's 'name'");
-    else if (key == "digest")
-      digest = text.string("a resource's 'digest'");
-    else if (key == "algorithm")
-      algorithm = text.string("a resource's 'algorithm'");
-    else if (key == "annotations")
-      annotations(text, note, noted);
-    else
-      return text.skip();  // section 5.2.1: verifiers ignore others
-    return true;
-  });
-  if (!name || !digest || !algorithm)
-    text.fail("a resource lacks " + std::string(!name ? "'name'" : !digest ? "'digest'" : "'algorithm'"));
-  Resource out{.name = std::move(*name), .algorithm = std::move(*algorithm), .digest = {}};
-  if (out.algorithm == "sha256" || out.algorithm.starts_with(kOfRanges)) out.digest = sha256(text, *digest, out.name);
+  text.object("a resource",
+              {{"name", [&] { out.name = text.string("a resource's 'name'"); }, true},
+               {"digest", [&] { digest = text.string("a resource's 'digest'"); }, true},
+               {"algorithm", [&] { out.algorithm = text.string("a resource's 'algorithm'"); }, true},
+               {"annotations", [&] { annotations(text, note, noted); }}},
+              Text::Others::skipped);  // section 5.2.1: verifiers ignore others
+  if (out.algorithm == "sha256" || out.algorithm.starts_with(kOfRanges)) out.digest = sha256(text, digest, out.name);
   if (noted) {
     note.file = out.name;
     notes.push_back(std::move(note));
@@ -98,31 +85,19 @@ struct Serialization {
 // Section 5.2.2.
 Serialization serialization(Text& text, Manifest& out) {
   Serialization found;
-  bool links = false;
-  text.object("'serialization'", [&](std::string_view key) {
-    if (key == "method")
-      found.method = text.string("'method'");
-    else if (key == "hash_type")
-      found.hash = text.string("'hash_type'");
-    else if (key == "shard_size")
-      found.shard_size = text.number("'shard_size'");
-    else if (key == "allow_symlinks") {
-      links = true;
-      out.allow_symlinks = text.boolean("'allow_symlinks'");
-    } else if (key == "ignore_paths") {
-      text.array("'ignore_paths'", [&] {
-        out.ignored.push_back(text.string("an ignored path"));
-        if (const std::string_view fault = fault_of_name(out.ignored.back()); !fault.empty())
-          base::malformed("manifest/name", "the ignored path " + quote(out.ignored.back()) + " " + std::string(fault));
-      });
-    } else
-      return false;
-    return true;
-  });
-  if (found.method.empty() || found.hash.empty() || !links)
-    text.fail("'serialization' lacks " + std::string(found.method.empty() ? "'method'"
-                                                     : found.hash.empty() ? "'hash_type'"
-                                                                          : "'allow_symlinks'"));
+  const auto ignored_path = [&] {
+    out.ignored.push_back(text.string("an ignored path"));
+    if (const std::string_view fault = fault_of_name(out.ignored.back()); !fault.empty())
+      base::malformed("manifest/name", "the ignored path " + quote(out.ignored.back()) + " " + std::string(fault));
+  };
+  text.object("'serialization'",
+              {{"method", [&] { found.method = text.string("'method'"); }, true},
+               {"hash_type", [&] { found.hash = text.string("'hash_type'"); }, true},
+               {"shard_size", [&] { found.shard_size = text.number("'shard_size'"); }},
+               {"allow_symlinks", [&] { out.allow_symlinks = text.boolean("'allow_symlinks'"); }, true},
+               {"ignore_paths", [&] { text.array("'ignore_paths'", ignored_path); }}});
+  if (found.method.empty()) text.lacks("'serialization'", "method");
+  if (found.hash.empty()) text.lacks("'serialization'", "hash_type");
   if (found.method != "files" && found.method != "shards")
     text.fail("the serialization's method is " + quote(found.method) + ", which is neither 'files' nor 'shards'");
   if ((found.method == "shards") != found.shard_size.has_value())
@@ -259,58 +234,46 @@ Statement parse_statement(std::string_view payload, const Limits& limits, Report
   std::vector<Resource> resources;
   std::optional<Serialization> how;
   std::vector<std::string> unknown;
-  bool has_resources = false, has_predicate = false, noted = false;
+  bool has_resources = false, noted = false;
   ManifestNote model;
-  text.object("the statement", [&](std::string_view key) {
-    if (key == "_type") {
-      type = text.string("'_type'");
-    } else if (key == "predicateType") {
-      predicate_type = text.string("'predicateType'");
-    } else if (key == "subject") {
-      text.array("'subject'", [&] {
-        Named& subject = subjects.emplace_back();
-        text.object("the subject", [&](std::string_view member) {
-          if (member == "name") {
-            subject.name = text.string("the subject's 'name'");
-          } else if (member == "digest") {
-            text.object("the subject's 'digest'", [&](std::string_view algorithm) {
-              std::string hex = text.string("a digest");
-              if (algorithm == "sha256") subject.sha256 = std::move(hex);
-              return true;
-            });
-          } else if (member == "annotations") {
-            annotations(text, model, noted);
-          } else {
-            text.skip();
-          }
-          return true;
-        });
-      });
-    } else if (key == "predicate") {
-      has_predicate = true;
-      text.object("'predicate'", [&](std::string_view member) {
-        if (member == "resources") {
-          has_resources = true;
-          text.array("'resources'", [&] { resource(text, resources, out.manifest.notes); });
-        } else if (member == "serialization") {
-          how = serialization(text, out.manifest);
-        } else {
-          unknown.emplace_back(member);
-          text.skip();
-        }
-        return true;
-      });
+  const auto subject_digest = [&](Named& subject) {
+    text.object("the subject's 'digest'", [&](std::string_view algorithm) {
+      std::string hex = text.string("a digest");
+      if (algorithm == "sha256") subject.sha256 = std::move(hex);
+      return true;
+    });
+  };
+  const auto subject = [&] {
+    Named& named = subjects.emplace_back();
+    text.object("the subject",
+                {{"name", [&] { named.name = text.string("the subject's 'name'"); }},
+                 {"digest", [&] { subject_digest(named); }},
+                 {"annotations", [&] { annotations(text, model, noted); }}},
+                Text::Others::skipped);
+  };
+  const auto predicate = [&](std::string_view member) {
+    if (member == "resources") {
+      has_resources = true;
+      text.array("'resources'", [&] { resource(text, resources, out.manifest.notes); });
+    } else if (member == "serialization") {
+      how = serialization(text, out.manifest);
     } else {
-      return false;
+      unknown.emplace_back(member);
+      text.skip();
     }
     return true;
-  });
+  };
+  const Text::Keys keys =
+      text.object("the statement", {{"_type", [&] { type = text.string("'_type'"); }},
+                                    {"predicateType", [&] { predicate_type = text.string("'predicateType'"); }},
+                                    {"subject", [&] { text.array("'subject'", subject); }},
+                                    {"predicate", [&] { text.object("'predicate'", predicate); }}});
   text.finish();
   if (type != kStatementType) text.fail("the statement's '_type' is " + quote(type) + ", not " + quote(kStatementType));
   out.old_form = predicate_type == kOldPredicate;
   if (predicate_type != kPredicate && !out.old_form)
     text.fail("the statement's 'predicateType' is " + quote(predicate_type) + ", not " + quote(kPredicate));
-  if (!has_predicate) text.fail("the statement has no 'predicate'");
+  if (!keys.contains("predicate")) text.fail("the statement has no 'predicate'");
   if (out.old_form) {
     for (Named& each : subjects) {
       const Digest digest = sha256(text, each.sha256, each.name);
@@ -321,7 +284,7 @@ Statement parse_statement(std::string_view payload, const Limits& limits, Report
   }
   for (const std::string& each : unknown)
     text.warn("manifest/member", "'predicate' has a member that the specification does not define: " + quote(each));
-  if (!how || !has_resources) text.fail("'predicate' lacks " + std::string(how ? "'resources'" : "'serialization'"));
+  if (!how || !has_resources) text.lacks("'predicate'", how ? "resources" : "serialization");
   if (subjects.size() != 1)
     text.fail("the statement has " + std::to_string(subjects.size()) + " subjects, and must have one");
   if (subjects.front().name.empty()) text.fail("the subject has no name");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads one JSON text of a bundle from front to back, and says what is wrong with it in the words of its layer.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,17 +32,26 @@ inline std::string_view kind_text(wire::JsonKind kind) {
   return "nothing";
 }
 
+inline Finding finding_of(std::string_view rule, Severity severity, std::string message) {
+  Finding out;
+  out.rule = rule;
+  out.severity = severity;
+  out.message = std::move(message);
+  return out;
+}
+
 // One JSON text, read from front to back. `layer` names it in messages.
 class Text {
  public:
   Text(std::string_view text, const Limits& limits, std::string_view layer, std::string_view rule, Report& report)
       : in_(text, limits.depth), layer_(layer), rule_(rule), report_(report) {}
 
+  using Keys = std::set<std::string, std::less<>>;
   // Calls member(key) for each member of the object that is next; member() reads the value, and returns whether it
-  // knows the key. A key must not repeat: readers disagree on which one counts.
-  template <class Member> void object(std::string_view what, Member&& member) {
+  // knows the key. A key must not repeat: readers disagree on which one counts. Returns the keys.
+  template <class Call> Keys object(std::string_view what, Call&& member) {
     if (!in_.enter_object()) wrong_kind(what, "an object");
-    std::set<std::string, std::less<>> seen;
+    Keys seen;
     std::string scratch;
     for (wire::JsonString key; in_.next_key(key);) {
       const std::string name(wire::json_text(key, scratch));
@@ -49,6 +61,28 @@ class Text {
       warn("manifest/member", std::string(what) + " has a member that nobody defines: " + quote(name));
     }
     require(in_.ok());
+    return seen;
+  }
+  // The same for an object whose members are listed. One that is needed and not there is an error.
+  struct Member {
+    std::string_view key;
+    std::function<void()> read;
+    bool needed = false;
+  };
+  enum class Others { warned, skipped };
+  Keys object(std::string_view what, std::initializer_list<Member> members, Others others = Others::warned) {
+    Keys keys = object(what, [&](std::string_view key) {
+      const Member* const known = std::ranges::find(members, key, &Member::key);
+      if (known == members.end()) return others == Others::skipped && skip();
+      known->read();
+      return true;
+    });
+    for (const Member& each : members)
+      if (each.needed && !keys.contains(each.key)) lacks(what, each.key);
+    return keys;
+  }
+  [[noreturn]] void lacks(std::string_view what, std::string_view key) const {
+    fail(std::string(what) + " lacks '" + std::string(key) + "'");
   }
   template <class Element> void array(std::string_view what, Element&& element) {
     if (!in_.enter_array()) wrong_kind(what, "an array");
@@ -78,7 +112,10 @@ class Text {
       fail(std::string(what) + " must be a whole number, not " + std::string(spelled.raw));
     return static_cast<std::uint64_t>(number);
   }
-  bool null() { return in_.peek() == wire::JsonKind::null && in_.read_null(); }
+  // Empty for null.
+  std::string string_or_null(std::string_view what) {
+    return in_.peek() == wire::JsonKind::null && in_.read_null() ? std::string() : string(what);
+  }
   bool skip() {
     require(in_.skip_value());
     return true;
@@ -87,11 +124,7 @@ class Text {
 
   [[noreturn]] void fail(std::string message) const { base::malformed(rule_, std::move(message)); }
   void warn(std::string_view rule, std::string message) {
-    Finding finding;
-    finding.rule = rule;
-    finding.severity = Severity::warning;
-    finding.message = std::move(message);
-    report_.add(std::move(finding));
+    report_.add(finding_of(rule, Severity::warning, std::move(message)));
   }
 
  private:

@@ -15,11 +15,13 @@
 #include "base/fail.h"
 #include "codecs/blocks.h"
 #include "codecs/cast.h"
+#include "codecs/zstd.h"
 #include "core/model/coded.h"
 #include "core/model/draft.h"
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "core/payload/payload.h"
+#include "delta/patch.h"
 #include "io/read.h"
 #include "registry/load.h"
 #include "weighbridge/place.h"
@@ -298,6 +300,48 @@ class Payload {
   bool codes_ = false;  // the elements of the reported tensor are codes, not numbers
 };
 
+// Reports the frames of a patch: which plane of which chunk they hold, and of which elements.
+void report_planes(core::Spans& spans, const Model& model, const Source& source, const Limits& limits) {
+  Report ignored;
+  core::Findings findings(ignored, core::Findings::Mode::all);
+  const auto patch = is_patch(model) ? delta::Patch::read(model, limits, findings) : nullptr;
+  if (!patch) return;
+  for (const delta::Change& change : patch->changes) {
+    const auto extent = change.op < delta::Op::sparse ? std::nullopt : change.tensor.main().extent();
+    if (!extent || !core::is_same(*model.sources()[extent->source], source) ||
+        !spans.wanted(extent->offset, extent->offset + extent->length))
+      continue;
+    // One chunk has no list.
+    std::vector<std::byte> stored(change.frames.empty() && change.chunks() == 1 &&
+                                          change.tensor.main().encoding() == Encoding::zstd &&
+                                          extent->length <= limits.memory
+                                      ? base::to_size(extent->length)
+                                      : 0);
+    if (!stored.empty()) source.read_at(extent->offset, stored);
+    std::uint64_t at = extent->offset;
+    std::size_t next = 0;
+    for (std::uint64_t c = 0; c < change.chunks(); ++c)
+      for (std::uint32_t p = 0; p < change.planes() && change.words_in(c) > 0; ++p, ++next) {
+        const std::uint64_t size =
+            next < change.frames.size() ? change.frames[next]
+            : stored.empty()            ? 0
+                             : codecs::frame_length(std::span(stored).subspan(base::to_size(at - extent->offset)));
+        if (size == 0) return;
+        const auto element = [&](std::uint64_t unit) {
+          return index_text(unit * change.width * 8 / info(change.dtype).bits, change.shape);
+        };
+        const std::uint64_t first = c * change.chunk;
+        spans.add(Span::Kind::block, at, at + size,
+                  "chunk " + std::to_string(c) + ", plane " + std::to_string(p) + ": " +
+                      (p < change.gap ? "gaps" : "changes") + ", byte " +
+                      std::to_string(p < change.gap ? p : p - change.gap),
+                  std::to_string(change.words_in(c)) + " changes in elements " + element(first) + " to " +
+                      element(first + change.units_in(c) - 1));
+        at += size;
+      }
+  }
+}
+
 bool are_zeros(const Source& source, std::uint64_t begin, std::uint64_t end) {
   if (end - begin > kMaxGap) return false;
   bool zeros = true;
@@ -374,6 +418,7 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
       if (extent && extent->length > 0 && core::is_same(*loaded.model.sources()[extent->source], *source))
         payload.report_span(tensor, part, *extent);
     }
+  report_planes(spans, loaded.model, *source, context.limits);
   std::vector<Span> all = spans.take();
   out.left_out = spans.left_out();
   std::vector<Span> gaps;

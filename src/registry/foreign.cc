@@ -45,7 +45,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 // A format of models, or of numbers, that is not read. A row with bytes and an extension counts before the formats that
 // are read, one with bytes before their extensions, one with an extension alone last.
 struct Other {
-  std::string_view extension;  // empty: any
+  std::string_view extension;  // or the whole name; empty: any
   std::size_t at;
   std::string_view bytes;  // empty: the extension shows it
   std::string_view what, next;
@@ -56,6 +56,8 @@ struct Other {
 constexpr std::string_view kOldLlama =
     "llama.cpp's convert_llama_ggml_to_gguf.py makes a GGUF of f32, f16 and of version 3; else get the model as GGUF";
 constexpr std::string_view kByTensorFlow = "load it with TensorFlow, and save the variables as .npz or .h5";
+constexpr std::string_view kByTorch =
+    "join it: python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt";
 constexpr std::string_view kByPaddle = "load it with PaddlePaddle, and save the state as .safetensors";
 
 // CTranslate2: a version, the length of a text, the text, which names the class of the specification.
@@ -90,6 +92,8 @@ constexpr Other kOthers[] = {
      "convert the adapter again with llama.cpp's convert_lora_to_gguf.py", true},
     {"distcp", 0, "PK\x03\x04"sv, "a file of a distributed checkpoint of PyTorch",
      "join its folder: python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
+    {".metadata", 11, "\x8c\x25torch.distributed.checkpoint.metadata\x94\x8c\x08Metadata"sv,
+     "the .metadata of a distributed checkpoint of PyTorch, without its tensors", kByTorch},
     {"", 0, "\xba\x16\x4f\x2f"sv, "fastText", "load it with fasttext, and save get_input_matrix() as .npy", true},
     {"", 0, ""sv, "CTranslate2", "get the model that it was converted from", false, is_ctranslate2},
     {"json", 0, "{"sv, "TensorFlow.js, its model.json", "convert it with tensorflowjs_converter to keras", false,
@@ -127,7 +131,7 @@ std::optional<Finding> find_other(const core::Probe& probe, bool by_bytes, bool 
   for (const Other& each : kOthers) {
     const bool bytes = !each.bytes.empty() || each.also != nullptr;
     if (bytes != by_bytes || (!each.extension.empty()) != by_extension) continue;
-    if (by_extension && each.extension != probe.extension) continue;
+    if (by_extension && each.extension != probe.extension && each.extension != probe.name) continue;
     const std::string_view text = as_text(probe.head);
     if (text.size() < each.at || !text.substr(each.at).starts_with(each.bytes)) continue;
     if (each.also != nullptr && !each.also(probe)) continue;
@@ -201,8 +205,9 @@ struct OtherFolder {
 constexpr OtherFolder kOtherFolders[] = {
     {"model_index.json", "", "a pipeline of diffusers",
      "name one of its components, such as its folder unet or transformer"},
-    {".metadata", "*.distcp", "a distributed checkpoint of PyTorch",
-     "join it: python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
+    {".metadata", "*.distcp", "a distributed checkpoint of PyTorch", kByTorch},
+    {"*.distcp", "", "a distributed checkpoint of PyTorch without its .metadata",
+     "it was not saved to its end, or that file is still to be fetched"},
     {"saved_model.pb", "", "a SavedModel of TensorFlow", kByTensorFlow},
     {"manifest.ocdbt", "", "a checkpoint of Orbax", "restore it with orbax.checkpoint, and save it as .safetensors"},
     {"_METADATA", "", "a checkpoint of Orbax", "restore it with orbax.checkpoint, and save it as .safetensors"},

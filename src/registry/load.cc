@@ -19,6 +19,7 @@
 #include "io/journal.h"
 #include "registry/detect.h"
 #include "registry/registry.h"
+#include "weighbridge/scheme.h"
 
 namespace weighbridge::registry {
 namespace {
@@ -145,7 +146,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
     if (format.warn_alone != nullptr && files == Files::all) format.warn_alone(*place, context, findings, draft);
   }
   Loaded out{&format, draft.finish(), {}};
-  out.model = core::read_as(out.model, options.read_as, out.read_as);
+  out.model = with_scheme(core::read_as(out.model, options.read_as, out.read_as), options.scheme);
   return out;
 }
 
@@ -187,7 +188,7 @@ core::WriteLayout lay_out(const core::Format& format, const Model& model, const 
   core::OutFolder& folder = *out.folder;
   const core::Inner inner = *std::exchange(folder.inner, std::nullopt);
   const core::Format& files = *find(inner.format);
-  core::WriteLayout made = files.layout_files(inner.model, options, context);
+  core::WriteLayout made = files.layout_files(inner, options, context);
   append(out.blockers, std::move(made.blockers));
   append(out.losses, std::move(made.losses));
   append(out.changes, std::move(made.changes));

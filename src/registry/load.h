@@ -52,12 +52,17 @@ core::WriteLayout lay_out(const core::Format&, const Model&, const Options&, con
 // the model whose content rules have judged them.
 void check_pickles_of_folder(const Place&, const Model&, const Context&, core::Findings&);
 
-// Files that are two things: what their format says, and a pickle. What loads pickles does not look at the first bytes.
+// Files that are two things: what their format says, and a pickle or what begins at the end. What loads pickles does
+// not look at the first bytes.
 
 // [reads] Reports a file of a format other than PyTorch's that Python would also read as a pickle, if that names a
 // class or function: importing it runs code. A length or a user block leaves room for one. Without such names it has
 // only numbers, texts and lists, and an ordinary file may pass for one by chance. Usually reads a few bytes.
 void report_also_pickle(const Source&, const Context&, core::Findings&);
+
+// [reads] Reports a file that another format would claim by its last bytes, where that looks for its directory: zip
+// archives, zTensor 1. Reads at most the last 64 KiB.
+void report_also_another(const Source&, const core::Format& is, core::Findings&);
 
 // What a check can tell about the tensor data of a file: whether checksums cover it, and whether its end was ever
 // written.

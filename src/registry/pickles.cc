@@ -24,6 +24,7 @@
 #include "io/place.h"
 #include "io/read.h"
 #include "registry/detect.h"
+#include "registry/registry.h"
 #include "weighbridge/error.h"
 #include "wire/pickle.h"
 
@@ -148,6 +149,21 @@ void report_also_pickle(const Source& source, const Context& context, core::Find
   if (pickle.error().fault == wire::PickleFault::memory)
     findings.report(core::rules::kLimitMemory, {.offset = 0}, {}, {},
                     "whether the file is also a pickle was not checked");
+}
+
+void report_also_another(const Source& source, const core::Format& is, core::Findings& findings) {
+  const std::string head = io::head_of(source, core::kZipMember.size());
+  if (head == core::kZipMember || head == core::kZipEmpty || &is == &numpy::kNpz) return;  // judged as an archive
+  const std::uint64_t size = source.size(), length = std::min(size, core::zip::kEndSize + core::zip::kLongestComment);
+  const std::string tail = io::text_of(source, size - length, length);
+  const std::size_t end = tail.rfind(core::kZipEmpty);
+  std::string_view other;
+  if (end != tail.npos && core::zip_begin(source, size - length + end)) other = "a zip archive";
+  const core::Probe by_end{.tail = std::as_bytes(std::span(tail)), .size = size};
+  for (const core::Format* each : formats())
+    if (other.empty() && each != &is && each->info.reads && !each->info.folder && each->matches(by_end))
+      other = each->info.title;
+  if (!other.empty()) findings.report(core::rules::kFileAlsoAnother, {.offset = size}, {}, other);
 }
 
 }  // namespace weighbridge::registry

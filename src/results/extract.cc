@@ -78,6 +78,8 @@ Elements Elements::part(const Tensor& tensor, std::string_view role) {
   if (role.empty()) require_main(tensor);
   const std::optional<Part> found = role.empty() ? tensor.main() : tensor.part(role);
   if (!found) refuse_part(tensor, role);
+  if (const Finding* const reason = tensor.unsupported(); reason && found->encoding() == Encoding::unknown)
+    throw Error(*reason);  // which names what was not decoded: a filter, a codec
   return {tensor, found, found->dtype(), found->shape()};
 }
 

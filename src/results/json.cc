@@ -109,6 +109,13 @@ void summary(JsonWriter& out, const Model& model) {
   const Summary found = summarize(model);
   text_or_null(out, "architecture", found.architecture);
   member(out, "parameters", found.parameters);
+  text_or_null(out, "dtype", found.dtypes.empty() ? std::string() : found.dtypes[0].dtype);
+  text_or_null(out, "quantization", found.quantization);
+  const auto stated = [](std::uint64_t number) { return number > 0 ? std::optional(number) : std::nullopt; };
+  results::number_or_null(out, "context_length", stated(found.context_length));
+  results::number_or_null(out, "vocabulary", stated(found.vocabulary));
+  flag(out, "chat_template", found.chat_template);
+  text_or_null(out, "license", found.license);
   member(out, "tensor_count", std::uint64_t{model.size()});
   objects(out, "dtypes", found.dtypes, [&](const Summary::Share& share) {
     member(out, "dtype", share.dtype);
@@ -147,6 +154,14 @@ void tensor(JsonWriter& out, const Tensor& t, const Stats* found) {
     member(out, "id", scheme->id);
     member(out, "name", scheme->name);
     flag(out, "codes", scheme->codes);
+    out.end_object();
+  }
+  if (const StoredWeight* const weight = stored_weight(t)) {
+    out.key("stored").begin_object();
+    member(out, "id", weight->id);
+    member(out, "name", weight->text);
+    list(out, "tensors", weight->tensors, [&](const std::string& name) { out.string(name); });
+    member(out, "bytes", weight->bytes);
     out.end_object();
   }
   if (!t.attributes().empty()) attributes(out, t.attributes());
@@ -189,12 +204,14 @@ void item(JsonWriter& out, const Item& i) {
 using results::items;
 
 void losses(JsonWriter& out, const Plan& plan) {
-  std::array<bool, kLossKindCount> allowed{};
-  allowed.fill(true);
-  for (const Item& refused : plan.refused()) allowed[static_cast<std::size_t>(refused.kind)] = false;
+  std::array<bool, kLossKindCount> consented{};
+  consented.fill(true);
+  for (const Item& loss : plan.unconsented()) consented[static_cast<std::size_t>(loss.kind)] = false;
   objects(out, "losses", plan.losses(), [&](const Item& i) {
     item(out, i);
-    flag(out, "allowed", allowed[static_cast<std::size_t>(i.kind)]);
+    const bool named = consented[static_cast<std::size_t>(i.kind)];
+    flag(out, "allowed", named || i.kind == LossKind::file);
+    flag(out, "consented", named);
   });
 }
 
@@ -323,6 +340,13 @@ void add_members(JsonWriter& out, std::string_view path, std::string_view output
   member(out, "payload_size", plan.payload_size());
   member(out, "output_size", written ? written->size : plan.output_size());
   flag(out, "output_size_exact", written || plan.output_size_exact());
+  objects(out, "types", plan.types(), [&](const OutputType& type) {
+    member(out, "type", type.name);
+    member(out, results::kTensors, type.tensors);
+    member(out, "elements", type.elements);
+    member(out, "size", type.size);
+    results::number(out, "bits_per_weight", type.bits());
+  });
   add_casts(out, written ? written->casts : std::vector<Cast>());
 }
 
@@ -366,7 +390,8 @@ std::string to_json(std::string_view path, std::string_view format, DigestKind k
   });
 }
 
-std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> all) {
+std::string to_json(std::string_view path, std::string_view format, std::span<const Extracted> all,
+                    std::span<const Tensor> left_out) {
   return results::result(path, [&](JsonWriter& out) {
     text_or_null(out, "format", format);
     objects(out, results::kTensors, all, [&](const Extracted& e) {
@@ -377,6 +402,10 @@ std::string to_json(std::string_view path, std::string_view format, std::span<co
       member(out, "bytes", e.bytes);
       if (!e.scheme.empty()) member(out, "scheme", e.scheme);
       member(out, "output", e.output);
+    });
+    objects(out, "left_out", left_out, [&](const Tensor& tensor) {
+      member(out, "name", tensor.name());
+      member(out, "type", tensor.type_name());
     });
   });
 }

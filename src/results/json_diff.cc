@@ -11,6 +11,26 @@
 #include "weighbridge/json.h"
 
 namespace weighbridge {
+
+std::string to_json(std::string_view path, std::string_view output, const PatchInfo& patch) {
+  return results::result(path, [&](JsonWriter& out) {
+    results::text_or_null(out, "output", output);
+    out.member("base", patch.base.text());
+    out.member("result", patch.result.text());
+    out.member("tensors", patch.tensors);
+    out.member("changed", patch.changed);
+    out.member("added", patch.added);
+    out.member("removed", patch.removed);
+    out.member("renamed", patch.renamed);
+    out.member("replaced", patch.replaced);
+    out.member("elements", patch.elements);
+    out.member("differing", patch.differing);
+    out.member("bytes", patch.bytes);
+    out.flag("replaces_metadata", patch.replaces_metadata);
+    out.flag("reencoded", patch.reencoded);
+  });
+}
+
 namespace {
 
 using Verdict = TensorDiff::Verdict;

@@ -71,4 +71,20 @@ std::string to_json(std::string_view path, const std::vector<LeftJournal>& journ
   });
 }
 
+std::string to_json(std::string_view path, const Policy& policy, const PolicyVerdict& found) {
+  return results::object_of_file(path, [&](JsonWriter& out) {
+    text_or_null(out, "format", found.format);
+    out.member("policy", policy.name);
+    out.flag("passed", found.passed());
+    out.member("checked", found.checked);
+    results::texts(out, "not_known_safe", found.not_known_safe);
+    results::objects(out, "breaches", found.breaches, [&](const Breach& each) {
+      out.member("demand", each.demand);
+      out.key("finding").raw(to_json(each.finding));
+    });
+    if (found.breached > found.breaches.size()) out.member("breaches_total", found.breached);
+    results::findings(out, found.others);
+  });
+}
+
 }  // namespace weighbridge

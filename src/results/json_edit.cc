@@ -36,4 +36,17 @@ std::string to_json(std::string_view path, std::string_view output, const Edited
   });
 }
 
+std::string to_json(std::string_view path, const Applied& applied, bool written) {
+  return results::result(path, [&](JsonWriter& out) {
+    out.flag("written", written);
+    results::texts(out, "files", applied.files);
+    out.member("tensors", applied.tensors);
+    out.member("bytes", applied.bytes);
+    out.member("logged", applied.logged);
+    out.member("base", applied.base.text());
+    out.member("result", applied.result.text());
+    out.member("left", name(applied.left));
+  });
+}
+
 }  // namespace weighbridge

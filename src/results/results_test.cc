@@ -329,6 +329,26 @@ TEST(Statistics, OfASparseTensorThatLeavesItsShapeAreRefused) {
   EXPECT_EQ(test::thrown([&] { statistics(csr["w"]); }).rule, "part/sparse");
 }
 
+TEST(ReadAll, ReadsEachByteOnceWhereVerifyReadsNoTensors) {
+  constexpr std::uint64_t kElements = std::uint64_t{2} << 20;
+  const test::TemporaryFolder folder;
+  std::vector<float> values(kElements, 1.0F);
+  values[5] = std::nanf("");
+  Builder builder;
+  builder.tensor("w", DType::f32, {kElements}, keep<float>(values));
+  plan(builder.build(), "safetensors").execute(folder / "in.safetensors");
+  const auto counted = std::make_shared<const Counted>(open_file(folder / "in.safetensors"));
+  Verdict verdict = verify(counted);
+  const std::uint64_t before = counted->read;
+  EXPECT_LT(before, counted->size() / 2);
+  read_all(verdict);
+  EXPECT_EQ(counted->read - before, counted->size());
+  ASSERT_EQ(verdict.report.findings().size(), 1U);
+  EXPECT_EQ(verdict.report.findings()[0].rule, "values/nan");
+  EXPECT_EQ(verdict.report.findings()[0].tensor, "w");
+  EXPECT_TRUE(verdict.report.valid());
+}
+
 TEST(Summary, CountsParametersAndSharesOfDtypes) {
   Builder builder;
   builder.attribute("hf.architectures", Value::text("[\"OtherModel\",\"More\"]"));

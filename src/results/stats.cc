@@ -4,6 +4,7 @@
 #include "weighbridge/stats.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -25,6 +26,9 @@
 #include "core/payload/dense.h"
 #include "core/payload/extents.h"
 #include "core/payload/work.h"
+#include "io/read.h"
+#include "weighbridge/scheme.h"
+#include "weighbridge/verify.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge {
@@ -200,6 +204,7 @@ void add_stated(Summary& out, const Model& model) {
     const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
     if (std::ranges::find(kContext, last) != std::end(kContext) && out.context_length == 0)
       out.context_length = wire::as_u64(value.to_text()).value_or(0);
+    if (last == "vocab_size" && out.vocabulary == 0) out.vocabulary = wire::as_u64(value.to_text()).value_or(0);
     if (last == "license" && out.license.empty()) out.license = value.to_text();
     out.chat_template = out.chat_template || key.find("chat_template") != key.npos;
   }
@@ -311,21 +316,78 @@ std::uint64_t numbers_of(const core::Coded& codes) {
 }
 }  // namespace
 
+void read_all(Verdict& verdict, const Context& context) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Model& model = verdict.model;
+  std::vector<std::uint32_t> numbers;
+  std::vector<core::Range> counted;
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    const Tensor tensor = model[i];
+    if (tensor.unsupported() || core::is_codes(tensor)) continue;
+    numbers.push_back(i);
+    for (const Part& part : tensor.parts())
+      if (const auto at = part.extent()) counted.push_back({at->source, at->offset, at->length, i});
+  }
+  // What is between and behind the tensors whose values are counted.
+  const auto sources = model.sources();
+  std::vector<std::uint64_t> ends(sources.size());
+  const auto read = [&](std::uint32_t source, std::uint64_t to) {
+    const std::uint64_t from = ends[source];
+    if (to <= from) return;
+    io::read_pieces(*sources[source], from, to, [&](std::uint64_t, std::span<const std::byte>) {
+      core::check_cancelled(context);
+      return true;
+    });
+  };
+  core::Extents(std::move(counted)).walk([&](const core::Range& here, core::Relation, const core::Range*) {
+    read(here.source, here.offset);
+    ends[here.source] = std::max(ends[here.source], here.end());
+  });
+  for (std::uint32_t i = 0; i < sources.size(); ++i) read(i, sources[i]->size());
+  const std::vector<Stats> stats = statistics(model, numbers, context);
+  for (std::size_t i = 0; i < stats.size(); ++i) {
+    if (stats[i].nans == 0) continue;
+    Finding finding;
+    finding.rule = "values/nan";
+    finding.severity = Severity::warning;
+    finding.message = std::to_string(stats[i].nans) + " of " + std::to_string(stats[i].elements) + " values are NaN";
+    finding.tensor = model.name(numbers[i]);
+    finding.has_tensor = true;
+    verdict.report.add(std::move(finding));
+  }
+  for (const auto& source : sources) source->check_unchanged();
+  verdict.checks.push_back(
+      {"every byte and value", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()});
+  if (verdict.report.valid()) verdict.checked += verdict.checked.empty() ? "" : "; every byte was read";
+}
+
 Summary summarize(const Model& model) {
   Summary out;
   out.architecture = architecture_of(model);
   add_stated(out, model);
+  if (const auto tokenizer = model.tokenizer())
+    out.vocabulary = tokenizer->tokens.size() == 0 ? tokenizer->vocab_size : tokenizer->tokens.size();
   std::map<std::string_view, Summary::Share> shares;
-  for (const Tensor& tensor : model) {
-    Summary::Share& share = shares[tensor.type_name()];
+  std::map<std::string_view, std::uint64_t> quantized;
+  std::vector<std::uint32_t> all(model.size());
+  std::iota(all.begin(), all.end(), 0U);
+  const std::vector<std::size_t> first = first_equals(model, all);
+  for (std::uint32_t i = 0; i < model.size(); ++i) {
+    const Tensor tensor = model[i];
+    const StoredWeight* const weight = stored_weight(tensor);
+    Summary::Share& share = shares[weight != nullptr ? std::string_view(weight->text) : tensor.type_name()];
     const std::uint64_t elements = tensor.has_shape() ? known_elements_of(tensor) : 0;
     ++share.tensors;
     share.elements += elements;
-    share.bytes += bytes_of(tensor);
+    const std::uint64_t bytes = weight != nullptr ? weight->bytes : bytes_of(tensor);
+    share.bytes += bytes;
+    if (weight != nullptr) quantized[weight->text] += bytes;
+    if (tensor.block_type() != nullptr) quantized[tensor.type_name()] += bytes;
     if (const core::Coded* const mark = core::coded(tensor)) {
-      if (mark->codes) out.parameters += numbers_of(*mark);
+      if (mark->codes) quantized[mark->name] += bytes, out.parameters += numbers_of(*mark);
       continue;
     }
+    if (first[i] != i) continue;
     const DType dtype = tensor.dtype();
     const bool counts = dtype == DType::unknown || is_complex(dtype) || info(dtype).kind == DTypeKind::real;
     if (counts) out.parameters += elements;
@@ -335,6 +397,9 @@ Summary summarize(const Model& model) {
     out.dtypes.push_back(std::move(share));
   }
   std::ranges::stable_sort(out.dtypes, std::greater{}, &Summary::Share::bytes);
+  const auto most =
+      std::ranges::max_element(quantized, [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != quantized.end()) out.quantization = most->first;
   return out;
 }
 

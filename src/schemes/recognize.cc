@@ -232,16 +232,16 @@ class Recognizer {
         return with[3] != nullptr ? scaled(count_of(*with[3]), last_of(codes), 1) : scaled(elements, bits, 4);
       case Count::words: return scaled(elements, bits, width_of_words(codes, *with[0]));
       case Count::shape: {
-        const std::uint64_t width = config_.bits > 0 && config_.bits <= 8 ? config_.bits : 4;
+        const std::uint64_t width = config_.all.bits > 0 && config_.all.bits <= 8 ? config_.all.bits : 4;
         const Entry* const scale = with[0];
-        if (form.end == "_packed" && config_.group > 0 && scale != nullptr && last_of(*scale) > 1)
-          return scaled(count_of(*scale), config_.group, 1);
+        if (form.end == "_packed" && config_.all.group > 0 && scale != nullptr && last_of(*scale) > 1)
+          return scaled(count_of(*scale), config_.all.group, 1);
         return scaled(elements, bits, width);
       }
       case Count::rows_of_words: {
         const Entry *const scales = with[0], *const zeros = with[1], *const order = with[2];
         if (form.scheme == "gptq" && order != nullptr) return scaled(count_of(*order), last_of(codes), 1);
-        std::uint64_t width = config_.bits;
+        std::uint64_t width = config_.all.bits;
         if (form.scheme == "gptq" && width == 0 && scales != nullptr && zeros != nullptr)
           width = scaled(last_of(*zeros), bits, std::max<std::uint64_t>(last_of(*scales), 1));
         return scaled(elements, bits, width > 0 && width <= bits ? width : 4);
@@ -260,8 +260,8 @@ class Recognizer {
     // Its floating-point modes: mxfp8 has groups of 32, mxfp4 of 32, nvfp4 of 16.
     if (!holds(kReal, scales.dtype) && (together == 256 || together == 128 || together == 64))
       return together == 256 ? 8 : 4;
-    if (is_width(config_.group)) return together / config_.group;
-    if (config_.bits > 0 && config_.bits <= 8) return config_.bits;
+    if (is_width(config_.all.group)) return together / config_.all.group;
+    if (config_.all.bits > 0 && config_.all.bits <= 8) return config_.all.bits;
     for (const std::uint64_t group : {64U, 32U, 128U, 16U})  // MLX's default first
       if (is_width(group)) return together / group;
     return 4;
@@ -343,11 +343,11 @@ class Recognizer {
     for (const std::uint32_t p : taken) {
       const Entry entry = in_.at(p);
       const std::uint64_t bits = info(entry.dtype).bits;
-      const bool packed = config_.bits > 0 && config_.bits < bits && !holds(kReal | kF8, entry.dtype);
+      const bool packed = config_.all.bits > 0 && config_.all.bits < bits && !holds(kReal | kF8, entry.dtype);
       put({.position = p,
            .scheme = scheme,
            .codes = true,
-           .parameters = packed ? scaled(count_of(entry), bits, config_.bits) : count_of(entry)});
+           .parameters = packed ? scaled(count_of(entry), bits, config_.all.bits) : count_of(entry)});
     }
     if (known_) return;
     for (const std::uint32_t p : taken) take_beside(p, scheme);

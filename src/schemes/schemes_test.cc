@@ -10,6 +10,7 @@
 
 #include "schemes/recognize.h"
 #include "schemes/table.h"
+#include "weighbridge/error.h"
 
 namespace weighbridge::schemes {
 namespace {
@@ -59,15 +60,50 @@ TEST(Schemes, ConfigsOfAllSpellingsAreRead) {
   const Config packed = config_of(
       "hf.quantization_config", R"({"config_groups":{"g":{"input_activations":{"num_bits":8},"weights":{"num_bits":4,)"
                                 R"("group_size":32}}},"quant_method":"compressed-tensors"})");
-  EXPECT_EQ(packed.bits, 4U);
-  EXPECT_EQ(packed.group, 32U);
+  EXPECT_EQ(packed.all.bits, 4U);
+  EXPECT_EQ(packed.all.group, 32U);
   for (const std::string_view nothing : {"", "{}", "null", "[1]", "4", "{\"a\":", "no JSON"})
     EXPECT_FALSE(config_of("hf.quantization_config", nothing).stated) << nothing;
   EXPECT_FALSE(may_hold_config("hf.hidden_size"));
 }
 
+// What a config says of some layers, in every library's words.
+TEST(Schemes, SettingsOfLayersAreRead) {
+  using By = LayerSettings::By;
+  const auto first = [](std::string_view text, std::string_view key = "hf.quantization_config") {
+    const Config config = config_of(key, text);
+    return config.layers.empty() ? LayerSettings{} : config.layers[0];
+  };
+  const LayerSettings group = first(
+      R"({"config_groups":{"g":{"targets":["re:.*q_proj"],"format":"int-quantized","weights":{"num_bits":8,)"
+      R"("block_structure":[2,3],"symmetric":false},"input_activations":{"num_bits":4}}},"quant_method":"compressed-tensors"})");
+  EXPECT_TRUE(group.by == By::regex && group.pattern == ".*q_proj" && group.settings.bits == 8);
+  EXPECT_TRUE(group.settings.format == "int-quantized" && group.settings.symmetric == false);
+  EXPECT_EQ(group.settings.block, (std::vector<std::uint64_t>{2, 3}));
+  const LayerSettings plus = first(R"({"quant_method":"gptq","bits":4,"dynamic":{"+:.*up":{"bits":8}}})");
+  EXPECT_TRUE(plus.by == By::regex && plus.pattern == ".*up" && plus.settings.bits == 8 && !plus.excluded);
+  EXPECT_TRUE(first(R"({"quant_method":"gptq","bits":4,"dynamic":{"-:.*up":{}}})").excluded);
+  EXPECT_TRUE(first(R"({"quant_method":"gptq","bits":4,"lm_head":false})").excluded);
+  EXPECT_EQ(
+      first(R"({"quant_algo":"MIXED_PRECISION","quantized_layers":{"a.b":{"quant_algo":"FP8"}}})").settings.algorithm,
+      "FP8");
+  const LayerSettings module =
+      first(R"({"bits":4,"group_size":64,"a.b":{"bits":6,"group_size":32}})", "hf.quantization");
+  EXPECT_TRUE(module.by == By::name && module.pattern == "a.b" && module.settings.bits == 6);
+  EXPECT_TRUE(first(R"({"quant_method":"fp8","ignored_layers":["a.*"]})").by == By::glob);
+  EXPECT_TRUE(first(R"({"quant_method":"compressed-tensors","ignore":["Linear"]})").by == By::type);
+  const Config file = config_of("text_config", R"({"producer":{"name":"modelopt","version":"0.47.0"},)"
+                                               R"("quantization":{"quant_algo":"NVFP4","group_size":16}})");
+  EXPECT_TRUE(file.method == "modelopt" && file.all.group == 16);
+  EXPECT_EQ(config_of("hf.dtype", "bfloat16").dtype, "bfloat16");
+  const Config hqq =
+      config_of("hf.quantization_config", R"({"quant_method":"hqq","quant_config":{"weight_quant_params":)"
+                                          R"({"nbits":4,"group_size":64}}})");
+  EXPECT_TRUE(hqq.all.bits == 4 && hqq.all.group == 64 && hqq.layers.empty());
+}
+
 TEST(Schemes, AnUnknownMethodTakesEverythingThatCanBeCodes) {
-  const Config config{.stated = true, .method = "fancy9", .bits = 4};
+  const Config config{.stated = true, .method = "fancy9", .all = {.bits = 4}};
   const Recognized found = recognized({{"a.codes", DType::i16, {8}},
                                        {"a.grid", DType::f16, {16}},
                                        {"a.bias", DType::f16, {8}},
@@ -96,6 +132,18 @@ TEST(Schemes, GptqAndAwqAreToldApartByShapes) {
   EXPECT_EQ(layer({32, 16}, {32, 16}), "AWQ");  // gemv
   EXPECT_EQ(layer({128, 8}, {2, 64}, {.stated = true, .method = "gptq"}), "GPTQ");
   EXPECT_EQ(layer({16, 64}, {2, 64}, {.stated = true, .method = "auto-round"}), "GPTQ (auto-round)");
+}
+
+TEST(Schemes, WhatAFileLeavesOpenIsSaidInTheWordsOfTheTable) {
+  const Answer all[] = {answer_of("awq"), answer_of("fp8:block=128x64"), answer_of("mlx:mode=affine,group=32")};
+  EXPECT_TRUE(all[0].settings.empty());
+  EXPECT_EQ(said(all, "fp8", "block"), "128x64");
+  EXPECT_EQ(said(all, "mlx", "group"), "32");
+  EXPECT_EQ(said(all, "mlx", "bits"), "");
+  for (const char* const wrong :
+       {"", "other", "gguf", "gptq:zeros=v3", "gptq:zero=v1", "fp8:block=128", "fp8:block=0x8", "mlx:group=-1",
+        "mlx:group=", "awq:version", "mxfp4:group=32", "gptq:,zeros=v1"})
+    EXPECT_THROW(answer_of(wrong), Error) << wrong;
 }
 
 TEST(Schemes, SizesThatOverflowAreNoNumbers) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
+
 namespace weighbridge::schemes {
 namespace {
 
@@ -12,24 +14,25 @@ constexpr Types kE8m0 = type(DType::f8_e8m0), kU8 = type(DType::u8), kI8 = type(
 constexpr Types kExponents = kE8m0 | kU8, kScale = kReal | kE8m0;
 
 constexpr Scheme kSchemes[] = {
-    {"fp8", "FP8 with scales", " fp8 fbgemm_fp8 finegrained_fp8 "},
+    {"fp8", "FP8 with scales", " fp8 fbgemm_fp8 finegrained_fp8 ", "block=RxC"},
     {"mxfp8", "MXFP8", " mxfp8 "},
     {"int8", "int8 with scales", " eetq "},
     {"int4", "int4 with scales", ""},
     {"nvfp4", "NVFP4", " nvfp4 modelopt_fp4 "},
     {"mxfp4", "MXFP4", " mxfp4 "},
     {"mxfp6", "MXFP6", ""},
-    {"gptq", "GPTQ", " gptq "},
-    {"awq", "AWQ", " awq "},
+    {"gptq", "GPTQ", " gptq ", "zeros=auto|v1|v2|planar"},
+    {"awq", "AWQ", " awq ", "version=gemm|gemv group=N"},
     {"bitsandbytes-int8", "bitsandbytes int8", " bitsandbytes bitsandbytes_8bit "},
     {"bitsandbytes-nf4", "bitsandbytes nf4", " bitsandbytes bitsandbytes_4bit "},
     {"bitsandbytes-fp4", "bitsandbytes fp4", " bitsandbytes bitsandbytes_4bit "},
     {"bitsandbytes-4bit", "bitsandbytes 4-bit", " bitsandbytes bitsandbytes_4bit "},
     {"hqq", "HQQ", " hqq "},
-    {"quanto", "Quanto", " quanto "},
+    {"quanto", "Quanto", " quanto ", "columns=N"},
     {"torchao", "torchao", " torchao "},
-    {"mlx", "MLX", " mlx "},
-    {"compressed-tensors", "compressed-tensors pack-quantized", " compressed-tensors compressed_tensors "},
+    {"mlx", "MLX", " mlx ", "mode=affine|mxfp4|mxfp8|nvfp4 group=N"},
+    {"compressed-tensors", "compressed-tensors pack-quantized", " compressed-tensors compressed_tensors ",
+     "bits=N packing=dense|padded"},
     {"exl2", "EXL2", " exl2 "},
     {"exl3", "EXL3", " exl3 "},
     {"aqlm", "AQLM", " aqlm "},
@@ -47,6 +50,10 @@ constexpr std::string_view kKnownMethods =
     " fp8 fbgemm_fp8 finegrained_fp8 compressed-tensors compressed_tensors modelopt modelopt_fp4 mxfp4 mxfp8 nvfp4 "
     "gptq "
     "awq bitsandbytes bitsandbytes_4bit bitsandbytes_8bit hqq mlx metal quanto eetq ";
+
+constexpr std::string_view kDecodedMethods =
+    " fp8 fbgemm_fp8 finegrained_fp8 modelopt modelopt_fp4 compressed-tensors compressed_tensors mxfp4 gptq awq "
+    "bitsandbytes bitsandbytes_4bit bitsandbytes_8bit hqq mlx metal quanto auto-round ";
 
 // Scales of activations, caches and other computed values, not of weights. " k_scale " and so on.
 constexpr std::string_view kOtherScales =
@@ -219,6 +226,66 @@ bool is_word_of(std::string_view word, std::string_view words) noexcept {
 
 }  // namespace
 
+namespace {
+
+// The parts of a text between separators; each is asked for once.
+std::string_view next(std::string_view& text, char separator) {
+  const std::string_view out = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(text.size(), out.size() + 1));
+  return out;
+}
+bool is_count(std::string_view text) {
+  return !text.empty() && text.size() < 10 && text[0] != '0' &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+bool answers(std::string_view values, std::string_view given) {
+  if (values == "N") return is_count(given);
+  if (values == "RxC") {
+    const std::string_view rows = next(given, 'x');
+    return is_count(rows) && is_count(given);
+  }
+  while (!values.empty())
+    if (next(values, '|') == given) return true;
+  return false;
+}
+
+}  // namespace
+
+Answer answer_of(std::string_view text) {
+  const std::string_view given = text, id = next(text, ':');
+  const auto row = std::ranges::find(kSchemes, id, &Scheme::id);
+  if (row == std::end(kSchemes) || id == "other") {
+    std::string all;
+    for (const Scheme& each : kSchemes)
+      if (each.id != "other") all.append(all.empty() ? "" : ", ").append(each.id);
+    base::misuse("scheme", "'" + std::string(id) + "' is not a quantization scheme: the schemes are " + all);
+  }
+  Answer out{.id = row->id};
+  while (!text.empty()) {
+    const std::string_view setting = next(text, ',');
+    std::string_view value = setting, questions = row->questions;
+    const std::string_view key = next(value, '=');
+    bool good = false;
+    while (!good && !questions.empty()) {
+      std::string_view values = next(questions, ' ');
+      good = next(values, '=') == key && answers(values, value);
+    }
+    if (!good)
+      base::misuse("scheme",
+                   "'" + std::string(given) + "' says nothing about " + std::string(row->name) + ": " +
+                       (row->questions.empty() ? "it leaves nothing open" : "it takes " + std::string(row->questions)));
+    out.settings.emplace_back(key, value);
+  }
+  return out;
+}
+
+std::string_view said(std::span<const Answer> all, std::string_view id, std::string_view key) noexcept {
+  for (const Answer& each : all)
+    for (const auto& [name, value] : each.settings)
+      if (each.id == id && name == key) return value;
+  return {};
+}
+
 std::span<const Scheme> all_schemes() noexcept { return kSchemes; }
 const Scheme& scheme(std::string_view id) noexcept {
   const auto* const at = std::ranges::find(kSchemes, id, &Scheme::id);
@@ -226,6 +293,7 @@ const Scheme& scheme(std::string_view id) noexcept {
 }
 std::span<const Form> all_forms() noexcept { return kForms; }
 bool is_known_method(std::string_view method) noexcept { return is_word_of(method, kKnownMethods); }
+bool is_decoded_method(std::string_view method) noexcept { return is_word_of(method, kDecodedMethods); }
 bool is_other_scale(std::string_view last) noexcept { return is_word_of(last, kOtherScales); }
 
 }  // namespace weighbridge::schemes

@@ -5,7 +5,10 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weighbridge/dtype.h"
 
@@ -82,14 +85,29 @@ struct Scheme {
   std::string_view id;       // stable
   std::string_view name;     // for people
   std::string_view methods;  // words for it in `quant_method`, with blanks around each
+  // What a file without a config leaves open: "KEY=VALUE|VALUE", or "KEY=N" (a number) or "KEY=RxC" (two of them), with
+  // a blank between keys.
+  std::string_view questions{};
 };
 
 std::span<const Scheme> all_schemes() noexcept;
 const Scheme& scheme(std::string_view id) noexcept;  // one of the table
+
+// What the user says of a scheme: "gptq:zeros=v1".
+struct Answer {
+  std::string_view id;                                          // Scheme::id
+  std::vector<std::pair<std::string, std::string>> settings{};  // each key once
+};
+// Throws Error{misuse} for a scheme, key or value that is not in the table.
+Answer answer_of(std::string_view text);
+// What was said of a key; empty: nothing.
+std::string_view said(std::span<const Answer>, std::string_view id, std::string_view key) noexcept;
 // In the order in which they are tried: the first that fits is the form.
 std::span<const Form> all_forms() noexcept;
 // Whether the forms above are all that the method writes, so that tensors without a form are not codes.
 bool is_known_method(std::string_view method) noexcept;
+// Whether layers of the method have the layouts that are decoded; those of others may have the same names.
+bool is_decoded_method(std::string_view method) noexcept;
 // Names of scales that are not those of a weight.
 bool is_other_scale(std::string_view last) noexcept;
 

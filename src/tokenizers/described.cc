@@ -9,6 +9,8 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "codecs/checksum.h"
 #include "core/model/byte_spelling.h"
 #include "core/model/words.h"
 #include "tokenizers/splitter.h"
@@ -32,15 +35,11 @@ constexpr std::size_t kLongest = 256;                                           
 
 // The byte of "<0x41>".
 std::optional<char> byte_of(std::string_view text) noexcept {
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  unsigned value = 0;
-  for (const char c : text.substr(3, 2)) {
-    const bool digit = c >= '0' && c <= '9';
-    const bool letter = (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
-    if (!digit && !letter) return std::nullopt;
-    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : (c | 0x20) - 'a' + 10);
-  }
-  return static_cast<char>(static_cast<unsigned char>(value));
+  std::byte value{};
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>' ||
+      !codecs::from_hex(text.substr(3, 2), std::span(&value, 1)))
+    return std::nullopt;
+  return static_cast<char>(value);
 }
 
 class Reading {
@@ -316,8 +315,10 @@ WordPieceOptions word_piece_options(const Model& model, bool own, std::span<cons
     const Value* const value = model.attribute(key);
     return value == nullptr ? std::nullopt : value->as_bool();
   };
-  out.lower_case = flag(tokenizers::kLowerCase).value_or(true);
-  out.strip_accents = flag(tokenizers::kStripAccents);
+  const auto lower = flag(tokenizers::kLowerCase);
+  out.lower_case = lower ? *lower : flag(std::string(kKeys) + "normalizer.lowercase").value_or(true);
+  const auto strips = flag(tokenizers::kStripAccents);
+  out.strip_accents = strips ? strips : flag(std::string(kKeys) + "normalizer.strip_accents");
   out.space_chinese = flag(tokenizers::kSpaceChinese).value_or(true);
   const Value* const text = model.attribute(tokenizers::kTokenizerRules);
   if (text == nullptr) return out;

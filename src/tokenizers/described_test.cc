@@ -231,6 +231,19 @@ TEST(Described, WordPieceWithoutItsMarks) {
   EXPECT_EQ(WordPiece(*describe(bert.build()).tokenizer).encode("Unable"), (Ids{2, 5, 6, 3}));
 }
 
+// A cased vocabulary of llama.cpp's converter was read in lower case.
+TEST(Described, TheCaseOfAWordPieceIsWhatTheMetadataSay) {
+  const auto options = [](std::vector<Value::Entry> more) {
+    return word_piece_options(
+        Description{.model = "bert", .tokens = {"a"}, .types = {1}, .more = std::move(more)}.build(), false, {});
+  };
+  EXPECT_TRUE(options({}).lower_case);
+  const WordPieceOptions cased =
+      options({{"normalizer.lowercase", Value::boolean(false)}, {"normalizer.strip_accents", Value::boolean(true)}});
+  EXPECT_FALSE(cased.lower_case);
+  EXPECT_EQ(cased.strip_accents, true);
+}
+
 TEST(Described, WhatIsWrongIsRefused) {
   const auto rule = [](Description description) {
     return thrown([&] {

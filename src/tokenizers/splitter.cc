@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The expressions are those of the tokenizers' own files (tokenizer.json), as src/llama-vocab.cpp of
 // github.com/ggml-org/llama.cpp lists them. They use: characters, classes, the counts ? * + {n} {m,n}, alternatives of
-// such sequences, and (?!\S) at the end of one. That is parsed here once, so that the table can be compared with its
-// sources by eye.
+// such sequences, and (?!\S) or (?:...)? at the end of one; [a~b] with a class a is a without b, for lookaheads of
+// llama.cpp. That is parsed here once, so that the table can be compared with its sources by eye.
 #include "tokenizers/splitter.h"
 
 #include <algorithm>
@@ -22,6 +22,16 @@ constexpr std::size_t kNo = std::numeric_limits<std::size_t>::max();
 #define WB_FOLDING "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define WB_FOLDED "'[sS\u017F]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
 #define WB_END R"(\s*[\r\n]+|\s+(?!\S)|\s+)"
+// Words of upper-case letters and then lower-case ones; `UPPER` and `LOWER` both have those without case.
+#define WB_CASED(UPPER, LOWER, THEN) \
+  R"([^\r\n\p{L}\p{N}]?[)" UPPER "]*[" LOWER "]+" THEN R"(|[^\r\n\p{L}\p{N}]?[)" UPPER "]+[" LOWER "]*" THEN
+#define WB_UPPER R"(\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M})"
+#define WB_LOWER R"(\p{Ll}\p{Lm}\p{Lo}\p{M})"
+// What llama.cpp does: letters that are not of ASCII have no case, and marks are no letters.
+#define WB_ANY_UPPER R"(\p{L}~a-z)"
+#define WB_ANY_LOWER R"(\p{L}~A-Z)"
+#define WB_GPT4O R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" WB_END
+#define WB_TEKKEN R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" WB_END
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kOfGpt2[] = {kGpt2};
 constexpr std::string_view kOfDefault[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"};
@@ -36,11 +46,19 @@ constexpr std::string_view kOfQwen35[] = {WB_CONTRACTIONS WB_QWEN35};
 constexpr std::string_view kLlama3Folded[] = {WB_FOLDED WB_LLAMA3}, kLlama3Spelled[] = {WB_FOLDING WB_LLAMA3};
 constexpr std::string_view kQwen2Folded[] = {WB_FOLDED WB_QWEN2}, kQwen2Spelled[] = {WB_FOLDING WB_QWEN2};
 constexpr std::string_view kQwen35Folded[] = {WB_FOLDED WB_QWEN35}, kQwen35Spelled[] = {WB_FOLDING WB_QWEN35};
+constexpr std::string_view kOfGpt4o[] = {WB_CASED(WB_ANY_UPPER, WB_ANY_LOWER, "(?:" WB_CONTRACTIONS ")?") WB_GPT4O},
+                           kGpt4oFolded[] = {WB_CASED(WB_UPPER, WB_LOWER, "(?:" WB_FOLDED ")?") WB_GPT4O},
+                           kGpt4oSpelled[] = {WB_CASED(WB_UPPER, WB_LOWER, WB_FOLDING "?") WB_GPT4O},
+                           kOfTekken[] = {WB_CASED(WB_ANY_UPPER, WB_ANY_LOWER, "") WB_TEKKEN},
+                           kTekkenSpelled[] = {WB_CASED(WB_UPPER, WB_LOWER, "") WB_TEKKEN};
 constexpr std::string_view kOfDeepseekCoder[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                  "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", R"(\p{N})"};
-constexpr std::string_view kOfDeepseek3[] = {
-    R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
-    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)" WB_END};
+#define WB_DEEPSEEK3(QUOTE)                                                                         \
+  "[!" QUOTE R"(#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)" \
+  R"(| ?[\p{P}\p{S}]+[\r\n]*|)" WB_END
+#define WB_DIGITS3_CJK R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
+constexpr std::string_view kOfDeepseek3[] = {WB_DIGITS3_CJK, WB_DEEPSEEK3("\"")},
+                           kDeepseek3Spelled[] = {WB_DIGITS3_CJK, WB_DEEPSEEK3("\\\"")};
 // With the two characters themselves.
 constexpr std::string_view kDeepseekCoderSpelled[] = {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                       "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", R"(\p{N})"};
@@ -51,6 +69,15 @@ constexpr std::string_view kDeepseekCoderSpelled[] = {"[\r\n]", R"(\s?\p{L}+)", 
 #undef WB_QWEN2
 #undef WB_QWEN35
 #undef WB_END
+#undef WB_DEEPSEEK3
+#undef WB_DIGITS3_CJK
+#undef WB_CASED
+#undef WB_UPPER
+#undef WB_LOWER
+#undef WB_ANY_UPPER
+#undef WB_ANY_LOWER
+#undef WB_GPT4O
+#undef WB_TEKKEN
 
 constexpr Splitter::Named kNamed[] = {{"default", false, kOfDefault},
                                       {"gpt-2", false, kOfGpt2},
@@ -80,18 +107,28 @@ constexpr Splitter::Named kNamed[] = {{"default", false, kOfDefault},
                                       {"qwen35", false, kOfQwen35},
                                       {"deepseek-coder", false, kOfDeepseekCoder},
                                       {"deepseek-v3", false, kOfDeepseek3},
+                                      {"gpt-4o", false, kOfGpt4o},
+                                      {"llama4", false, kOfGpt4o},
+                                      {"tekken", true, kOfTekken},
+                                      {"hf-gpt-4o", false, kGpt4oFolded},
+                                      {"hf-tekken", false, kTekkenSpelled},
                                       {"hf-llama-bpe", false, kLlama3Folded},
                                       {"hf-qwen2", false, kQwen2Folded},
                                       {"hf-qwen35", false, kQwen35Folded}};
 
+constexpr std::string_view kCaseOfAscii =
+    "with words divided before combining marks, and not where the case of letters outside ASCII changes";
 constexpr Splitter::Spelled kSpelled[] = {{"hf-llama-bpe", "dbrx", "llama-bpe", kLlama3Spelled},
                                           {"hf-qwen2", "qwen2", "", kQwen2Spelled},
                                           {"hf-qwen35", "qwen35", "", kQwen35Spelled},
+                                          {"hf-gpt-4o", "gpt-4o", "", kGpt4oSpelled, kCaseOfAscii},
+                                          {"hf-tekken", "", "tekken", kTekkenSpelled, kCaseOfAscii},
                                           {"gpt-2", "gpt-2", "", kOfGpt2},
                                           {"smollm", "smollm", "", kOfStarcoder},
                                           {"deepseek-coder", "deepseek-coder", "", kOfDeepseekCoder},
                                           {"deepseek-coder", "deepseek-coder", "", kDeepseekCoderSpelled},
-                                          {"deepseek-v3", "deepseek-v3", "", kOfDeepseek3}};
+                                          {"deepseek-v3", "deepseek-v3", "", kOfDeepseek3},
+                                          {"deepseek-v3", "deepseek-v3", "", kDeepseek3Spelled}};
 
 std::uint8_t kinds_of(char32_t c) noexcept {
   const auto* const after =
@@ -126,16 +163,18 @@ const Splitter::Spelled* Splitter::find(std::span<const std::string> expressions
 }
 
 Splitter::Splitter(const Named& named) {
-  for (const std::string_view expression : named.expressions) expressions_.push_back(parse(expression));
+  for (std::string_view expression : named.expressions) expressions_.push_back(parse(expression));
 }
 
 bool Splitter::Class::has(char32_t c, std::uint8_t kinds_of_c) const noexcept {
+  const auto holds = [c](const auto& range) { return c >= range.first && c <= range.second; };
   const bool in = (kinds_of_c & kinds) != 0 || (not_kinds != 0 && (kinds_of_c & not_kinds) == 0) ||
-                  std::ranges::any_of(ranges, [&](const auto& range) { return c >= range.first && c <= range.second; });
-  return in != negated;
+                  std::ranges::any_of(ranges, holds);
+  return (in && std::ranges::none_of(without, holds)) != negated;
 }
 
-// One character, \p{L}, \s, \r, \- or [...].
+// One character, \p{L}, \s, \r, \- or [...]. Titles are of the same class as upper case, and modifiers as letters
+// without case: the expressions have both or neither.
 Splitter::Class Splitter::parse_class(std::string_view& rest) {
   Class out;
   const auto one = [&]() -> char32_t {  // 0: a class, which was added
@@ -147,9 +186,18 @@ Splitter::Class Splitter::parse_class(std::string_view& rest) {
     if (kind == 'S') return out.not_kinds |= kWhite, 0;
     if (kind != 'p') return static_cast<unsigned char>(kind);
     constexpr std::pair<char, std::uint8_t> kKinds[] = {
-        {'L', kLetter}, {'N', kNumber}, {'P', kPunctuationMark}, {'S', kSymbol}, {'M', kCombining}};
-    out.kinds |= std::ranges::find(kKinds, rest[1], &std::pair<char, std::uint8_t>::first)->second;
-    rest.remove_prefix(3);  // {L}
+        {'N', kNumber}, {'P', kPunctuationMark}, {'S', kSymbol}, {'M', kCombining}};
+    constexpr std::pair<char, std::uint8_t> kCases[] = {{'}', kUpper | kLower | kCaseless},
+                                                        {'u', kUpper},
+                                                        {'t', kUpper},
+                                                        {'l', kLower},
+                                                        {'m', kCaseless},
+                                                        {'o', kCaseless}};
+    const bool letter = rest[1] == 'L';
+    out.kinds |= std::ranges::find(letter ? std::span(kCases) : std::span<const std::pair<char, std::uint8_t>>(kKinds),
+                                   rest[letter ? 2 : 1], &std::pair<char, std::uint8_t>::first)
+                     ->second;
+    rest.remove_prefix(rest.find('}') + 1);
     return 0;
   };
   if (rest[0] != '[') {
@@ -161,7 +209,12 @@ Splitter::Class Splitter::parse_class(std::string_view& rest) {
     out.negated = true;
     rest.remove_prefix(1);
   }
+  bool without = false;
   while (rest[0] != ']') {
+    if (rest[0] == '~' && out.kinds == (kUpper | kLower | kCaseless)) {
+      without = true;
+      rest.remove_prefix(1);
+    }
     const char32_t first = one();
     if (first == 0) continue;
     char32_t last = first;
@@ -169,16 +222,23 @@ Splitter::Class Splitter::parse_class(std::string_view& rest) {
       rest.remove_prefix(1);
       last = one();
     }
-    out.ranges.emplace_back(first, last);
+    (without ? out.without : out.ranges).emplace_back(first, last);
   }
   rest.remove_prefix(1);
   return out;
 }
 
-Splitter::Expression Splitter::parse(std::string_view rest) {
-  constexpr std::string_view kBeforeWhite = R"((?!\S))";
+// Up to the end, or to the end of a group.
+Splitter::Expression Splitter::parse(std::string_view& rest) {
+  constexpr std::string_view kBeforeWhite = R"((?!\S))", kGroup = "(?:", kEnd = ")?";
   Expression out(1);
-  while (!rest.empty()) {
+  while (!rest.empty() && !rest.starts_with(kEnd)) {
+    if (rest.starts_with(kGroup)) {
+      rest.remove_prefix(kGroup.size());
+      out.back().then = parse(rest);
+      rest.remove_prefix(kEnd.size());
+      continue;
+    }
     if (rest[0] == '|') {
       rest.remove_prefix(1);
       out.emplace_back();
@@ -211,8 +271,9 @@ Splitter::Expression Splitter::parse(std::string_view rest) {
 // Where a match of the items from `item` on ends; kNo: there is none. As many characters as possible go to each item.
 std::size_t Splitter::match(const Alternative& of, std::size_t item, std::span<const Character> text, std::size_t at) {
   if (item == of.items.size()) {
-    const bool fits = !of.before_white || at == text.size() || (text[at].kinds & kWhite) != 0;
-    return fits ? at : kNo;
+    if (of.before_white && at < text.size() && (text[at].kinds & kWhite) == 0) return kNo;
+    const std::size_t end = of.then.empty() ? kNo : match(of.then, text, at);
+    return end == kNo ? at : end;
   }
   const Item& one = of.items[item];
   std::size_t count = 0;

@@ -28,6 +28,7 @@ class Splitter {
     std::string_view name;            // of the division
     std::string_view pre, pre_whole;  // tokenizer.ggml.pre of it, and with words that stay whole; empty: none
     std::span<const std::string_view> expressions;
+    std::string_view in_llama_cpp{};  // where llama.cpp divides texts in another way; empty: nowhere
   };
   static const Spelled* find(std::span<const std::string> expressions) noexcept;
 
@@ -43,6 +44,7 @@ class Splitter {
     std::uint8_t not_kinds = 0;  // \S
     bool negated = false;
     std::vector<std::pair<char32_t, char32_t>> ranges{};  // inclusive
+    std::vector<std::pair<char32_t, char32_t>> without{};
     bool has(char32_t c, std::uint8_t kinds_of_c) const noexcept;
   };
   struct Item {
@@ -51,7 +53,8 @@ class Splitter {
   };
   struct Alternative {
     std::vector<Item> items;
-    bool before_white = false;  // (?!\S): white space or the end must follow
+    bool before_white = false;        // (?!\S): white space or the end must follow
+    std::vector<Alternative> then{};  // (?:...)? at the end
   };
   using Expression = std::vector<Alternative>;
   struct Character {
@@ -60,7 +63,7 @@ class Splitter {
     std::uint32_t end;  // in the text
   };
 
-  static Expression parse(std::string_view);
+  static Expression parse(std::string_view& rest);
   static Class parse_class(std::string_view& rest);
   static std::size_t match(const Alternative&, std::size_t item, std::span<const Character>, std::size_t at);
   static std::size_t match(const Expression&, std::span<const Character>, std::size_t at);

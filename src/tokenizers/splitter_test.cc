@@ -40,6 +40,22 @@ TEST(Splitter, LikeLlama3) {
   EXPECT_TRUE(Splitter::find("llama-bpe")->whole_words);
 }
 
+TEST(Splitter, LikeGpt4oByTheCaseOfLetters) {
+  EXPECT_EQ(words("hf-gpt-4o", "HelloWORLD's camelCase 1234/\n"),
+            (Words{"Hello", "WORLD's", " camel", "Case", " ", "123", "4", "/\n"}));
+  EXPECT_EQ(words("hf-gpt-4o", "\u043f\u0440\u0438\u0412\u0435\u0442"),
+            (Words{"\u043f\u0440\u0438", "\u0412\u0435\u0442"}));
+  EXPECT_EQ(words("hf-gpt-4o", "e\u0301a"), Words{"e\u0301a"});
+  EXPECT_EQ(words("hf-tekken", "it's 12"), (Words{"it", "'s", " ", "1", "2"}));
+}
+
+TEST(Splitter, LlamaCppKnowsCaseInAsciiOnly) {
+  EXPECT_EQ(words("gpt-4o", "camelCase'S"), (Words{"camel", "Case'S"}));
+  EXPECT_EQ(words("gpt-4o", "\u043f\u0440\u0438\u0412\u0435\u0442"), Words{"\u043f\u0440\u0438\u0412\u0435\u0442"});
+  EXPECT_EQ(words("tekken", "e\u0301a"), (Words{"e", "\u0301a"}));
+  EXPECT_TRUE(Splitter::find("tekken")->whole_words);
+}
+
 TEST(Splitter, Digits) {
   EXPECT_EQ(words("qwen2", "123"), (Words{"1", "2", "3"}));
   EXPECT_EQ(words("starcoder", "a12"), (Words{"a", "1", "2"}));
@@ -48,7 +64,8 @@ TEST(Splitter, Digits) {
 }
 
 TEST(Splitter, InvalidUtf8IsDividedToo) {
-  for (const char* const name : {"gpt-2", "llama-bpe", "qwen2", "qwen35", "default", "deepseek-coder", "deepseek-v3"})
+  for (const char* const name : {"gpt-2", "llama-bpe", "qwen2", "qwen35", "default", "deepseek-coder", "deepseek-v3",
+                                 "gpt-4o", "hf-gpt-4o", "tekken", "hf-tekken"})
     for (const std::string_view text : {"\xff", "a\xe4\xb8", "\xf0\x9f\xa6", " \x80 \xc3"}) words(name, text);
   EXPECT_EQ(Splitter::find("no such"), nullptr);
 }
@@ -56,6 +73,16 @@ TEST(Splitter, InvalidUtf8IsDividedToo) {
 // \s*[\r\n]+ looks for a line break behind a run of spaces, from each of its beginnings.
 TEST(Splitter, ALongRunOfSpacesTakesNoTime) {
   EXPECT_EQ(words("llama-bpe", std::string(1'000'000, ' ') + "x").size(), 2U);
+}
+
+// Both parts of a word may have letters without case.
+TEST(Splitter, ALongRunOfLettersTakesNoTime) {
+  for (const char* const name : {"gpt-4o", "hf-gpt-4o", "hf-tekken"})
+    for (const char* const letter : {"\u4e2d", "A", "a"}) {
+      std::string text;
+      for (int i = 0; i < 100'000; ++i) text += letter;
+      EXPECT_EQ(words(name, text).size(), 1U);
+    }
 }
 
 }  // namespace

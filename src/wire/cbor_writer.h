@@ -32,6 +32,13 @@ class CborWriter {
   void float64(double value);
   // A complete item, not checked.
   void raw(std::string_view item) { out_ += item; }
+  void numbers(std::span<const std::uint64_t> values) {  // an array of them
+    array(values.size());
+    for (const std::uint64_t value : values) u64(value);
+  }
+  // A key of a map with its value.
+  void member(std::string_view key, std::string_view value) { text(key), text(value); }
+  void member(std::string_view key, std::uint64_t value) { text(key), u64(value); }
 
   // The bytes written so far.
   const std::string& data() const noexcept { return out_; }

@@ -109,7 +109,7 @@ class Pickle {
   Ref root() const noexcept { return root_; }
   // Also those before an error.
   const std::vector<Global>& globals() const noexcept { return globals_; }
-  // What PickleInput::data found, in order.
+  // What PickleInput::data found, in the order of the objects.
   const std::vector<PickleData>& data() const noexcept { return data_; }
 
   PickleKind kind(Ref r) const noexcept { return nodes_[r].kind(); }

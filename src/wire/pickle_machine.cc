@@ -324,6 +324,7 @@ class PickleMachine final : PickleBuilder {
       if (op == kBuild && !stopped_ && input_.data != nullptr) take_data(stack_.back());
     }
     out_.end_ = at_;
+    std::ranges::stable_sort(out_.data_, {}, &PickleData::object);
     return std::move(out_);
   }
 

@@ -53,6 +53,15 @@ def validated(text, schema):
     return value
 
 
+def tensors_of(path):
+    """Of a .safetensors: dtype, shape and bytes by name."""
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    return {name: (each["dtype"].lower(), each["shape"], data[end + each["data_offsets"][0]:end + each["data_offsets"][1]])
+            for name, each in header.items() if name != "__metadata__"}
+
+
 def safetensors(tensors, metadata=None):
     """The bytes of a .safetensors file; tensors: name -> (dtype, shape, bytes)."""
     header, offset = {}, 0

@@ -85,7 +85,7 @@ def test_shared_bytes_are_a_named_loss(tmp_path):
     text = cbor(manifest)
     tied = tmp_path / "tied.zt"
     tied.write_bytes(b"ZTEN1000" + bytes(56) + floats(1) + text + struct.pack("<Q", len(text)) + b"ZTEN1000")
-    plan = validated(weighbridge("convert", "--json", tied, tmp_path / "out.zt", "--canonical", "-n", status=1).stdout, "convert")
+    plan = validated(weighbridge("convert", "--json", tied, tmp_path / "out.zt", "--canonical", "--dry-run", status=1).stdout, "convert")
     assert [item["kind"] for item in plan["losses"]] == ["alias"] and not plan["possible"]
     weighbridge("convert", tied, tmp_path / "out.zt", "--canonical", "--allow", "alias")
     untied = tmp_path / "untied.safetensors"

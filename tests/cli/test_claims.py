@@ -204,3 +204,29 @@ def test_an_adapter_of_tied_embeddings_changes_both(tmp_path, head):
     assert values_of(out, "model.embed_tokens.weight", tmp_path) == [v + 1 for v in EMBED]
     assert "lm_head" not in weighbridge("inspect", out).stdout
     assert "claim/" not in weighbridge("verify", out).stdout
+
+
+def sentencepiece(count):
+    return b"".join(b"\x0a\x03\x0a\x01%c" % (97 + i) for i in range(count))
+
+
+@pytest.mark.parametrize("file, of", [
+    ("tokenizer.json", lambda n: json.dumps({"model": {"type": "BPE", "vocab": {f"t{i}": i for i in range(n)}, "merges": []}})),
+    ("tokenizer.json", lambda n: json.dumps({"model": {"type": "Unigram", "vocab": [[f"t{i}", -1.5] for i in range(n)]}})),
+    ("tokenizer.json", lambda n: json.dumps({"model": {"type": "BPE", "vocab": {"t": 0}}, "added_tokens": [{"id": n - 1, "content": "x"}]})),
+    ("tokenizer_config.json", lambda n: json.dumps({"added_tokens_decoder": {str(n - 1): {"content": "x"}}})),
+    ("vocab.json", lambda n: json.dumps({"a": 0, "b": n - 1})), ("added_tokens.json", lambda n: json.dumps({"x": n - 1})),
+    ("tokenizer.model", sentencepiece), ("spiece.model", sentencepiece)],
+    ids=["bpe", "unigram", "added", "decoder", "vocab", "added file", "sentencepiece", "spiece"])
+def test_verify_compares_the_files_of_a_tokenizer_with_the_word_embeddings(tmp_path, file, of):
+    model = folder(tmp_path / "model")
+    for tokens in (V - 1, V, V + 1):  # fewer are padding
+        (model / file).write_bytes(text if isinstance(text := of(tokens), bytes) else text.encode())
+        said = weighbridge("verify", model).stdout
+        assert (f"(expected at most {V}, found {V + 1})" in said and "claim/vocabulary" in said) == (tokens > V)
+    assert json.loads(weighbridge("doctor", "--json", model, status=1).stdout)["files"][0]["condition"] == "suspicious"
+
+
+def test_verify_compares_the_stated_vocabulary_with_the_word_embeddings(tmp_path):
+    assert "claim/vocabulary" not in weighbridge("verify", folder(tmp_path / "padded", vocab_size=V - 1)).stdout
+    assert "vocab_size" in weighbridge("verify", folder(tmp_path / "beyond", vocab_size=V + 1)).stdout

@@ -53,7 +53,7 @@ def bash(*typed):
     (["help", "sl"], ["slm"]), (["help", "slm", "quality-gate", "run"], ["runtime-smoke"]),
     (["inspect", "--sort", "=", "n"], ["name"]), (["inspect", "--sort", "="], ["name", "size", "dtype", "shape", "layout", "offset"]),
     (["convert", "a", "b", "--allow", "name,prec"], ["name,precision"]), (["hash", "a", "--limit", "mem"], ["memory="]),
-    (["inspect", "--st"], ["--stats"]), (["completion", "f"], ["fish"]), (["convert", "a", "b", "--allow", "prec"], ["precision"]),
+    (["inspect", "--stat"], ["--stats"]), (["completion", "f"], ["fish"]), (["convert", "a", "b", "--allow", "prec"], ["precision"]),
     (["convert", "--to", "safet"], ["safetensors"]), (["inspect", "--sort=na"], ["--sort=name"]),
     (["convert", "a", "b", "--zt-version", "1.2"], ["1.2", "1.2.0"]), (["extract", "a", "w", "--stat"], []),
 ])

@@ -40,10 +40,21 @@ def test_the_plan_is_printed_and_nothing_written(sample, tmp_path):
     plan = convert_json(sample, out, "--dry-run")
     assert plan["possible"] is True and plan["written"] is False and not out.exists()
     assert plan["tensors"] == 4 and plan["payload_size"] == 52 and plan["to"] == "zt"
-    assert f": 4 tensors, {sample.stat().st_size} B -> " in weighbridge("convert", sample, out, "-n").stdout
+    assert f": 4 tensors, {sample.stat().st_size} B -> " in weighbridge("convert", sample, out, "--dry-run").stdout
     done = convert_json(sample, out)
     assert done["written"] is True
     assert done["output_size_exact"] is False or done["output_size"] == out.stat().st_size
+
+
+def test_a_dry_run_says_what_each_type_takes(tmp_path):
+    path = tmp_path / "in.safetensors"
+    path.write_bytes(safetensors({"w": ("F32", [2, 256], floats(*range(512))), "b": ("F32", [2], floats(1, 2))}))
+    said = weighbridge("convert", path, tmp_path / "out.gguf", "--quantize", "q4_k", "--pure", "--dry-run").stdout
+    assert "q4_k: 1 tensor, 288 B, 4.50 bits per weight" in said and "in all: 2 tensors, 296 B, 4.61 bits per weight" in said
+    plan = convert_json(path, tmp_path / "out.gguf", "--quantize", "q4_k", "--pure", "--dry-run")
+    assert {each["type"]: (each["tensors"], each["elements"], each["size"], each["bits_per_weight"]) for each in plan["types"]} == {
+        "q4_k": (1, 512, 288, 4.5), "f32": (1, 2, 8, 32), "in all": (2, 514, 296, 296 * 8 / 514)}
+    assert "bits per weight" not in weighbridge("convert", path, tmp_path / "out.zt", "--dry-run").stdout
 
 
 def test_a_cast_is_the_consent_to_its_loss(sample, tmp_path):
@@ -285,13 +296,13 @@ def test_an_alignment_in_90_bytes_takes_no_memory(tmp_path, alignment):
     path, out = tmp_path / "in.gguf", tmp_path / "out"
     path.write_bytes(gguf(alignment, [(0, 0)]))
     within_memory("verify", path, status=0)
-    assert "aligned to at most 1048576 bytes" in within_memory("convert", path, f"{out}.gguf", "-n", status=1).stdout
+    assert "aligned to at most 1048576 bytes" in within_memory("convert", path, f"{out}.gguf", "--dry-run", status=1).stdout
     within_memory("convert", path, f"{out}.gguf", "--allow", "attribute", status=0)
-    within_memory("convert", path, f"{out}/", "--to", "gguf", "--max-shard-size", "1K", "-n", "--allow", "attribute", status=0)
-    within_memory("edit", path, "--set", "x=y", "-i", "-n", status=2)
+    within_memory("convert", path, f"{out}/", "--to", "gguf", "--max-shard-size", "1K", "--dry-run", "--allow", "attribute", status=0)
+    within_memory("edit", path, "--set", "x=y", "-i", "--dry-run", status=2)
     other = tmp_path / "in.safetensors"
     other.write_bytes(safetensors({"w": ("F32", [1], floats(1))}, {"general.alignment": str(alignment)}))
-    within_memory("convert", other, tmp_path / "other.gguf", "-n", "--allow", "attribute", status=0)
+    within_memory("convert", other, tmp_path / "other.gguf", "--dry-run", "--allow", "attribute", status=0)
 
 
 def test_padding_is_in_proportion_to_the_input(tmp_path):

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import shutil
 import struct
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import COMMAND, ROOT, safetensors, torch_archive, validated, weighbridge, ztensor
+from conftest import COMMAND, ROOT, floats, safetensors, torch_archive, validated, weighbridge, ztensor
 
 A, B = bytes(range(1, 251)) * 200, bytes(range(250, 0, -1)) * 200
 MODEL = safetensors({"a": ("U8", [50000], A), "b": ("U8", [50000], B)})
@@ -53,6 +54,25 @@ def gguf(tmp_path):
     (tmp_path / "to.safetensors").write_bytes(safetensors({"a": ("F32", [10000], floats), "b": ("F32", [10000], floats)}))
     weighbridge("convert", tmp_path / "to.safetensors", tmp_path / "to.gguf")
     return (tmp_path / "to.gguf").read_bytes()
+
+
+@pytest.mark.parametrize("target", ["gguf", "zt", "zt0", "zt2", "npy", "npz", "pt", "safetensors", "stb"])
+@pytest.mark.parametrize("part", [3000, 41_001])
+def test_no_verb_takes_a_part_followed_by_the_whole_file_for_a_model(tmp_path, target, part):
+    """GGUF, NumPy and zTensor opened such a file, and gave the tensors behind the part the bytes of others."""
+    tensors = {"array": ("F32", [10000], floats(*range(10000))), "b": ("F32", [10000], floats(*range(10000, 20000)))}
+    (tmp_path / "to.safetensors").write_bytes(safetensors({"array": tensors["array"]} if target == "npy" else tensors))
+    good = tmp_path / ("good." + ("zt" if target.startswith("zt") else target))
+    weighbridge("convert", tmp_path / "to.safetensors", good, "--to", {"pt": "pytorch"}.get(target, target))
+    bad = tmp_path / ("bad" + good.suffix)
+    part = min(part, good.stat().st_size - 2000)
+    bad.write_bytes(good.read_bytes()[:part] + good.read_bytes())
+    weighbridge("verify", bad, status=1)
+    for verb in ("convert", "hash", "extract"):
+        weighbridge(verb, bad, *{"convert": [tmp_path / "o.zt"], "hash": [], "extract": ["array", "-o", tmp_path / "a.npy"]}[verb], status=1)
+    assert f"begins again at byte {part}" in said(bad)
+    weighbridge("doctor", bad, "--trim", tmp_path / ("trimmed" + good.suffix))
+    assert (tmp_path / ("trimmed" + good.suffix)).read_bytes() == good.read_bytes()
 
 
 def zt2(tmp_path):
@@ -174,12 +194,17 @@ def index(folder, shards, listed):
     (folder / "config.json").write_text('{"model_type": "qwen2"}')
 
 
-@pytest.mark.parametrize("listed, what", [
-    ({"a": "model-00001-of-00004.safetensors", "b": "model-00002-of-00004.safetensors", "c": "model-00003-of-00004.safetensors"}, "index is stale"),
-    ({"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}, "index omits tensors")], ids=["stale", "omits"])
-def test_an_index_that_does_not_describe_its_shards(tmp_path, listed, what):
+SPLIT = {"model-00001-of-00002.safetensors": ["a"], "model-00002-of-00002.safetensors": ["b", "c"]}
+JOINED = {"model.safetensors": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize("shards, listed, what", [
+    (JOINED, {name: f"model-0000{1 + (name == 'c')}-of-00002.safetensors" for name in "abc"}, "index is stale"),
+    (SPLIT, {"a": "model-00001-of-00004.safetensors", "b": "model-00002-of-00004.safetensors", "c": "model-00003-of-00004.safetensors"}, "index is stale"),
+    (SPLIT, {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}, "index omits tensors")], ids=["joined", "stale", "omits"])
+def test_an_index_that_does_not_describe_its_shards(tmp_path, shards, listed, what):
     folder = tmp_path / "folder"
-    index(folder, {"model-00001-of-00002.safetensors": ["a"], "model-00002-of-00002.safetensors": ["b", "c"]}, listed)
+    index(folder, shards, listed)
     text = said(folder)
     assert what in text and "download" not in text and "3 can be read" in text
     [command] = commands(text)
@@ -194,6 +219,18 @@ def test_an_index_of_tensors_that_are_nowhere_still_misses_its_files(tmp_path):
     folder = tmp_path / "folder"
     index(folder, {"model-00001-of-00002.safetensors": ["a"]}, {"a": "model-00001-of-00004.safetensors", "d": "model-00002-of-00004.safetensors"})
     assert "download the missing file 'model-00002-of-00004.safetensors'" in said(folder)
+
+
+# The advice was to download files of the old names, which nobody has.
+def test_a_stale_index_that_lists_one_more_tensor_says_which(tmp_path):
+    folder = tmp_path / "folder"
+    index(folder, SPLIT, {name: "model-00001-of-00004.safetensors" for name in "abcd"})
+    text = said(folder)
+    assert "index is stale: it lists other files, and tensors that no file has" in text and "download" not in text
+    assert "3 of 4 can be read; these cannot:\n    d\n" in text
+    [command] = commands(text)
+    follow(command, tmp_path)
+    assert json.loads(weighbridge("inspect", "--json", tmp_path / "folder.salvaged").stdout)["files"][0]["tensor_count"] == 3
 
 
 def test_members_of_an_archive_without_its_directory(tmp_path):
@@ -223,6 +260,60 @@ def test_a_bad_header_over_good_data(tmp_path, header):
     assert written.endswith(data) and b"'shape': (3, 4)" in written
     path.write_bytes(path.read_bytes()[:-4])  # the data have another size than the text states
     assert "bad header" not in said(path)
+
+
+def legacy(tensors):
+    """The form of torch.save before 1.6: tensors of f32, by name."""
+    text = lambda s: b"X" + struct.pack("<I", len(s)) + s.encode()
+    content = b"\x80\x02}("
+    for key, (name, values) in enumerate(tensors.items()):
+        size = b"J" + struct.pack("<i", len(values))
+        content += (text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + b"ctorch\nFloatStorage\n" + text(str(key)) + text("cpu") + size
+                    + b"NtQK\x00" + size + b"\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR")
+    pickled = [pickle.dumps(each, 2) for each in (0x1950a86a20f9469cfc6c, 1001, {"little_endian": True})]
+    return b"".join([*pickled, content + b"u.", pickle.dumps([str(i) for i in range(len(tensors))], 2),
+                     *(struct.pack(f"<Q{len(v)}f", len(v), *v) for v in tensors.values())])
+
+
+@pytest.mark.parametrize("cut, damaged", [(8, ["d"]), (44, ["d"]), (52, ["c", "d"]), (88, ["c", "d"]), (92, ["c", "d"])])
+def test_a_checkpoint_before_1_6_that_ends_early(tmp_path, cut, damaged):
+    """Once, none of its tensors was known."""
+    whole = legacy({"a": [1.5], "b": [2.5] * 4, "c": [3.5] * 10, "d": [4.5] * 9})
+    good, path = tmp_path / "good", tmp_path / "model.pth"
+    good.write_bytes(whole)
+    path.write_bytes(whole)
+    assert said(path, 0).startswith(f"{path}: sound:")
+    path.write_bytes(whole[:200])
+    assert said(path).startswith(f"{path}: incomplete: PyTorch checkpoint file that ends inside a pickle")
+    path.write_bytes(whole[:-cut])
+    diagnosis = found(path)
+    assert (diagnosis["condition"], diagnosis["damaged"], diagnosis["full_size"]) == ("incomplete", damaged, len(whole))
+    assert f"tensors: {4 - len(damaged)} of 4 can be read" in said(path)
+    fetch, salvage = commands(said(path))
+    follow(salvage, tmp_path)
+    saved = json.loads(weighbridge("inspect", "--json", tmp_path / "model.salvaged.pt").stdout)["files"][0]
+    assert [t["name"] for t in saved["tensors"]] == [n for n in "abcd" if n not in damaged]
+    follow(fetch, tmp_path, good)
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("gaps, unused", [({}, 0), ({4096: b"\0" * 3968}, 0), ({65536: b"\0" * 65408}, 0), ({8192: b"\0" * 8064}, 8064),
+                                          ({4096: b"\0" * 3967 + b"x"}, 3968)])
+def test_gaps_in_external_data_are_padding_only_up_to_a_page(tmp_path, gaps, unused):
+    """Gaps of zeros below 64 KiB were never counted."""
+    field = lambda number, value: bytes([number << 3 | 2, len(value)]) + value if isinstance(value, bytes) else bytes([number << 3, value])
+    at, data = next(iter(gaps), 128), struct.pack("<32f", *range(32))
+    content = data + gaps.get(at, b"") + data
+
+    def tensor(name, offset):
+        entries = b"".join(field(13, field(1, k) + field(2, v)) for k, v in ((b"location", b"w.data"), (b"offset", b"%d" % offset), (b"length", b"128")))
+        return field(1, 32) + field(2, 1) + field(8, name) + entries + field(14, 1)
+    graph = field(2, b"g") + field(5, tensor(b"a", 0)) + field(5, tensor(b"b", at))
+    (tmp_path / "w.onnx").write_bytes(field(1, 8) + b"\x3a" + bytes([len(graph) & 127 | 128, len(graph) >> 7]) + graph + field(8, field(2, 17)))
+    (tmp_path / "w.data").write_bytes(content)
+    text = said(tmp_path / "w.onnx", 1 if unused else 0)
+    assert ("bytes that belong to no tensor" in text) == bool(unused)
+    assert not unused or f"found {unused} of {len(content)} bytes" in text
 
 
 def test_external_data_of_another_model_are_what_to_fetch(tmp_path):
@@ -328,6 +419,12 @@ def test_a_folder_of_a_distributed_checkpoint_says_how_to_join_it(tmp_path):
     (tmp_path / ".metadata").write_bytes(b"\x80\x02}.")
     (tmp_path / "__0_0.distcp").write_bytes(b"PK\3\4")
     assert "dcp_to_torch" in weighbridge("inspect", tmp_path, status=2).stderr
+    # By itself it was sound.
+    (tmp_path / ".metadata").write_bytes(b"\x80\x04\x95" + struct.pack("<Q", 53) + b"\x8c\x25torch.distributed.checkpoint.metadata\x94\x8c\x08Metadata\x94\x93.")
+    assert "the .metadata of a distributed checkpoint" in weighbridge("verify", tmp_path / ".metadata", status=1).stdout
+    assert "dcp_to_torch" in said(tmp_path / ".metadata")
+    (tmp_path / ".metadata").unlink()
+    assert "distributed checkpoint of PyTorch without its .metadata" in weighbridge("doctor", tmp_path, status=2).stderr
 
 
 def test_a_pytorch_model_bin_is_not_renamed(tmp_path):

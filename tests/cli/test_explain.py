@@ -151,3 +151,44 @@ def test_an_empty_tensor_has_no_bytes_in_json_either(tmp_path):
     assert weighbridge("explain", "--quiet", path, "none").stdout == ""
     found = explained(path, "none")
     assert (found["format"], found["length"], found["spans"], found["size"]) == ("safetensors", 0, [], path.stat().st_size)
+
+
+def test_a_rule_has_its_meaning_an_example_and_what_to_do(tmp_path):
+    text = weighbridge("explain", "safetensors/data-past-end", cwd=tmp_path).stdout
+    assert text.startswith("safetensors/data-past-end: error, of the tensor (from T6)\n  the data of a tensor ends past the end of the file\n")
+    assert "example\n  the data of a tensor ends past the end of the file (expected" in text and "what to do\n" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    found = validated(weighbridge("explain", "limit/header", "--json").stdout, "rule")
+    assert (found["severity"], found["reach"]) == ("error", "file") and "--limit" in found["advice"]
+    assert "Ask for a file without code" in validated(weighbridge("explain", "hf/program", "--json").stdout, "rule")["advice"]
+    assert validated(weighbridge("explain", "io/open", "--json").stdout, "rule")["page"].startswith("docs/checking.md")
+    assert "signing.md" in weighbridge("explain", "manifest/changed").stdout
+    assert weighbridge("explain", "unused-bytes").stdout.startswith("doctor/unused-bytes: warning")
+
+
+@pytest.mark.parametrize("rule, sentence", [
+    ("safetensors/overlapp", "there is no rule 'safetensors/overlapp', and no such file; did you mean 'safetensors/overlap'?"),
+    ("overlap", "several rules are named 'overlap': safetensors/overlap, gguf/overlap,"),
+    ("model.safetensors", "to explain a byte of the file 'model.safetensors': weighbridge explain model.safetensors @OFFSET"),
+])
+def test_what_is_no_rule(model, rule, sentence):
+    done = weighbridge("explain", rule, status=2, cwd=model.parent)
+    assert sentence in done.stderr and done.stdout == ""
+
+
+def test_a_rule_that_is_a_file_too(tmp_path):
+    (tmp_path / "zt").mkdir()
+    (tmp_path / "zt/overlap").write_bytes(b"")
+    done = weighbridge("explain", "zt/overlap", cwd=tmp_path)
+    assert done.stdout.startswith("zt/overlap: ") and "to explain a byte of the file 'zt/overlap'" in done.stderr
+
+
+def test_every_rule_of_the_page_is_explained():
+    """rules.md has 900 rows: one of each table is enough."""
+    import re
+    from conftest import ROOT
+    tables = (ROOT / "docs/rules.md").read_text().split("\n## ")
+    rules = [found[0] for found in (re.findall(r"^\| `([a-z0-9-]+/[a-z0-9-]+)` \| (?:error|warning|unsupported)", each, re.M) for each in tables) if found]
+    assert len(rules) > 20
+    for rule in rules:
+        assert weighbridge("explain", rule).stdout.startswith(rule + ": ")

@@ -327,6 +327,15 @@ def test_bare_bytes_get_no_ending_of_another_kind(sample, tmp_path):
     assert (tmp_path / "x.csv").stat().st_size == 8
 
 
+def test_what_is_left_out_is_listed_in_json_too(tmp_path):
+    """--json named the tensors that were written, and a line on standard error what was not."""
+    path = tmp_path / "in.npz"
+    numpy.savez(path, words=numpy.array([{}], object), w=numpy.zeros(2, "f4"))
+    done = weighbridge("extract", path, "--only", "*", "-o", tmp_path / "out", "--json")
+    assert [(each["name"], each["type"]) for each in validated(done.stdout, "extract")["left_out"]] == [("words", "|O")]
+    assert "left out" in done.stderr and os.listdir(tmp_path / "out") == ["w.npy"]
+
+
 def test_an_unsupported_tensor_of_several_parts_is_not_written_by_its_first_part_alone(tmp_path):
     path, out = tmp_path / "in.zt", tmp_path / "out.bin"
     path.write_bytes(ztensor({"odd": ("fractal", [2], {"coarse": ("u8", b"ab"), "fine": ("u8", b"cde")}),

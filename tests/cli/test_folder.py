@@ -126,7 +126,7 @@ def test_one_command_to_weights_and_back(model, tmp_path):
 
 def test_a_plan_tells_sizes_and_writes_nothing(model, tmp_path):
     out = tmp_path / "out"
-    plan = validated(weighbridge("convert", "--json", "-n", model, out, "--to", "hf").stdout, "convert")
+    plan = validated(weighbridge("convert", "--json", "--dry-run", model, out, "--to", "hf").stdout, "convert")
     assert plan["to"] == "hf" and plan["written"] is False and not out.exists()
     weighbridge("convert", model, out, "--to", "hf")
     assert plan["output_size"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -272,9 +272,36 @@ def test_files_that_are_not_understood_are_copied_from_folder_to_folder(model, t
 def test_a_single_file_names_the_files_that_it_cannot_hold_and_is_written(model, tmp_path):
     said = weighbridge("convert", with_more(model), tmp_path / "tiny.weights").stdout
     assert "loss file: .gitattributes, README.md, modeling.py, special_tokens_map.json, tokenizer_config.json: left out" in said
-    plan = validated(weighbridge("convert", "--json", "-n", model, tmp_path / "tiny.zt").stdout, "convert")
+    plan = validated(weighbridge("convert", "--json", "--dry-run", model, tmp_path / "tiny.zt").stdout, "convert")
     assert plan["possible"] and len(plan["losses"]) == 5
     assert all(loss["kind"] == "file" and loss["allowed"] for loss in plan["losses"])
+
+
+def test_quiet_says_what_is_lost_unless_it_was_allowed(model, tmp_path):
+    """The plan was not printed, and the status was 0."""
+    said = weighbridge("convert", with_more(model), tmp_path / "a.zt", "--quiet")
+    assert said.stdout == "" and said.stderr.startswith(f"weighbridge: {model}: loss: file: ") and said.stderr.count("\n") == 1
+    assert 'files["README.md"]' in said.stderr and " more" in said.stderr
+    said = weighbridge("convert", model, tmp_path / "b.zt", "--quiet", "--allow", "file")
+    assert said.stdout == said.stderr == ""
+    plan = validated(weighbridge("convert", model, tmp_path / "c.zt", "--json", "--quiet").stdout, "convert")
+    assert not any(loss["consented"] for loss in plan["losses"])
+    plan = validated(weighbridge("convert", model, tmp_path / "d.zt", "--json", "--allow", "file").stdout, "convert")
+    assert plan["losses"] and all(loss["consented"] for loss in plan["losses"])
+
+
+def test_at_most_200_files_and_256_mib_are_copied(model, tmp_path):
+    with open(model / "README.md", "wb") as file:
+        file.truncate((256 << 20) + 1)
+    lost = lambda: {loss["subject"] for loss in validated(weighbridge("convert", "--json", "--dry-run", model, tmp_path / "o", "--to", "hf").stdout, "convert")["losses"]}
+    assert 'files["README.md"]' in lost()
+    with open(model / "README.md", "wb") as file:
+        file.truncate(1 << 20)
+    assert 'files["README.md"]' not in lost()
+    for number in range(201):
+        (model / f"LICENSE-{number:03}.txt").write_text("x")
+    left = sum("LICENSE-" in each for each in lost())
+    assert 1 <= left < 201
 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_copied(model, tmp_path):
@@ -338,6 +365,25 @@ def test_a_pipeline_is_verified_component_by_component_and_not_converted(tmp_pat
     (tmp_path / "vae/diffusion_pytorch_model.safetensors").write_bytes(WEIGHTS[:-1])
     assert "vae" in weighbridge("verify", tmp_path, status=1).stdout
     assert "a pipeline of diffusers" in weighbridge("convert", tmp_path, tmp_path / "out.safetensors", status=2).stderr
+
+
+def test_a_component_of_diffusers_keeps_the_names_that_diffusers_loads(tmp_path):
+    unet, out = tmp_path / "unet", tmp_path / "out"
+    unet.mkdir()
+    config = {"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.31.0", "block_out_channels": [320, 640], "act_fn": "silu"}
+    (unet / "config.json").write_text(json.dumps(config))
+    (unet / "diffusion_pytorch_model.safetensors").write_bytes(safetensors({n: ("F32", [2], floats(1, 2)) for n in "ab"}, {"format": "pt"}))
+    weighbridge("convert", unet, out)
+    assert sorted(p.name for p in out.iterdir()) == ["config.json", "diffusion_pytorch_model.safetensors"]
+    assert json.loads((out / "config.json").read_text()) == config
+    weighbridge("convert", unet, out, "--max-shard-size", "10", "--overwrite")
+    assert sorted(p.name for p in out.iterdir()) == [
+        "config.json", "diffusion_pytorch_model-00001-of-00002.safetensors", "diffusion_pytorch_model-00002-of-00002.safetensors",
+        "diffusion_pytorch_model.safetensors.index.json"]
+    weighbridge("verify", out)
+    (out / "model.safetensors").write_bytes(WEIGHTS)  # of an older output, which a reader would prefer
+    weighbridge("convert", unet, out, "--cast", "bf16", "--overwrite")
+    assert sorted(p.name for p in out.iterdir()) == ["config.json", "diffusion_pytorch_model.safetensors"]
 
 
 def test_a_key_of_config_json_without_its_prefix_was_set_nowhere(tmp_path):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""convert --gptq: what a person reads. tests/interop/test_gptq_numbers.py has the numbers."""
+"""convert --scheme gptq: what a person reads. tests/interop/test_gptq_numbers.py has the numbers."""
 import random
 import struct
+from array import array
 
 import pytest
 
-from conftest import safetensors, validated, weighbridge
+from conftest import safetensors, tensors_of, validated, weighbridge
 
 
 def layer(name, bits, rows, columns, groups, g_idx=None):
@@ -30,14 +31,15 @@ def model(tmp_path):
 
 def test_layers_are_grouped_or_left_with_the_reason(model, tmp_path):
     there, back = tmp_path / "there.zt", tmp_path / "back.safetensors"
-    said = weighbridge("convert", model, there, "--gptq", "v1").stdout
+    said = weighbridge("convert", model, there, "--scheme", "gptq:zeros=v1").stdout
     for line in ['tensors["good"]: GPTQ, 4 bits -> a quantized_group, with zeros that were stored minus one (v1)',
                  'tensors["three.qweight"]: GPTQ -> left as plain tensors: codes of 3 bits: ',
-                 'tensors["odd.qweight"]: GPTQ -> left as plain tensors: its 72 rows are not 5 groups of one size',
+                 'tensors["odd.qweight"]: GPTQ -> left as plain tensors: its groups do not divide its columns',
                  'tensors["act.qweight"]: GPTQ -> left as plain tensors: its g_idx is not row / group_size (desc_act): ']:
         assert f"  change layout: {line}" in said
-    assert "12 tensors" in said and ": ok (zt, 12 tensors" in weighbridge("verify", there).stdout
-    weighbridge("convert", there, back, "--gptq", "auto")
+    assert "12 tensors" in said
+    assert "quantized/shape in tensor 'odd.qweight'" in weighbridge("verify", there, status=1).stdout
+    weighbridge("convert", there, back, "--scheme", "gptq:zeros=auto")
     weighbridge("convert", model, tmp_path / "sorted.safetensors")
     assert back.read_bytes() == (tmp_path / "sorted.safetensors").read_bytes()
 
@@ -50,19 +52,19 @@ def test_without_it_nothing_is_grouped(model, tmp_path):
 
 
 def test_a_file_that_does_not_say_how_zeros_are_stored_needs_a_word(model, tmp_path):
-    said = weighbridge("convert", model, tmp_path / "out.zt", "--gptq", "auto", status=2).stderr
-    assert "nothing says how GPTQ's zeros are stored" in said and said.endswith("try --gptq v1 or v2\n")
-    assert "did you mean 'v1'" in weighbridge("convert", model, tmp_path / "out.zt", "--gptq", "v9", status=2).stderr
+    said = weighbridge("convert", model, tmp_path / "out.zt", "--scheme", "gptq:zeros=auto", status=2).stderr
+    assert "its zeros do not show how they are stored" in said and said.endswith("try --scheme gptq:zeros=v1 or gptq:zeros=v2\n")
+    assert "it takes zeros=auto|v1|v2" in weighbridge("convert", model, tmp_path / "out.zt", "--scheme", "gptq:zeros=v9", status=2).stderr
 
 
 def test_a_model_without_such_layers_is_a_usage_error(sample, tmp_path):
-    assert "no tensors are named as GPTQ's" in weighbridge("convert", sample, tmp_path / "o.zt", "--gptq", "v1", status=2).stderr
-    assert "no tensor is a quantized_group" in weighbridge("convert", sample, tmp_path / "o.stb", "--gptq", "v1", status=2).stderr
+    assert "no tensor of the model is of the scheme gptq" in weighbridge("convert", sample, tmp_path / "o.zt", "--scheme", "gptq:zeros=v1", status=2).stderr
+    assert "no tensor of the model is of the scheme gptq" in weighbridge("convert", sample, tmp_path / "o.stb", "--scheme", "gptq:zeros=v1", status=2).stderr
 
 
 def test_dense_numbers_need_only_the_loss_of_the_layout(model, tmp_path):
-    weighbridge("convert", model, tmp_path / "there.zt", "--gptq", "v2")
-    plan = validated(weighbridge("convert", "--json", "-n", tmp_path / "there.zt", tmp_path / "o.safetensors", status=1).stdout,
+    weighbridge("convert", model, tmp_path / "there.zt", "--scheme", "gptq:zeros=v2")
+    plan = validated(weighbridge("convert", "--json", "--dry-run", tmp_path / "there.zt", tmp_path / "o.safetensors", status=1).stdout,
                      "convert")
     assert [(item["kind"], item["from"], item["to"]) for item in plan["losses"]] == [("layout", "quantized_group", "dense f32")]
 
@@ -72,6 +74,16 @@ def test_a_zero_that_does_not_fit_writes_nothing(tmp_path):
     tensors = layer("a", 4, 64, 32, 2)
     tensors["a.qzeros"] = ("I32", [2, 4], b"\xff" * 32)
     model.write_bytes(safetensors(tensors))
-    weighbridge("convert", model, there, "--gptq", "v1")
-    failed = weighbridge("convert", there, out, "--gptq", "v2", status=1).stderr
+    weighbridge("convert", model, there, "--scheme", "gptq:zeros=v1")
+    # All ones are 0, on every path, and come back.
+    weighbridge("convert", model, tmp_path / "dense.safetensors", "--dequantize", "f32", "--scheme", "gptq:zeros=v1")
+    weighbridge("convert", there, tmp_path / "group.safetensors", "--dequantize", "f32")
+    rows, columns = (array("f", tensors_of(tmp_path / f"{name}.safetensors")[weight][2]) for name, weight in (("group", "a"), ("dense", "a.weight")))
+    assert [rows[row * 32 + column] for column in range(32) for row in range(64)] == list(columns)
+    weighbridge("convert", there, tmp_path / "back.safetensors", "--scheme", "gptq:zeros=v1")
+    assert tensors_of(tmp_path / "back.safetensors")["a.qzeros"] == tensors_of(model)["a.qzeros"]
+    written = there.read_bytes()
+    assert written.count(bytes(2 * 64)) == 1
+    there.write_bytes(written.replace(bytes(2 * 64), b"\x00\x4c" * 64))  # 16, which 4 bits do not have
+    failed = weighbridge("convert", there, out, "--scheme", "gptq:zeros=v2", status=1).stderr
     assert "cannot store a zero of 16 in 4 bits" in failed and "convert/gptq-zeros" in failed and not out.exists()

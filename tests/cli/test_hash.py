@@ -58,7 +58,7 @@ def files(tmp_path):
     return paths
 
 
-@pytest.mark.parametrize("flags", [[], ["--no-names"], ["--file"]], ids=lambda flags: "".join(flags) or "content")
+@pytest.mark.parametrize("flags", [[], ["--no-names"], ["--sha256"]], ids=lambda flags: "".join(flags) or "content")
 def test_check_reads_what_hash_prints(files, tmp_path, flags):
     made = weighbridge("hash", *flags, *files).stdout
     listed = tmp_path / "list.txt"
@@ -83,7 +83,7 @@ def test_check_takes_both_versions_and_what_sha256sum_prints(files):
     assert weighbridge("hash", "--check", "-", input=lines).stdout == f"{one}: OK\n" * 2
     plain = subprocess.run(["sha256sum", "-b", one], capture_output=True, text=True, check=True).stdout
     assert plain.split()[0] == hashlib.sha256(one.read_bytes()).hexdigest()
-    assert weighbridge("hash", "--check", "--file", "-", input=plain).stdout == f"{one}: OK\n"
+    assert weighbridge("hash", "--check", "--sha256", "-", input=plain).stdout == f"{one}: OK\n"
     # A digest of one version does not match the other version.
     assert weighbridge("hash", "--check", "-", input=plain, status=1).stdout == f"{one}: FAILED\n"
     swapped = "wb2:" + lines
@@ -96,8 +96,8 @@ def test_check_recognizes_a_digest_of_another_kind(files, tmp_path):
     listed = subprocess.run(["sha256sum", files[0], files[1], note], capture_output=True, text=True, check=True).stdout
     done = weighbridge("hash", "--check", "-", input=listed, status=1)
     assert done.stdout == "".join(f"{path}: FAILED\n" for path in (files[0], files[1], note))
-    assert "standard input: 3 digests are the SHA-256 of the file: check the list with hash --check --file" in done.stderr
-    assert weighbridge("hash", "--check", "--file", "-", input=listed).stdout.count(": OK\n") == 3
+    assert "standard input: 3 digests are the SHA-256 of the file: check the list with hash --check --sha256" in done.stderr
+    assert weighbridge("hash", "--check", "--sha256", "-", input=listed).stdout.count(": OK\n") == 3
 
     for version in "1", "2":
         named, unnamed = (weighbridge("hash", "--digest-version", version, *flags, files[0]).stdout for flags in ([], ["--no-names"]))
@@ -125,19 +125,19 @@ def test_check_says_what_it_could_not_check(files, broken, tmp_path):
         done = weighbridge("hash", "--check", "-", input=good + wrong + "\n" + wrong + "\n", status=1)
         assert done.stdout == f"{files[0]}: OK\n", wrong
         assert done.stderr.endswith("standard input: 2 lines are not a digest, two spaces and a path; the first is line 2\n"), wrong
-    assert "line is not" in weighbridge("hash", "--check", "--file", "-", input=good, status=1).stderr  # wb2: is no SHA-256
+    assert "line is not" in weighbridge("hash", "--check", "--sha256", "-", input=good, status=1).stderr  # wb2: is no SHA-256
     assert "there is no digest to check" in weighbridge("hash", "--check", "-", input="# nothing\n", status=1).stderr
     weighbridge("hash", "--check", absent, status=4)
 
 
 def test_flags_that_ask_for_different_things(sample):
-    for flags in (["--check", "--digest-version", "1"], ["--file", "--digest-version", "1"], ["--file", "--no-names"], ["--digest-version", "3"],
+    for flags in (["--check", "--digest-version", "1"], ["--sha256", "--digest-version", "1"], ["--sha256", "--no-names"], ["--digest-version", "3"],
                   ["--digest-version", "0"]):
         weighbridge("hash", *flags, sample, status=2)
 
 
 def test_json_says_the_version(sample):
-    told = [validated(weighbridge("hash", "--json", *flags, sample).stdout, "hash")["files"][0] for flags in ([], ["--digest-version", "1"], ["--file"])]
+    told = [validated(weighbridge("hash", "--json", *flags, sample).stdout, "hash")["files"][0] for flags in ([], ["--digest-version", "1"], ["--sha256"])]
     assert [one["version"] for one in told] == [2, 1, None]
     assert [one["digest"].startswith("wb2:") for one in told] == [True, False, False]
 
@@ -149,10 +149,10 @@ def test_lists_of_sha256sum_are_read_as_it_writes_them(tmp_path):
     line = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout
     assert line.startswith("\\")
     (tmp_path / "list").write_text(line)
-    weighbridge("hash", "--check", "--file", tmp_path / "list")
+    weighbridge("hash", "--check", "--sha256", tmp_path / "list")
     digits, rest = line[1:].split(" ", 1)
     (tmp_path / "list").write_text(f"\\{digits.upper()} {rest}")
-    weighbridge("hash", "--check", "--file", tmp_path / "list")
+    weighbridge("hash", "--check", "--sha256", tmp_path / "list")
 
 
 def test_a_line_that_names_no_file_is_one_that_cannot_be_read(tmp_path):

@@ -53,6 +53,28 @@ def test_alone_it_is_ten_lines():
         assert any(re.search(rf"(?<= ){verb}(?= |$)", line) for line in lines), verb
 
 
+def test_h_is_short_and_help_has_groups():
+    """convert's 43 flags were one list, and -h printed as much as --help."""
+    long, short = (weighbridge("convert", flag).stdout for flag in ("--help", "-h"))
+    headings = re.findall(r"^([A-Z.][^\n]*):$", long, re.M)
+    assert {"Tensors", "Values", "For .gguf", "General"} <= set(headings), headings
+    assert short.count("\n") < long.count("\n") / 2 and "--cast" in short and "--imatrix" not in short and "--no-sandbox" not in short
+    for verb in verbs():
+        rows = [line for line in weighbridge(verb, "-h").stdout.splitlines() if line.startswith("  -") or line.startswith("      --")]
+        assert all(len(line) <= 80 for line in rows), verb
+        for line in rows:  # "--wide  on a terminal" said nothing
+            text = line.split("  ")[-1]
+            assert not re.fullmatch("(when|with|on|for) [^:]*[^.]|.* or", text), (verb, line)
+
+
+def test_the_help_of_patch_has_no_empty_list():
+    """patch --help ended with "Example:" and had "Flags of every action:", each above nothing."""
+    for flag in ("-h", "--help"):
+        text = weighbridge("patch", flag).stdout
+        assert text.startswith("usage: weighbridge patch ACTION ...") and "Flags of every action:\n\n" not in text
+    assert "Examples:\n  weighbridge patch fold" in text
+
+
 def test_the_help_of_an_action_is_its_own():
     for words in pages():
         text = weighbridge(*words, "--help").stdout
@@ -92,7 +114,7 @@ def test_the_flags_of_help_are_those_that_are_taken():
     (["convert", "a", "b", "--to", "tz"], "did you mean 'zt'?"),
     (["extract", "a", "b", "--dense", "f99"], "expected bool"),
     (["similarity", "m", "a"], "similarity needs another TEXT"),
-    (["list"], "did you mean 'inspect'?"), (["check"], "did you mean 'verify'?"), (["version"], "did you mean '--version'?"),
+    (["list"], "did you mean 'inspect'?"), (["validate"], "did you mean 'verify'?"), (["version"], "did you mean '--version'?"),
     (["-v"], "'-V'"), (["--verison"], "'--version'"),
     (["hash", "a", "--limit", "foo=1"], "--limit has no 'foo': expected input, memory, header, tensors, decoded, work, output or depth"),
     (["generate", "m", "--temperature", "x"], "--temperature must be a number, at least 0, not 'x'"),
@@ -128,7 +150,11 @@ def test_a_verb_with_actions_alone_lists_them():
 def test_a_file_that_is_there_is_recognized(tmp_path):
     (tmp_path / "s.safetensors").write_bytes(safetensors({"layer.weight": ("F32", [1], floats(1))}))
     here = {"cwd": tmp_path}
-    assert "did you mean 'weighbridge inspect s.safetensors'?" in weighbridge("s.safetensors", status=2, **here).stderr
+    for words in (["s.safetensors"], ["ls", "s.safetensors"], ["cat", "s.safetensors"], ["info", "s.safetensors"]):
+        assert weighbridge(*words, **here).stdout == weighbridge("inspect", "s.safetensors", **here).stdout
+    assert weighbridge("s.safetensors", "--json", **here).stdout == weighbridge("inspect", "s.safetensors", "--json", **here).stdout
+    assert weighbridge("help", "ls").stdout == weighbridge("inspect", "--help").stdout
+    assert "the first word must be a verb or a file" in weighbridge("--nothing", status=2, **here).stderr
     assert "did you mean 's.safetensors'?" in weighbridge("inspect", "s.safetensor", status=4, **here).stderr
     assert "did you mean" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
     extract = ["extract", "s.safetensors", "-o", "x"]

@@ -50,10 +50,10 @@ def test_these_are_the_files_that_i_published(model, keys):
         sig = keys / f"{curve}.sig"
         out = weighbridge("manifest", model, "-o", sig, "--key", keys / f"{curve}.pem").stdout
         assert out == f"{model} -> {sig}: 3 files, 97.8 KiB, signed with a key\n"
-        out = weighbridge("verify", model, "--manifest", sig, "--key", keys / f"{curve}.pub").stdout
+        out = weighbridge("verify", model, "--manifest", sig, "--public-key", keys / f"{curve}.pub").stdout
         assert out == f"{model}: ok (3 files, 97.8 KiB), signed with the key\n"
         other = "secp384r1" if curve != "secp384r1" else "secp521r1"
-        out = weighbridge("verify", model, "--manifest", sig, "--key", keys / f"{other}.pub", status=1).stdout
+        out = weighbridge("verify", model, "--manifest", sig, "--public-key", keys / f"{other}.pub", status=1).stdout
         assert "signed with another key" in out and "no file was compared" in out
     # The layout of the specification: names in order, the root over their digests, the ignored paths.
     found = statement(sig)
@@ -77,7 +77,7 @@ def test_each_difference_is_named(model, keys):
     (model / "model.safetensors").write_bytes(content)
     (model / "config.json").unlink()
     (model / "sub/new").write_text("x")
-    check = ["verify", model, "--manifest", sig, "--key", keys / "prime256v1.pub"]
+    check = ["verify", model, "--manifest", sig, "--public-key", keys / "prime256v1.pub"]
     lines = weighbridge(*check, status=1).stdout.splitlines()
     assert lines[0] == f"{model}/config.json: error: the manifest lists this file, and it is not there (manifest/missing)"
     assert lines[1].startswith(f"{model}/model.safetensors: error: the file is not the one in the manifest: expected the SHA-256 ")
@@ -125,7 +125,7 @@ def test_a_signature_that_nobody_checked_is_status_3(model, keys):
     assert validated(weighbridge("verify", model, "--manifest", sig, "--json", status=3).stdout, "verify_manifest")["files"][0]["signature"] == "unchecked"
     # Whoever gives a key expects a signature, so a list without one is an error.
     weighbridge("manifest", model, "-o", sig, "--force", "--no-sign")
-    assert "(manifest/unsigned)" in weighbridge("verify", model, "--manifest", sig, "--key", keys / "prime256v1.pub", status=1).stdout
+    assert "(manifest/unsigned)" in weighbridge("verify", model, "--manifest", sig, "--public-key", keys / "prime256v1.pub", status=1).stdout
 
 
 def test_the_manifest_beside_the_weights_leaves_itself_out(model, keys):
@@ -155,7 +155,7 @@ def test_ranges_are_checked_one_by_one(model, keys):
     with open(model / "model.safetensors", "r+b") as file:
         file.seek(65000)
         file.write(b"x")
-    check = ["verify", model, "--manifest", sig, "--key", keys / "prime256v1.pub"]
+    check = ["verify", model, "--manifest", sig, "--public-key", keys / "prime256v1.pub"]
     assert "these ranges differ: model.safetensors:60000:90000" in weighbridge(*check, status=1).stdout
     weighbridge(*check, "--only", "model.safetensors:0:*")
     weighbridge(*check, "--only", "model.safetensors:6*", status=1)
@@ -218,16 +218,19 @@ def test_an_unchanged_file_is_not_read_again(model, keys, cache):
         return json.loads(weighbridge(*check, *arguments).stdout)["files"][0]["remembered"]
 
     time.sleep(3.1)  # what has just changed is not remembered, and no call sets the time of a change
-    assert (remembered("--state", state), remembered("--state", state), remembered("--state", state, "--full")) == (0, 3, 0)
+    kept = f"--cache={state}"
+    assert (remembered(kept), remembered(kept), remembered()) == (0, 3, 0)
     assert not cache.exists()
-    assert (remembered(), remembered(), remembered("--state", ""), remembered()) == (0, 3, 0, 3)
+    assert (remembered("--cache"), remembered("--cache"), remembered(), remembered("--cache")) == (0, 3, 0, 3)
     assert len(list((cache / "weighbridge").iterdir())) == 1
+    # The word after --cache is the model.
+    weighbridge("verify", "--manifest", sig, "--cache", model)
     before = (model / "config.json").stat()
     (model / "config.json").write_text("[]")  # the same size, and the old time
     os.utime(model / "config.json", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert "config.json: error: the file is not the one" in weighbridge(*check[:-1], status=1).stdout
-    out = weighbridge("verify", model, "--manifest", sig, "--only", "sub/*").stdout
-    assert "not read again, unchanged since the last check: 1 file (--full reads all)" in out
+    assert "config.json: error: the file is not the one" in weighbridge(*check[:-1], "--cache", status=1).stdout
+    out = weighbridge("verify", model, "--manifest", sig, "--only-file", "sub/*", "--cache").stdout
+    assert "not read again, unchanged since the last check: 1 file (without --cache all are read)" in out
 
 
 def test_usage(model, tmp_path):
@@ -294,7 +297,7 @@ def test_bundles_of_every_version_of_the_reference(version, tmp_path):
         shutil.copytree(source, folder)
         given = folder / "signme-1" if method == "elliptic-key" and version in ("v0.3.1", "v1.0.0") else folder
         more = ["--ignore", "ignore-me"] if version == "v1.0.1" else []
-        check = ["verify", given, "--manifest", folder / "model.sig", *more, "--full"]
+        check = ["verify", given, "--manifest", folder / "model.sig", *more]
         weighbridge(*check, *trust, status=status)
         weighbridge(*check, status=3)
         if method == "certificate":  # the leaf is not a root

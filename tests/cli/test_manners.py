@@ -23,7 +23,7 @@ def test_version_and_help():
         text = weighbridge(verb, "--help").stdout
         assert text.startswith(f"usage: weighbridge {verb}") and "--json" in text
         behind = ["x"] if verb not in action_verbs() else []  # where the first word has to be an action
-        assert text == weighbridge("help", verb).stdout == weighbridge(verb, *behind, "-h").stdout
+        assert text == weighbridge("help", verb).stdout == weighbridge(verb, *behind, "--help").stdout
 
 
 @pytest.mark.parametrize("arguments,word", [
@@ -131,7 +131,7 @@ def test_an_interrupt_leaves_nothing_behind(large, tmp_path, number):
 
 @pytest.mark.parametrize("words", [["convert", "{in}", "{out}.zt", "--encoding", "zstd", "--level", "19"], ["convert", "{in}", "{out}.zt"],
                                    ["convert", "{in}", "{out}/", "--max-shard-size", "1GB", "--set", "hf.model_type=other"], ["extract", "{in}", "w", "-o", "{out}.bin"],
-                                   ["extract", "{in}", "--glob", "*", "--raw", "-o", "{out}/deep"], ["hash", "{in}"], ["hash", "--file", "{in}"],
+                                   ["extract", "{in}", "--glob", "*", "--raw", "-o", "{out}/deep"], ["hash", "{in}"], ["hash", "--sha256", "{in}"],
                                    ["verify", "{in}", "--sha256", "0" * 64], ["inspect", "{in}", "--stats"]], ids=" ".join)
 def test_an_interrupted_verb_takes_no_second_of_processor_time_more_and_leaves_nothing(large, tmp_path, words):
     run = subprocess.Popen([COMMAND, *(word.replace("{in}", str(large)).replace("{out}", str(tmp_path / "out")) for word in words)],
@@ -146,7 +146,7 @@ def test_n_is_a_count_where_there_is_one_to_give(sample, tmp_path):
     """`search -n 3` was told that search takes no --dry-run."""
     assert "-n, --top N" in weighbridge("search", "--help").stdout and "-n, --max-tokens N" in weighbridge("generate", "--help").stdout
     assert "dry-run" not in weighbridge("search", sample, "-n", "3", "q", status=2).stderr
-    weighbridge("convert", sample, tmp_path / "x.zt", "-n")
+    weighbridge("convert", sample, tmp_path / "x.zt", "-n", status=2)  # it was --dry-run
     assert not (tmp_path / "x.zt").exists()
 
 
@@ -188,7 +188,7 @@ def test_formats():
 def test_hash(sample, broken):
     out = weighbridge("hash", sample).stdout
     assert re.fullmatch(rf"wb2:[0-9a-f]{{64}}  {re.escape(str(sample))}\n", out)
-    plain = weighbridge("hash", "--file", sample).stdout.split()[0]
+    plain = weighbridge("hash", "--sha256", sample).stdout.split()[0]
     assert plain == hashlib.sha256(sample.read_bytes()).hexdigest()
     assert len({out.split()[0], plain, weighbridge("hash", "--no-names", sample).stdout.split()[0]}) == 3
     both = validated(weighbridge("hash", sample, broken, "--json", status=1).stdout, "hash")["files"]
@@ -244,8 +244,8 @@ def test_no_json_has_a_text_of_a_file_that_controls_a_terminal(tmp_path, text):
     broken = folder / "c.safetensors"
     broken.write_bytes(a.read_bytes()[:-1])
     for status, arguments in ((0, ("inspect", a)), (0, ("inspect", a, "--stats")), (0, ("verify", a)), (1, ("verify", broken)), (0, ("doctor", a)),
-                              (1, ("diff", a, b)), (0, ("explain", a, "@40")), (0, ("hash", a)), (0, ("convert", a, folder / "o.zt", "-n")),
-                              (0, ("extract", a, "w", "-o", folder / "w.npy")), (0, ("edit", a, "--set", "x=y", "-i", "-n")),
+                              (1, ("diff", a, b)), (0, ("explain", a, "@40")), (0, ("hash", a)), (0, ("convert", a, folder / "o.zt", "--dry-run")),
+                              (0, ("extract", a, "w", "-o", folder / "w.npy")), (0, ("edit", a, "--set", "x=y", "-i", "--dry-run")),
                               (0, ("convert", a, folder / "o.zt")), (2, ("extract", a, text + "z", "-o", folder / "x.npy"))):
         said = weighbridge(*arguments, "--json", status=status)
         for out in (said.stdout, said.stderr):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the transcripts in README.md and the pages of docs/ against the command's output, each page's commands in order in one folder.
 Every other command line on a page must use existing verbs and flags, and the C++ on the pages must compile. Two pages have their own
-tests: embedding.md (tests/interop/test_minilm.py) and slm-chain.md (tests/interop/test_slm_chain.py)."""
+tests: embedding.md (tests/interop/test_minilm.py) and slm/walk.md (tests/interop/test_slm_chain.py)."""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ from conftest import COMMAND, ROOT, TEST_DATA
 from tables import action_verbs, other_names, help_of, pages, verbs
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-OF_OTHERS = {"embedding.md", "slm-chain.md"}
+OF_OTHERS = {"embedding.md", "walk.md"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -34,14 +34,11 @@ def stories(folder):
         shutil.copy(data / name, folder)
 
 
-def minilm(folder):
-    found = ROOT / "build/demo/all-MiniLM-L6-v2"
-    if not (found / "model.safetensors").is_file():
-        pytest.skip(f"{found} is missing: make demo fetches it where the package index can be reached")
-    (folder / found.name).symlink_to(found)
-    # The third line of the page's block converts a language model out of a .zt.
-    subprocess.run([COMMAND, "slm", "fixture", "tiny", "-o", folder / "tiny.slm"], check=True, capture_output=True)
-    subprocess.run([COMMAND, "convert", folder / "tiny.slm", folder / "model.zt"], check=True, capture_output=True)
+def tiny(folder):
+    """The sample of the repository: in examples/, as the README has it, and by itself."""
+    (folder / "examples").mkdir()
+    for there in (folder / "examples", folder):
+        shutil.copy(ROOT / "examples/sample.safetensors", there)
 
 
 def nothing(_):
@@ -57,9 +54,10 @@ def signing(folder):
 
 
 # Page, a word that only the blocks of this walk have, and the files that the walk needs.
-WALKS = [("README.md", "sample", sample), ("docs/overview.md", "sample", sample), ("docs/overview.md", "minilm", minilm), ("docs/checking.md", "", sample), ("docs/doctor.md", "", sample), ("docs/editing.md", "", sample),
-         ("docs/comparing.md", "", sample), ("docs/signing.md", "", signing), ("docs/explaining.md", "", sample),
-         ("docs/converting.md", "", sample), ("docs/generation.md", "stories", stories), ("docs/generation.md", "tiny", nothing)]
+WALKS = [("README.md", "", tiny), ("docs/recipes.md", "", tiny), ("docs/pickles.md", "", tiny), ("docs/ci.md", "", tiny),
+         ("docs/policies.md", "", sample), ("docs/checking.md", "", sample), ("docs/doctor.md", "", sample), ("docs/editing.md", "", sample), ("docs/comparing.md", "", sample),
+         ("docs/signing.md", "", signing), ("docs/converting.md", "", sample), ("docs/gguf.md", "", sample),
+         ("docs/generation.md", "stories", stories), ("docs/generation.md", "tiny", nothing)]
 
 
 def walked(text, word):
@@ -161,17 +159,38 @@ def test_what_a_page_calls_is_there(page):
         assert has_flag(every, flag) or flag in other_names() or f'"{flag}"' in others, flag
 
 
+def test_the_messages_of_the_page_of_troubles_are_messages():
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.M)
+    quoted = [words for row in rows if "says" not in row for words in re.findall(r"`([a-z][a-z ]+)`", row, re.I) if " " in words]
+    sources = "".join(path.read_text() for folder in ("src", "cli") for path in (ROOT / folder).glob("**/*") if path.suffix in (".cc", ".def"))
+    assert len(quoted) >= 8 and [words for words in quoted if words not in sources] == []
+
+
+def test_the_python_of_the_page_of_moves_is_there():
+    calls = re.findall(r"\b(?:wb|weighbridge)\.((?:\w+\.)*)(\w+)\(|\)\.(\w+)\(", (ROOT / "docs/moving.md").read_text())
+    source = "".join(path.read_text() for path in (ROOT / "python/weighbridge").glob("**/*.py"))
+    names = {function or method for _, function, method in calls}
+    assert {"load_file", "GGUFReader", "open", "numpy", "torch"} <= names
+    assert [name for name in names if not re.search(rf"^\s*(?:def|class) {name}\b|\b{name} =", source, re.M)] == []
+
+
 def test_a_call_of_what_is_not_there_is_seen():
     assert wrong_with(["convert", "a", "b", "--encoding", "zstd"]) is None
     for words in [["transmogrify", "a"], ["convert", "a", "b", "--enc"], ["slm", "forge"], ["hash", "-Z", "a"], ["--hepl"]]:
         assert wrong_with(words) is not None, words
 
 
-def test_the_table_of_verbs_on_the_overview_is_whole():
-    page = (ROOT / "docs/overview.md").read_text()
-    rows = re.findall(r"^\| `([^|]*?)`(?:, ...)? \|", page.split("| verb | what it does |")[1].split("\n\n")[0], re.M)
-    named = {word for row in rows for word in re.findall(r"[a-z-]+", row)} | set(re.findall(r"`([a-z]+)[ `]", page))
-    assert set(verbs()) <= named
+def test_the_sample_is_what_its_program_makes(tmp_path):
+    program = pathlib.Path(COMMAND).resolve().parent / "examples/sample_model"
+    if not program.is_file():
+        pytest.skip("sample_model is not built beside the command")
+    subprocess.run([program, "--tiny", tmp_path / "sample.safetensors"], check=True)
+    assert (tmp_path / "sample.safetensors").read_bytes() == (ROOT / "examples/sample.safetensors").read_bytes()
+
+
+def test_the_minutes_of_the_readme_are_those_that_were_measured():
+    measured = re.search(r"^\| the command \(`make build`\) \| (\d+) \|", (ROOT / "docs/internals/minutes.md").read_text(), re.M)[1]
+    assert 2 * 60 < int(measured) <= 3 * 60 and "in three minutes on two cores" in (ROOT / "README.md").read_text()
 
 
 def test_the_c_of_the_pages_compiles(tmp_path):

@@ -70,7 +70,7 @@ def test_the_times_of_records_are_those_given(smoke, monkeypatch):
 def test_the_receipt_is_written_only_for_what_was_verified(smoke):
     manifest, receipt = smoke.with_suffix(".minimodel"), smoke.with_suffix(".minimodel-receipt")
     weighbridge("slm", "minimodel-template", smoke)
-    assert "chain/placeholder" in weighbridge("slm", "write-import-receipt", smoke, status=1).stderr
+    assert "chain/placeholder" in weighbridge("slm", "import-receipt", smoke, status=1).stderr
     filled = manifest.read_text()
     for word in ("<model>", "<version>", "<publisher>", "<key>", "<license>", "<model-card>"):
         filled = filled.replace(word, "test")
@@ -83,7 +83,7 @@ def test_the_receipt_is_written_only_for_what_was_verified(smoke):
     weighbridge("slm", "import-receipt", smoke)
     assert receipt.exists() and step("import-receipt", smoke, "--check")["record"]["path"] is None
     smoke.write_bytes(smoke.read_bytes() + b"\0")
-    assert "chain/artifact-mismatch" in weighbridge("slm", "write-import-receipt", smoke, "--check", status=1).stderr
+    assert "chain/artifact-mismatch" in weighbridge("slm", "import-receipt", smoke, "--check", status=1).stderr
 
 
 @pytest.mark.parametrize("arguments,word", [
@@ -98,8 +98,8 @@ def test_the_receipt_is_written_only_for_what_was_verified(smoke):
     (["promotion-ledger", "verify", "l", "m.slm"], "LEDGER only"),
     (["selector-registry", "l", "--byte-budget", "0"], "--byte-budget"),
     (["selector-registry", "l", "--check", "--byte-budget", "5"], "--byte-budget"),
-    (["write-import-receipt", "m.slm", "--check", "--at", "2026-01-31T12:00:00Z"], "--at"),
-    (["write-import-recipt", "m.slm"], "write-import-receipt"),
+    (["import-receipt", "m.slm", "--check", "--at", "2026-01-31T12:00:00Z"], "--at"),
+    (["import-recipt", "m.slm"], "import-receipt"),
 ])
 def test_misuse_is_one_sentence(tmp_path, arguments, word):
     done = weighbridge("slm", *arguments, status=2, cwd=tmp_path)

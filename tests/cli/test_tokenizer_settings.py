@@ -139,6 +139,9 @@ def test_special_tokens_that_another_file_names_are_refused_by_name(tmp_path):
         said = weighbridge(verb, made, "the", status=3).stderr
         assert "special_tokens_map.json" in said and "--ignore-setting cls_token" in said
     assert ids(made, "the", "--ignore-setting", "cls_token") == [2, 14, 3]
+    # A name of no setting was passed over without a word.
+    said = weighbridge("tokenize", made, "the", "--ignore-setting", "cls_token", "--ignore-setting", "cls_tokn").stderr
+    assert 'no setting is refused by the name "cls_tokn"' in said and 'the name "cls_token"' not in said
 
 
 def test_the_case_of_a_folder_without_a_vocabulary_stays(tmp_path):

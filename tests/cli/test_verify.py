@@ -155,3 +155,18 @@ def test_a_sidecar_that_does_not_fit_its_stb_says_which_file_it_means(tmp_path):
     size = stb.stat().st_size
     said = weighbridge("verify", stb, status=1).stdout
     assert f"{sidecar}: error: the .stb does not have the size that its sidecar states (expected 5 bytes, found {size} bytes" in said
+
+
+def test_external_data_with_hard_links_are_what_onnx_refuses(tmp_path):
+    for name in ("valid-external.onnx", "valid-external.data"):
+        (tmp_path / name).write_bytes((ROOT / "corpus/onnx" / name).read_bytes())
+    model = tmp_path / "valid-external.onnx"
+    assert "onnx/external-hard-link" not in weighbridge("verify", "--strict", model).stdout
+    (tmp_path / "another.data").hardlink_to(tmp_path / "valid-external.data")
+    assert "found 2 names) (onnx/external-hard-link" in weighbridge("verify", model).stdout
+    weighbridge("verify", "--strict", model, status=1)
+    assert "onnx/external-hard-link" in weighbridge("inspect", model).stderr
+
+
+def test_an_attribute_that_cannot_be_read_is_no_unsupported_tensor():
+    assert "ok (hdf5, 0 tensors, " in weighbridge("verify", ROOT / "corpus/hdf5/heap-kind.h5", status=3).stdout

@@ -2,6 +2,7 @@
 #include "corpus/all_cases.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "formats/embd/format.h"
@@ -20,7 +21,9 @@
 #include "formats/ztensor/v2/format.h"
 #include "io/forwarding_source.h"
 #include "support/agreement.h"
+#include "support/huggingface_testing.h"
 #include "weighbridge/place.h"
+#include "weighbridge/verify.h"
 
 namespace weighbridge::test {
 namespace {
@@ -128,6 +131,37 @@ std::string index_of_cases() {
     for (const std::string& line : lines) out += line;
   }
   return out;
+}
+
+std::string examples_of_cases() {
+  constexpr std::size_t kLongest = 300, kLine = 90;
+  std::map<std::string, std::string> examples;
+  const auto printable = [](char byte) { return byte >= ' ' && byte <= '~'; };
+  const auto take = [&](const Report& report) {
+    for (const Finding& each : report.findings())
+      if (each.message.size() <= kLongest && std::ranges::all_of(each.message, printable))
+        examples.try_emplace(each.rule, each.message);
+  };
+  for (const FormatCorpus& corpus : all_cases())
+    for (const core::CorpusCase& c : corpus.cases) take(verify(corpus.source(c), {.limits = c.limits}).report);
+  for (const auto& c : huggingface::testing::cases())
+    take(verify(huggingface::testing::in_memory(c.files), {.limits = c.limits}).report);
+  std::string out =
+      "// SPDX-License-Identifier: Apache-2.0\n"
+      "// Messages of findings about files and folders of the corpus, by rule, sorted. Written by corpus_generate.\n"
+      "#pragma once\n#include <string_view>\n\nnamespace weighbridge::cli {\n\nstruct RuleExample {\n"
+      "  std::string_view rule, message;\n};\n// clang-format off\ninline constexpr RuleExample kRuleExamples[] = {\n";
+  for (const auto& [rule, message] : examples) {
+    out += "  {\"" + rule + "\",";
+    for (std::size_t at = 0; at < message.size(); at += kLine) {
+      out += "\n   \"";
+      for (const char byte : message.substr(at, kLine))
+        out.append(byte == '"' || byte == '\\' ? "\\" : "").append(1, byte);
+      out += "\"";
+    }
+    out += "},\n";
+  }
+  return out + "};\n// clang-format on\n\n}  // namespace weighbridge::cli\n";
 }
 
 }  // namespace weighbridge::test

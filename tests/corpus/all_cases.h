@@ -33,4 +33,7 @@ const std::vector<FormatCorpus>& all_cases();
 // The text of corpus/index.tsv: what each committed file is, for programs that try other readers (corpus/conform.py).
 std::string index_of_cases();
 
+// The text of cli/rule_examples_generated.h: the message of the first finding by each rule, about a committed file.
+std::string examples_of_cases();
+
 }  // namespace weighbridge::test

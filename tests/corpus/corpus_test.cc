@@ -77,6 +77,13 @@ TEST(Corpus, CommittedFilesAreWhatTheCodeMakes) {
   }
 }
 
+TEST(Corpus, CommittedExamplesAreTheMessagesOfToday) {
+  std::ifstream in("cli/rule_examples_generated.h", std::ios::binary);
+  EXPECT_TRUE((std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}) ==
+              examples_of_cases())
+      << "run corpus_generate corpus cli/rule_examples_generated.h, and look at what changed";
+}
+
 TEST(Corpus, EveryFormatHasCases) {
   std::set<std::string_view> with_cases;
   for (const FormatCorpus& corpus : all_cases()) {
@@ -100,13 +107,23 @@ TEST(Corpus, EveryRuleHasACaseThatBreaksItFirst) {
     for (const Rule& rule : corpus.format->info.rules) {
       // A case of a file can have neither a link nor two shards nor a folder; registry/sharded_safetensors_test.cc,
       // registry/sharded_index_test.cc and convert/split_gguf_test.cc test these.
-      if (rule.id.ends_with("/shard-link") || rule.id.ends_with("/metadata-conflict") ||
-          rule.id == "hdf5/dataset-twice" || rule.id == "safetensors/two-weights" || rule.id == "gguf/part-link" ||
-          rule.id.ends_with("-stray"))
+      if (rule.id.ends_with("/metadata-conflict") || rule.id == "hdf5/dataset-twice" ||
+          rule.id == "safetensors/two-weights" || rule.id.ends_with("-stray"))
         continue;
       // Nor can it have 2 GiB; formats/onnx/onnx_test.cc tests these.
-      if (rule.id == "onnx/external-link" || rule.id == "onnx/too-large") continue;
+      if (rule.id.ends_with("-link") || rule.id == "onnx/too-large") continue;
       EXPECT_TRUE(first.contains(rule.id)) << "no case for " << rule.id;
+    }
+  }
+}
+
+// Each rule about quantized layers is broken by a file of safetensors, and each about patches by a .zt.
+TEST(Corpus, EveryRuleOfQuantizedLayersAndPatchesHasACase) {
+  std::set<std::string_view> broken;
+  for_each_case([&](const FormatCorpus&, const core::CorpusCase& c) { broken.insert(c.rule); });
+  for (const Rule& rule : common_rules()) {
+    if (rule.id.starts_with("quantized/") || rule.id.starts_with("gptq/") || rule.id.starts_with("delta/")) {
+      EXPECT_TRUE(broken.contains(rule.id)) << "no case for " << rule.id;
     }
   }
 }
@@ -138,10 +155,14 @@ TEST(Corpus, RulesAreWellFormed) {
   for (const FormatInfo& format : formats())
     for (const Rule& rule : format.rules) check(rule, std::string(format.name) + "/");
   for (const Rule& rule : common_rules())
-    check(rule, rule.id.starts_with("limit/")      ? "limit/"
-                : rule.id.starts_with("claim/")    ? "claim/"
-                : rule.id.starts_with("template/") ? "template/"
-                                                   : "file/");
+    check(rule, rule.id.starts_with("limit/")       ? "limit/"
+                : rule.id.starts_with("claim/")     ? "claim/"
+                : rule.id.starts_with("template/")  ? "template/"
+                : rule.id.starts_with("quantized/") ? "quantized/"
+                : rule.id.starts_with("gptq/")      ? "gptq/"
+                : rule.id.starts_with("delta/")     ? "delta/"
+                : rule.id.starts_with("published/") ? "published/"
+                                                    : "file/");
 }
 
 TEST(Corpus, VerifyFindsExactlyWhatTheCaseNames) {

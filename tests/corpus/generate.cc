@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// corpus_generate FOLDER: writes every committed file of the corpus below FOLDER, and its index, and removes those that
-// no case makes.
+// corpus_generate FOLDER [EXAMPLES]: writes every committed file of the corpus below FOLDER, and its index, and removes
+// those that no case makes; writes the examples of rules to the file EXAMPLES.
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -13,13 +13,13 @@
 int main(int argc, char** argv) try {
   namespace fs = std::filesystem;
   // A word that looks like a flag is not a folder: once, such a folder was made and filled.
-  const std::string_view word = argc == 2 ? argv[1] : "";
+  const std::string_view word = argc == 2 || argc == 3 ? argv[1] : "";
   const bool help = word == "--help" || word == "-h";
   if (help || word.empty() || word.starts_with('-')) {
     (help ? std::cout : std::cerr)
-        << "usage: corpus_generate FOLDER\n"
+        << "usage: corpus_generate FOLDER [EXAMPLES]\n"
            "Writes the committed files of the corpus below FOLDER, and removes those that no "
-           "case makes.\n";
+           "case makes. Writes the examples of rules to EXAMPLES.\n";
     return help ? 0 : 2;
   }
   const fs::path folder = argv[1];
@@ -42,6 +42,7 @@ int main(int argc, char** argv) try {
       if (!made.contains(entry.path())) fs::remove(entry.path());
   }
   write(folder / "index.tsv", weighbridge::test::index_of_cases());
+  if (argc == 3) write(argv[2], weighbridge::test::examples_of_cases());
   std::cout << made.size() << " files\n";
   return 0;
 } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The content digest, an independent implementation of docs/content-digest.md to check src/core/payload/digest.cc.
+"""The content digest, an independent implementation of src/core/payload/README.md to check src/core/payload/digest.cc.
 
 As a program: prints the digests of the test vectors that src/core/payload/content_digest_test.cc holds. `--check FILE` reads
 that file and fails when a vector differs. As a module: model_digest(), nameless_digest(), tensor_digest() over tuples, and

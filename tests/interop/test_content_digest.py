@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests `hash` against content_digest.py, an independent implementation of docs/content-digest.md, on files of other writers."""
+"""Tests `hash` against content_digest.py, an independent implementation of src/core/payload/README.md, on files of other writers."""
 import pytest
 
 import content_digest as referee

@@ -35,7 +35,7 @@ def unpack(words, bits, axis):
 
 def dequantized(tensors, bits, added):
     codes = unpack(tensors["qweight"], bits, 0).astype(np.float64)
-    zeros = unpack(tensors["qzeros"], bits, 1).astype(np.float64) + added
+    zeros = (unpack(tensors["qzeros"], bits, 1).astype(np.float64) + added) % 2**bits  # all ones in v1 come from 0
     group = np.arange(len(codes)) // (len(codes) // len(zeros)) if "g_idx" not in tensors else tensors["g_idx"]
     return ((codes - zeros[group]) * tensors["scales"].astype(np.float64)[group]).astype(np.float32)
 
@@ -61,7 +61,7 @@ def test_numbers_are_those_of_an_independent_dequantization(tmp_path, bits, zero
     layers = {"a.q_proj": layer(bits, 128, 64, 4), "a.k_proj": layer(bits, 64, 96, 1, seed=1, g_idx=False),
               "b.q_proj": layer(bits, 96, 32, 3, seed=2, scales="float32")}
     there = tmp_path / "there.zt"
-    weighbridge("convert", saved(tmp_path / "in.safetensors", layers), there, "--gptq", zeros)
+    weighbridge("convert", saved(tmp_path / "in.safetensors", layers), there, "--scheme", f"gptq:zeros={zeros}")
     weighbridge("verify", there)
     listed = inspected(there)
     for name, tensors in layers.items():
@@ -80,8 +80,8 @@ def test_the_way_back_gives_the_same_tensors(tmp_path, bits, zeros, encoding):
     others = {"x.bias": np.arange(128, dtype=np.float16), "norm": np.ones(3, np.float32)}
     there, back = tmp_path / "there.zt", tmp_path / "back.safetensors"
     before = saved(tmp_path / "in.safetensors", layers, others)
-    weighbridge("convert", before, there, "--gptq", zeros, *encoding)
-    weighbridge("convert", there, back, "--gptq", "auto")
+    weighbridge("convert", before, there, "--scheme", f"gptq:zeros={zeros}", *encoding)
+    weighbridge("convert", there, back, "--scheme", "gptq:zeros=auto")
     same_bytes({**named(layers), **others}, safetensors.load_file(back))
     weighbridge("convert", before, tmp_path / "plain.safetensors", "--canonical")
     assert (tmp_path / "plain.safetensors").read_bytes() == back.read_bytes()
@@ -92,8 +92,8 @@ def test_a_large_layer_goes_in_pieces(tmp_path):
     layers = {"x": layer(8, 4 * 17000, 1280, 1000)}
     there, back = tmp_path / "there.zt", tmp_path / "back.safetensors"
     layers["x"]["g_idx"] = (np.arange(68000) // 68).astype(np.int32)
-    weighbridge("convert", saved(tmp_path / "in.safetensors", layers), there, "--gptq", "v1", "--encoding", "zstd", "--level", "1")
-    weighbridge("convert", there, back, "--gptq", "auto")
+    weighbridge("convert", saved(tmp_path / "in.safetensors", layers), there, "--scheme", "gptq:zeros=v1", "--encoding", "zstd", "--level", "1")
+    weighbridge("convert", there, back, "--scheme", "gptq:zeros=auto")
     same_bytes(named(layers), safetensors.load_file(back))
 
 
@@ -114,10 +114,10 @@ def folder(tmp_path):
 @pytest.mark.parametrize("said,added", [({}, 1), ({"checkpoint_format": "gptq"}, 1), ({"checkpoint_format": "gptq_v2"}, 0)])
 def test_the_config_says_how_zeros_are_stored(folder, tmp_path, said, added):
     path, there = folder(**said), tmp_path / "there.zt"
-    weighbridge("convert", path, there, "--gptq", "auto")
+    weighbridge("convert", path, there, "--scheme", "gptq:zeros=auto")
     weighbridge("extract", there, "x", "--dense", "-o", tmp_path / "x.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dequantized(layer(4, 64, 64, 2), 4, added))
-    weighbridge("convert", there, f"{tmp_path}/back/", "--gptq", "auto")
+    weighbridge("convert", there, f"{tmp_path}/back/", "--scheme", "gptq:zeros=auto")
     assert json.loads((tmp_path / "back/config.json").read_text()) == json.loads((path / "config.json").read_text())
     same_bytes(safetensors.load_file(path / "model.safetensors"), safetensors.load_file(tmp_path / "back/model.safetensors"))
 
@@ -125,6 +125,6 @@ def test_the_config_says_how_zeros_are_stored(folder, tmp_path, said, added):
 def test_quantize_config_says_it_too(folder, tmp_path):
     path = folder()
     (path / "config.json").write_text('{"model_type": "other"}')
-    weighbridge("convert", path, tmp_path / "there.zt", "--gptq", "auto", status=2)
+    weighbridge("convert", path, tmp_path / "there.zt", "--scheme", "gptq:zeros=auto", status=2)
     (path / "quantize_config.json").write_text('{"bits": 4, "group_size": 32, "desc_act": false}')
-    assert b"minus one (v1)" in weighbridge("convert", path, tmp_path / "there.zt", "--gptq", "auto")
+    assert b"minus one (v1)" in weighbridge("convert", path, tmp_path / "there.zt", "--scheme", "gptq:zeros=auto")

@@ -252,6 +252,22 @@ def test_stories260k_as_a_folder(tmp_path):
     expect_values(two, values(one))
 
 
+def test_a_folder_of_int8_layers_runs_by_its_numbers(tmp_path):
+    config, blocks, _, _ = small(tmp_path)
+    stored = {}
+    for name, array in llama2c.hugging_face_tensors(config, blocks).items():
+        if array.ndim < 2 or "embed" in name:
+            stored[name] = array
+            continue
+        scale = (np.abs(array).max(1, keepdims=True) / 127).astype(np.float32)
+        stored[name], stored[name + "_scale"] = np.rint(array / scale).astype(np.int8), scale
+    folder, dense = folder_of(tmp_path / "int8", config, blocks, stored), tmp_path / "dense"
+    weighbridge("convert", "--quiet", folder, f"{dense}/", "--dequantize")
+    one, two = (json.loads(weighbridge("generate", path, "-p", "a", "-n", "8", "--json"))["tokens"] for path in (folder, dense))
+    assert one == two and len(one) == 8
+    expect_values(converted(folder, tmp_path / "one.slm"), values(converted(dense, tmp_path / "two.slm")))
+
+
 def test_by_way_of_other_containers_and_back(tmp_path):
     config, blocks, _, _ = small(tmp_path)
     folder = folder_of(tmp_path / "model", config, blocks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""convert --merge-lora against numpy in float64: adapters as peft, kohya's scripts and llama.cpp write them, for each dtype of a base."""
+"""convert --merge-lora against numpy in float64: adapters as peft, kohya's scripts, mlx-lm and llama.cpp write them, for each dtype of a base."""
 import json
 import resource
 import subprocess
@@ -117,6 +117,94 @@ def test_kohya(tmp_path, kind):
         down, up = (wide(t[f"lora_unet_{stem}.lora_{side}.weight"]) for side in ("down", "up"))
         change = up.reshape(10, 4) @ down.reshape(4, -1)
         assert_close(out[name + ".weight"], (wide(weight) - 2 * alpha / 4 * change.reshape(weight.shape)).astype(NUMPY_OF[kind]))
+
+
+# (name in the checkpoint, name of the module in an adapter), as sd-scripts' own functions convert the one to the other:
+# convert_unet_state_dict_to_sd, make_unet_conversion_map, convert_sdxl_text_encoder_2_checkpoint. With all modules of SD 1.5 and SDXL
+# the two agree; these are one for each row of the table, and the borders of its arithmetic.
+UNET, CLIP, OPEN_CLIP = "model.diffusion_model.", "text_model.encoder.layers.0.", "conditioner.embedders.1.model.transformer.resblocks.31."
+SINGLE_FILE = [
+    (UNET + "input_blocks.0.0", "unet_conv_in"), (UNET + "input_blocks.1.0.in_layers.2", "unet_down_blocks_0_resnets_0_conv1"),
+    (UNET + "input_blocks.2.1.transformer_blocks.0.attn1.to_out.0", "unet_down_blocks_0_attentions_1_transformer_blocks_0_attn1_to_out_0"),
+    (UNET + "input_blocks.3.0.op", "unet_down_blocks_0_downsamplers_0_conv"), (UNET + "input_blocks.4.0.skip_connection", "unet_down_blocks_1_resnets_0_conv_shortcut"),
+    (UNET + "input_blocks.11.0.emb_layers.1", "unet_down_blocks_3_resnets_1_time_emb_proj"), (UNET + "middle_block.0.out_layers.3", "unet_mid_block_resnets_0_conv2"),
+    (UNET + "middle_block.1.proj_in", "unet_mid_block_attentions_0_proj_in"), (UNET + "middle_block.2.in_layers.2", "unet_mid_block_resnets_1_conv1"),
+    (UNET + "output_blocks.2.1.conv", "unet_up_blocks_0_upsamplers_0_conv"), (UNET + "output_blocks.5.2.conv", "unet_up_blocks_1_upsamplers_0_conv"),
+    (UNET + "output_blocks.8.0.out_layers.3", "unet_up_blocks_2_resnets_2_conv2"), (UNET + "output_blocks.3.1.proj_out", "unet_up_blocks_1_attentions_0_proj_out"),
+    (UNET + "time_embed.0", "unet_time_embedding_linear_1"), (UNET + "time_embed.2", "unet_time_embedding_linear_2"), (UNET + "out.2", "unet_conv_out"),
+    (UNET + "label_emb.0.0", "unet_add_embedding_linear_1"), (UNET + "label_emb.0.2", "unet_add_embedding_linear_2"),
+    (UNET + "input_blocks.7.1.proj_in", "unet_input_blocks_7_1_proj_in"),  # the names of sd-scripts' own SDXL
+    ("conditioner.embedders.0.transformer." + CLIP + "self_attn.q_proj", "te1_text_model_encoder_layers_0_self_attn_q_proj"),
+    (OPEN_CLIP + "attn.out_proj", "te2_text_model_encoder_layers_31_self_attn_out_proj"), (OPEN_CLIP + "mlp.c_fc", "te2_text_model_encoder_layers_31_mlp_fc1"),
+    (OPEN_CLIP + "mlp.c_proj", "te2_text_model_encoder_layers_31_mlp_fc2")]
+
+
+def test_kohyas_names_against_checkpoints_of_one_file(tmp_path):
+    base, adapter, change = {}, {}, {}
+    for i, (name, module) in enumerate(SINGLE_FILE):
+        base[name + ".weight"] = numbers((4, 6), seed=i)
+        adapter[f"lora_{module}.lora_down.weight"], adapter[f"lora_{module}.lora_up.weight"] = a, b = numbers((2, 6), seed=100 + i), numbers((4, 2), seed=200 + i)
+        change[name + ".weight"] = wide(b) @ wide(a)
+    joined = OPEN_CLIP + "attn.in_proj_weight"  # OpenCLIP keeps three matrices in one
+    base[joined], change[joined] = numbers((12, 6)), np.zeros((12, 6))
+    for part, module in ((0, "q_proj"), (2, "v_proj")):
+        a, b = numbers((2, 6), seed=300 + part), numbers((4, 2), seed=301 + part)
+        change[joined][4 * part:4 * part + 4] = wide(b) @ wide(a)
+        stem = f"lora_te2_text_model_encoder_layers_31_self_attn_{module}"
+        adapter[stem + ".lora_down.weight"], adapter[stem + ".lora_up.weight"] = a, b
+    save_file(adapter, tmp_path / "kohya.safetensors")
+    out = merged(tmp_path, base, tmp_path / "kohya.safetensors")
+    for name, weight in base.items():
+        assert_close(out[name], (wide(weight) + change[name]).astype(np.float32))
+
+
+def test_a_change_of_the_second_text_encoder_is_not_merged_into_the_first(tmp_path):
+    base = {"conditioner.embedders.0.transformer." + CLIP + "mlp.fc1.weight": numbers((4, 6)), OPEN_CLIP + "mlp.c_fc.weight": numbers((4, 6))}
+    stem = "lora_te2_text_model_encoder_layers_0_mlp_fc1"
+    save_file({stem + ".lora_down.weight": numbers((2, 6)), stem + ".lora_up.weight": numbers((4, 2))}, tmp_path / "kohya.safetensors")
+    assert "the model has no tensor for a change" in merged(tmp_path, base, tmp_path / "kohya.safetensors", status=2)
+
+
+def test_names_of_diffusers_against_a_checkpoint_of_one_file(tmp_path):
+    base = {UNET + "input_blocks.1.1.proj_in.weight": numbers((4, 6, 1, 1))}
+    a, b = numbers((2, 6), seed=1), numbers((4, 2), seed=2)
+    save_file({"unet.down_blocks.0.attentions.0.proj_in.lora_A.weight": a, "unet.down_blocks.0.attentions.0.proj_in.lora_B.weight": b}, tmp_path / "a.safetensors")
+    out = merged(tmp_path, base, tmp_path / "a.safetensors")[UNET + "input_blocks.1.1.proj_in.weight"]
+    assert_close(out, (wide(base[UNET + "input_blocks.1.1.proj_in.weight"]) + (wide(b) @ wide(a))[:, :, None, None]).astype(np.float32))
+
+
+def mlx(folder, tensors, parameters={"rank": 4, "scale": 3.0, "dropout": 0.0}, **config):
+    folder.mkdir(exist_ok=True)
+    save_file(tensors, folder / "adapters.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({"fine_tune_type": "lora", "num_layers": 1, "lora_parameters": parameters, **config}))
+    return folder
+
+
+def mlx_pair(name, inner, outer, seed=0):
+    return {name + ".lora_a": numbers((inner, 4), seed=seed), name + ".lora_b": numbers((4, outer), seed=seed + 1)}
+
+
+def test_mlx_lm(tmp_path):
+    """As mlx_lm.fuse merges them: LoRALinear.fuse() and LoRAEmbedding.fuse()."""
+    base = {"model.layers.0.q.weight": numbers((40, 24)), "model.layers.0.o.weight": numbers((24, 24), seed=1), "model.embed_tokens.weight": numbers((24, 24), seed=2)}
+    t = {**mlx_pair("model.layers.0.q", 24, 40), **mlx_pair("model.layers.0.o", 24, 24, 5), **mlx_pair("model.embed_tokens", 24, 24, 9)}
+    out = merged(tmp_path, base, mlx(tmp_path / "adapter", t))
+    for name, weight in base.items():
+        a, b = (wide(t[name.replace("weight", side)]) for side in ("lora_a", "lora_b"))
+        assert_close(out[name], (wide(weight) + 3 * (a @ b if "embed" in name else (a @ b).T)).astype(np.float32))
+
+
+@pytest.mark.parametrize("parameters, config, said", [
+    ({"rank": 8, "scale": 3.0}, {}, "gives the inner rank 8"),
+    ({"rank": 4}, {}, "no scale in lora_parameters"),
+    ({"rank": 4, "alpha": 16, "scale": 10.0}, {}, "has scale and alpha in lora_parameters"),
+    ({"rank": 4, "scale": 3.0}, {"fine_tune_type": "dora"}, "DoRA"),
+])
+def test_what_an_adapter_of_mlx_lm_leaves_open_is_refused(tmp_path, parameters, config, said):
+    folder = mlx(tmp_path / "adapter", mlx_pair("q", 12, 20), parameters, **config)
+    assert said in merged(tmp_path, {"q.weight": numbers((20, 12))}, folder, status=2)
+    (folder / "adapter_config.json").unlink()
+    assert "an adapter of mlx-lm needs its adapter_config.json" in merged(tmp_path, {"q.weight": numbers((20, 12))}, folder, status=2)
 
 
 def test_gguf(tmp_path):

@@ -138,6 +138,19 @@ def test_a_selection_leaves_out_the_values_beside_it(tmp_path, option):
     weighbridge("convert", DATA / "optimizer_adamw.pt", whole, "--overwrite", "--unset", "optimiser.*", status=2)
 
 
+@pytest.mark.parametrize("target", ["safetensors", "gguf", "npz", "zt", "pt"])
+def test_a_training_checkpoint_converts_without_consent(tmp_path, target):
+    """Its epoch and the settings of its optimizer needed --allow attribute-type; a tensor is never left out."""
+    out = tmp_path / f"out.{target}"
+    said = json.loads(weighbridge("convert", DATA / "optimizer_adamw.pt", out, "--allow", "alias", "--json"))
+    assert set(inspected(out)) == set(inspected(DATA / "optimizer_adamw.pt"))
+    kept = json.loads(weighbridge("inspect", "--json", out))["files"][0]["attributes"]
+    named = {each["subject"] for each in said["losses"] + said["changes"]}
+    if target in ("safetensors", "npz"):
+        assert {'attributes["epoch"]', 'attributes["optimizer.param_groups.0.lr"]'} <= named
+    assert kept.get("epoch") == {"safetensors": "2", "npz": None}.get(target, 2)
+
+
 def test_attributes_of_a_model_belong_to_no_selection(tmp_path):
     weighbridge("convert", DATA / "state_dict.pth", tmp_path / "a.pt", "--set", "license=mit")
     weighbridge("convert", tmp_path / "a.pt", tmp_path / "b.safetensors", "--only", "first.*", "--allow", "alias")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests adapter packages against an independent implementation of docs/slm-adapters.md: it reads our packages, its packages apply here,
+"""Tests adapter packages against an independent implementation of src/formats/slm_adapter/README.md: it reads our packages, its packages apply here,
 and both give the same floats."""
 import json
 import sys

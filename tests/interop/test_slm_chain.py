@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the walk of docs/slm-chain.md: each command of its console blocks, in order, in one folder, must print the page's lines,
+"""Runs the walk of docs/slm/walk.md: each command of its console blocks, in order, in one folder, must print the page's lines,
 digests included. A second walk must leave the same bytes in every file."""
 import os
 import pathlib
@@ -16,10 +16,8 @@ INPUTS = ["stories260K.bin", "tok512.bin"]
 
 def walk():
     """(command, its output on the page), in order."""
-    page = (ROOT / "docs/slm-chain.md").read_text()
-    section = page[page.index("## The walk"):]
     steps = []
-    for block in re.findall(r"^```console\n(.*?)^```$", section, re.S | re.M):
+    for block in re.findall(r"^```console\n(.*?)^```$", (ROOT / "docs/slm/walk.md").read_text(), re.S | re.M):
         for line in block.splitlines():
             if line.startswith("$ "):
                 steps.append([line[2:], []])

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes and encodes blocks for comparisons in Python (tests/interop/test_ggml_blocks.py), of types that keep whole
 // blocks in one part. `code_blocks decode ID` reads blocks from stdin and writes f32, `code_blocks encode ID` does the
-// reverse. `code_blocks` lists the types: id, elements and bytes per block, and "both" or "decode".
+// reverse, and `code_blocks encode ID ROW FILE` does it for rows of so many elements, with the f32 of the file as their
+// importance. `contract` for `encode` is as GGML compiled for processors with FMA. `code_blocks` lists the types: id,
+// elements and bytes per block, and "both" or "decode".
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,7 +44,8 @@ int main(int argc, char** argv) {
                   << (row.codec->encode != nullptr ? "both" : "decode") << '\n';
     return 0;
   }
-  const bool encodes = std::string_view(argv[1]) == "encode";
+  const bool contracted = std::string_view(argv[1]) == "contract";  // as GGML compiled for processors with FMA
+  const bool encodes = contracted || std::string_view(argv[1]) == "encode";
   const BlockTypeInfo* const type = find_block_type(argv[2]);
   if (type == nullptr || type->block_bytes == 0 || (encodes && type->codec->encode == nullptr)) {
     std::cerr << "code_blocks: cannot " << argv[1] << " whole blocks of " << argv[2] << '\n';
@@ -48,10 +53,23 @@ int main(int argc, char** argv) {
   }
   std::vector<std::byte> blocks(kBlocks * type->block_bytes);
   std::vector<float> elements(kBlocks * type->block_elements);
+  if (encodes && argc == 5) {
+    const std::size_t row = std::stoul(argv[3]);
+    std::vector<float> importance(row), values(row);
+    std::ifstream(argv[4], std::ios::binary).read(reinterpret_cast<char*>(importance.data()), std::streamsize(row * 4));
+    const std::size_t count = row / type->block_elements;
+    while (read(values, row) == 1) {
+      type->codec->encode(values, {.importance = importance.data(), .as_ggml = true, .contracted = contracted},
+                          blocks.data());
+      write(blocks, count * type->block_bytes);
+    }
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
   for (std::size_t count = kBlocks; count == kBlocks;) {
     if (encodes) {
       count = read(elements, type->block_elements);
-      type->codec->encode(std::span(elements).first(count * type->block_elements), blocks.data());
+      type->codec->encode(std::span(elements).first(count * type->block_elements),
+                          {.as_ggml = true, .contracted = contracted}, blocks.data());
       write(blocks, count * type->block_bytes);
       continue;
     }

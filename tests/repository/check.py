@@ -23,6 +23,8 @@ DISPLAY = {"src/base/display.cc",  # implements escape_for_display()
            "src/capi/c.cc"}  # shows the texts of errors to programs in C
 # The body that a public class keeps to itself may be defined there: "struct Module::Rep {".
 PUBLIC_NAMESPACE = re.compile(r"^namespace weighbridge(?:::(?:slm|khlnary|chain))? \{\n+(?!\n|struct \w+::\w+ \{)", re.M)
+# Nothing is published yet, so a host or a repository of weighbridge is an invented one. A name space of SPDX is no address.
+INVENTED = re.compile(r"https?://(?!spdx\.org/spdxdocs/)[^\s\"'<>)\]]*weighbridge", re.I)
 LEFT_OVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -53,6 +55,8 @@ def check_text(path, text):
             yield number, f"{len(line)} columns, more than {MAX_LINE}"
         if MACHINE_PATHS.search(line):
             yield number, "a path of one machine"
+        if INVENTED.search(line):
+            yield number, "an address of weighbridge, which has none"
         if path.suffix in SOURCES and LEFT_OVER.search(line):
             yield number, "something left over to do"
         if is_library(path) and not line.lstrip().startswith("//"):
@@ -149,6 +153,7 @@ PLANTED = {
     "a tab": ("src/a.cc", HEAD + "\tint a;\n"),
     "columns": ("src/a.cc", HEAD + "/" * (MAX_LINE + 1) + "\n"),
     "a path of one machine": ("README.md", "see /" + "root/notes\n"),
+    "an address of weighbridge": ("docs/a.md", "curl -LO https" + "://weighbridge.example/install.sh\n"),
     "left over": ("src/a.cc", HEAD + "// TO" + "DO: everything\n"),
     "a flag of the command": ("src/a.def", HEAD + 'WB_RULE(kA, "a/a", "too large (Limits::memory, --limit memory=BYTES)")\n'),
     "an escape in the library": ("src/a.cc", HEAD + "auto a = escape_for_display(name);\n"),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the references of Markdown pages exist: relative links and their anchors, `paths` of the tree, targets of make, presets
-of CMake; that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself); and that the site of
-`make docs-site` has every page of docs/, and that of every format, in its navigation.
+of CMake; that each code block has a known kind (tests/cli/test_pages.py runs those of the command itself); that no page of docs/ is too long to read;
+and that the site of `make site` has every page of docs/, and that of every format, in its navigation.
 
 Checks itself in the same run: planted faults must be reported. Usage: pages.py [ROOT]
 """
@@ -16,7 +16,7 @@ import urllib.parse
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # `sh` is a sketch: commands for files that only the reader has.
-KINDS = {"console", "c", "cpp", "cmake", "js", "html", "json", "python", "sh", "text"}
+KINDS = {"console", "c", "cpp", "cmake", "js", "html", "json", "python", "sh", "text", "yaml"}
 # In a block without a kind: how its lines may begin; otherwise it is a drawing.
 PLAIN = re.compile(r"weighbridge |make |sudo (?:make|dpkg) |cmake |tar |man |export |g\+\+ |weighbridge-[\d.]+-linux|Content-|  |#|$")
 TREE = ("src/", "python/", "docs/", "tests/", "tools/", "include/", "cli/", "web/", "bench/", "fuzz/", "corpus/", "examples/", "cmake/")
@@ -78,13 +78,26 @@ def broken_fences(text):
             yield f"a fence has three backticks, not '{line}'"
 
 
+# A page that a person reads has at most so many words; references that are made from tables, or compared with them, may have more.
+WORDS = 2500
+REFERENCES = {"command.md", "conformance.md", "formats.md", "options.md", "python-reference.md", "rules.md", "slm/records.md"}
+
+
+def too_long(page, text):
+    words = len(text.split())
+    if page.startswith("docs/") and page[5:] not in REFERENCES and words > WORDS:
+        yield f"{words:,} words are more than {WORDS:,}"
+
+
 def check_page(root, page, text, targets, presets):
-    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *broken_fences(text),
-                                                   *wrong_names(root, text, targets, presets))]
+    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *broken_fences(text), *too_long(page, text),
+                                             *wrong_names(root, text, targets, presets))]
 
 
 def wrong_site(root, config, pages):
     """What the site's navigation names, beside the pages that there are."""
+    for key in re.findall(r"^(\w+): [^\"'\[{|#\n][^#\n]*: ", config, re.M):
+        yield f"mkdocs.yml: a text with a colon has to be in quotes: {key}"
     named = re.findall(r"^ +- .*: ([\w./-]+\.md)$", config.split("\nnav:\n")[1], re.M)
     made = {"docs/schemas/README.md"}  # by tools/docs_site.py
     for page in pages:
@@ -96,6 +109,7 @@ def wrong_site(root, config, pages):
 
 
 PLANTED_SITE = {
+    "has to be in quotes": "a: b: c\nnav:\n  - Home: docs/README.md\n",
     "names docs/README.md 0 times": "a: b\nnav:\n  - Home: README.md\n",
     "names src/formats/stb/README.md 0 times": "a: b\nnav:\n  - Home: docs/README.md\n",
     "names docs/README.md 2 times": "a: b\nnav:\n  - Home: docs/README.md\n  - Jobs: docs/README.md\n",
@@ -111,6 +125,7 @@ PLANTED = {
     "blocks of kind": "```powershell\nGet-Item\n```\n",
     "has to be": "```\n$ weighbridge formats\nmany\n```\n",
     "no test knows the line": "```\nmake build\nrm -rf something\n```\n",
+    "words are more than": "so many " * (WORDS // 2 + 1),
 }
 
 
@@ -140,7 +155,7 @@ def main():
     for wrong in found:
         print(wrong)
     unreported = [words for words, text in PLANTED.items()
-                  if not any(words in wrong for wrong in check_page(root, "README.md", text, targets, presets))]
+                  if not any(words in wrong for wrong in check_page(root, "docs/README.md", text, targets, presets))]
     planted_pages = ["docs/README.md", "src/formats/stb/README.md"]
     unreported += [words for words, text in PLANTED_SITE.items()
                    if not any(words in wrong for wrong in wrong_site(root, text, planted_pages))]

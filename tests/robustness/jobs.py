@@ -317,7 +317,7 @@ def make_job(folder, name):
         "search-key-left": lambda: Job(folder, search, there / "v.npy", key_left, again=(), alone="v.npy.key"),
         "disassemble": lambda: Job(folder, [*disassemble, there / "m.txt"], there / "m.txt"),
         "disassemble-force": lambda: Job(folder, [*disassemble, there / "m.txt", "--force"], there / "m.txt", stands("m.txt")),
-        "receipt": lambda: Job(folder, ["slm", "write-import-receipt", there / "m.slm"], there / "m.minimodel-receipt", offered),
+        "receipt": lambda: Job(folder, ["slm", "import-receipt", there / "m.slm"], there / "m.minimodel-receipt", offered),
         "zt0": lambda: convert("first", "new.zt", "--to", "zt0", "--digest", "sha256"),
         "zt0-force": lambda: convert("first", "out.zt", "--to", "zt0", "--force", before=stands("out.zt")),
         "stb": lambda: convert("first", "new.stb"),

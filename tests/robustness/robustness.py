@@ -46,9 +46,9 @@ print(json.dumps([done.returncode, done.stdout, done.stderr, usage.ru_maxrss * 1
 class Measured:
     """The result and cost of a run: status, stdout, stderr, peak (bytes), user (seconds of processor time)."""
 
-    def __init__(self, *arguments, address_space=0):
+    def __init__(self, *arguments, address_space=0, seconds=300):
         out = subprocess.run([sys.executable, "-S", "-E", "-c", _LAUNCHER, str(address_space), COMMAND, *map(str, arguments)],
-                             capture_output=True, text=True, timeout=300, check=True).stdout
+                             capture_output=True, text=True, timeout=seconds, check=True).stdout
         self.status, self.stdout, self.stderr, self.peak, self.user = json.loads(out)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Edits in place, killed at each system call and with each call failing: the file is the old one or the new one, the next run settles
-# what was left, and the tensors are never touched. Also time and reading on a large file, and who else may have it open.
+# Edits and patches in place, killed at each system call and with each call failing: the file is the old one or the new one, the next
+# run settles what was left, and an edit never touches the tensors. Also time and reading on a large file, and who else may have it
+# open.
 import hashlib
 import json
 import os
@@ -171,6 +172,121 @@ def test_a_kill_while_it_is_restored_can_be_restored_again(tmp_path):
         leave()
         run(*words, prefix=["strace", "-qq", "-o", "/dev/null", f"--inject={call}:signal=KILL:when={seen[call]}"])
         assert not edit.settle(f"killed at {line} while it was restored")
+
+
+class Patch(Edit):
+    """A patch that is applied in place, to one file or to all of a folder."""
+
+    def __init__(self, folder, kind):
+        self.folder, self.there = folder, folder / "there"
+        self.there.mkdir()
+        base, result = folder / "base.safetensors", folder / "result.safetensors"
+        for path, step in ((base, 0), (result, 1)):
+            write_safetensors(path, {"a": [0.5 * i + step * (i % 9 == 0) for i in range(700)], "b": [i + step for i in range(300)],
+                                     "c": [1, 2, 3]})
+        patch, options = folder / "patch.zt", {"zt": ["--digest", "sha256"], "shards": ["--max-shard-size", "2000"]}.get(kind, [])
+        done("diff", base, result, "--patch", patch)
+        self.path = self.there if kind == "shards" else self.there / f"model.{kind}"
+        if kind == "shards":
+            self.there.rmdir()
+        done("convert", base, f"{self.path}/" if kind == "shards" else self.path, *options,
+             *(["--to", "safetensors"] if kind == "shards" else []))
+        self.files = {path.name: path.read_bytes() for path in self.there.iterdir()}
+        self.words = ["apply", self.path, patch, "--in-place", "--threads", "1"]
+        self.old, self.new = (run("hash", path).stdout.split()[0] for path in (base, result))
+        self.reset()
+        done(*self.words)
+        assert run("hash", self.path).stdout.split()[0] == self.new and sorted(os.listdir(self.there)) == sorted(self.files)
+
+    def reset(self):
+        shutil.rmtree(self.there)
+        self.there.mkdir()
+        for name, data in self.files.items():
+            (self.there / name).write_bytes(data)
+
+    def digest(self):
+        """Of the model; None while it cannot be opened."""
+        hashed = run("hash", self.path)
+        return hashed.stdout.split()[0] if hashed.returncode == 0 else None
+
+    def settle(self, where):
+        """The next apply ends in the result, from wherever it was."""
+        finished = run(*self.words)
+        already = finished.returncode == 2 and "it is the result already" in finished.stderr
+        assert finished.returncode == 0 or already, f"{where}: {finished.stderr}"
+        assert self.digest() == self.new and sorted(os.listdir(self.there)) == sorted(self.files), where
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "gguf", "zt", "shards"])
+def test_a_patch_in_place_killed_at_each_system_call(tmp_path, kind):
+    require_strace()
+    patch = Patch(tmp_path, kind)
+    calls = [call for call in patch.calls() if call[0] not in HARMLESS]
+    assert {"pwrite64", "fsync", "renameat2"} <= {call[0] for call in calls}
+    news, absent = 0, 0
+    for call, count, line in calls:
+        where = f"killed at {line}"
+        finished = patch.run_with(f"{call}:signal=KILL:when={count}")
+        assert finished.returncode in (-9, 137), f"{where}: it lived on: {finished.returncode} {finished.stderr}"
+        found = patch.digest()
+        assert found in (None, patch.old, patch.new), f"{where}: a mix has the name of the model"
+        absent += found is None
+        if found is None and kind != "shards":
+            assert "a patch is being applied to this file" in run("verify", patch.path).stderr, where
+        # Without a patch, an edit ends in the one or the other.
+        if found is None and kind != "shards":
+            done("edit", patch.path, "--recover")
+            settled = patch.digest()
+            assert settled in (patch.old, patch.new) and sorted(os.listdir(patch.there)) == sorted(patch.files), where
+            news += settled == patch.new
+            patch.run_with(f"{call}:signal=KILL:when={count}")
+        patch.settle(where)
+    assert absent > 10 and (news > 0) == (kind != "shards")
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "zt", "shards"])
+def test_each_call_of_a_patch_in_place_that_fails_leaves_the_base(tmp_path, kind):
+    require_strace()
+    patch = Patch(tmp_path, kind)
+    tried = set()
+    for call, count, line in patch.calls():
+        if call == "write" and not line.startswith("write(1"):
+            continue
+        for error in ERRORS.get(call, ()):
+            where = f"{error} from {line}"
+            finished = patch.run_with(f"{call}:error={error}:when={count}")
+            if finished.returncode == 0:
+                assert patch.digest() == patch.new and call in ("flock", "getdents64", "openat", "fsync"), where
+                continue
+            found = patch.digest()
+            assert found in (patch.old, patch.new) or "journal" in finished.stderr or "publish" in finished.stderr or \
+                patch.left(), f"{where}: {finished.stderr}"
+            patch.settle(where)
+            tried.add(call)
+    assert {"pwrite64", "fsync", "pread64", "renameat2"} <= tried
+
+
+def test_a_kill_while_a_patch_is_undone_can_be_undone_again(tmp_path):
+    require_strace()
+    patch = Patch(tmp_path, "shards")
+    calls = [(call, count) for call, count, line in patch.calls() if call == "pwrite64"]
+
+    def leave():
+        patch.run_with(f"pwrite64:signal=KILL:when={calls[-1][1]}")
+        assert patch.digest() is None
+
+    leave()
+    trace, seen = tmp_path / "trace", {}
+    assert run(*patch.words, prefix=["strace", "-qq", "-o", trace]).returncode == 0
+    for line in trace.read_text().splitlines():
+        call = line.split("(")[0]
+        seen[call] = seen.get(call, 0) + 1
+        if call in HARMLESS:
+            continue
+        leave()
+        run(*patch.words, prefix=injecting(f"{call}:signal=KILL:when={seen[call]}"))
+        assert patch.digest() in (None, patch.old, patch.new), line
+        patch.settle(f"killed at {line} while it was undone")
 
 
 def test_twenty_gibibytes_take_no_time_and_no_tensor_is_read(tmp_path):

@@ -134,12 +134,23 @@ def appended(folder, count):
     return ["append", folder / "a.zt", folder / "b.safetensors", "-o", folder / "out.zt"]
 
 
+def patch(folder, count):
+    """The patch between two models of that many tensors, each of which has changed."""
+    write_safetensors(folder / "a.safetensors", {f"t.{i}": [i, i + 1] for i in range(count)})
+    write_safetensors(folder / "b.safetensors", {f"t.{i}": [i, i + 2] for i in range(count)})
+    done("diff", folder / "a.safetensors", folder / "b.safetensors", "--patch", folder / "patch.zt", "--quiet")
+    return folder / "patch.zt"
+
+
 # name -> (first size, function that makes the command line for a folder and a size)
 JOBS = {
+    "apply tensors": (2_000, lambda at, n: ["apply", at / "a.safetensors", patch(at, n), "-o", at / "out.safetensors"]),
+    "patch reverse": (2_000, lambda at, n: ["patch", "reverse", patch(at, n), "-o", at / "out.zt"]),
     "inspect tensors": (16_000, lambda at, n: ["inspect", many_tensors(at / "a.safetensors", n)]),
     "inspect --stats": (16_000, lambda at, n: ["inspect", "--stats", many_tensors(at / "a.safetensors", n)]),
     "inspect shared bytes": (4000, lambda at, n: ["inspect", many_objects(at / "a.zt", n)]),
     "verify tensors": (16_000, lambda at, n: ["verify", many_tensors(at / "a.safetensors", n)]),
+    "check tensors": (16_000, lambda at, n: ["check", many_tensors(at / "a.safetensors", n), "--policy", "publish"]),
     "verify shared bytes": (4000, lambda at, n: ["verify", many_objects(at / "a.zt", n)]),
     "verify sparse": (60_000, lambda at, n: ["verify", sparse(at / "a.zt", n)]),
     "convert tensors": (8000, lambda at, n: ["convert", many_tensors(at / "a.safetensors", n), at / "out.zt"]),

@@ -63,7 +63,7 @@ def test_a_stopped_convert_leaves_the_old_file_and_nothing_else(tmp_path, large,
 
 @pytest.mark.parametrize("words", [
     ["convert", "{in}", "{out}.zt"], ["convert", "{in}", "{out}.zt", "--encoding", "zstd"], ["extract", "{in}", "w", "-o", "{out}.bin"],
-    ["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["inspect", "{in}", "--stats"]], ids=" ".join)
+    ["verify", "{in}"], ["hash", "{in}"], ["hash", "--sha256", "{in}"], ["inspect", "{in}", "--stats"]], ids=" ".join)
 def test_ctrl_c_is_status_130_in_every_verb(tmp_path, large, words):
     job = Caught(*(word.replace("{in}", str(large)).replace("{out}", str(tmp_path / "out")) for word in words))
     assert job.go_on(signal.SIGINT)[0] == 130
@@ -179,7 +179,7 @@ def test_slm_in_the_middle(tmp_path, words, how):
     assert not target.exists() and strays(tmp_path) == []
 
 
-READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--file", "{in}"], ["convert", "{in}", "{out}", "--force"],
+READERS = [["verify", "{in}"], ["hash", "{in}"], ["hash", "--sha256", "{in}"], ["convert", "{in}", "{out}", "--force"],
            ["extract", "{in}", "w", "-o", "{out}", "--force"], ["extract", "{in}", "--glob", "w", "-o", "{out}.d"], ["inspect", "{in}", "--stats"]]
 MAKERS = [words for words in READERS if words[0] in ("verify", "convert", "extract")]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests that memory does not grow with the payload: models larger than the command's address space.
+import os
 import pathlib
 import shutil
 import tempfile
@@ -9,7 +10,7 @@ import pytest
 from chain_jobs import fill
 from jobs import bert, embd
 from robustness import MIB, Measured, run, safetensors_header, write_safetensors, write_sparse_file
-from sparse_models import write_sparse_checkpoint, write_sparse_embd
+from sparse_models import write_sparse_checkpoint, write_sparse_embd, write_sparse_llama
 
 LIMIT = 512 * MIB
 PEAK = 300 * MIB
@@ -33,8 +34,8 @@ def roomy():
         yield pathlib.Path(name)
 
 
-def within_the_limit(*words):
-    done = Measured(*words, address_space=LIMIT)
+def within_the_limit(*words, seconds=300):
+    done = Measured(*words, address_space=LIMIT, seconds=seconds)
     assert done.status == 0, (words, done.stderr)
     assert done.peak < PEAK, f"{words}: {done.peak / MIB:.0f} MiB at the peak"
     return done
@@ -50,6 +51,27 @@ def test_3_gib_in_512_mib_of_address_space(roomy):
     assert within_the_limit("diff", model, target).stdout.startswith("equal (")
     hashes = {within_the_limit("hash", path).stdout.split()[0] for path in (model, target)}
     assert len(hashes) == 1 and hashes.pop().startswith("wb2:")
+
+
+def test_patches_of_a_gib(roomy):
+    base, patch, back, out = (roomy / name for name in ("a.safetensors", "p.zt", "back.zt", "out.safetensors"))
+    write_sparse_file(base, "BF16", 2, PAYLOAD // 3)
+    result = write_sparse_file(roomy / "b.safetensors", "BF16", 2, PAYLOAD // 3)
+    with open(result, "r+b") as file:
+        for step in range(1000):
+            file.seek(-(step + 1) * (1 << 20), 2)
+            file.write(b"\1\2" if step else b"\1\2" * (1 << 19))  # and a chunk in full
+    within_the_limit("diff", base, result, "--patch", patch)
+    assert patch.stat().st_size < MIB
+    within_the_limit("verify", patch)
+    within_the_limit("apply", base, patch, "-o", out)
+    digest = within_the_limit("hash", result).stdout.split()[0]
+    assert within_the_limit("hash", out).stdout.split()[0] == digest
+    assert within_the_limit("hash", base, "--with-patch", patch).stdout.split()[0] == digest
+    within_the_limit("patch", "reverse", patch, "-o", back)
+    within_the_limit("patch", "fold", patch, back, "-o", roomy / "none.zt")
+    within_the_limit("patch", "export", patch, "--to", "slime", "--base", base, "-o", roomy / "folder")
+    within_the_limit("patch", "import", roomy / "folder", "--base", base, "-o", roomy / "again.zt")
 
 
 def test_compressed_and_back(roomy):
@@ -138,6 +160,19 @@ def test_a_checkpoint(roomy):
     within_the_limit("hash", roomy / "model.safetensors")
 
 
+LARGE = pytest.param(20 << 30, 3600, marks=pytest.mark.skipif(
+    not os.environ.get("WEIGHBRIDGE_LARGE"), reason="quantizes 20 GiB, for many minutes: WEIGHBRIDGE_LARGE=1 runs it"))
+
+
+@pytest.mark.parametrize("payload, seconds", [(2 << 30, 300), LARGE], ids=["2 GiB", "20 GiB"])
+def test_a_folder_is_quantized_in_256_mib(roomy, payload, seconds):
+    """And made again, by verify --derived-from."""
+    folder, target = write_sparse_llama(roomy / "model", payload), roomy / "model.gguf"
+    for words in (("convert", folder, target, "--quantize", "q4_k_m"), ("verify", target, "--derived-from", folder)):
+        assert within_the_limit(*words, seconds=seconds).peak < 256 * MIB, words
+    assert target.stat().st_size > payload // 4
+
+
 def test_the_chain_of_evidence(roomy):
     """68 MB through every step that reads all bytes but does not run the model."""
     model, candidate, template = roomy / "made.slm", roomy / "candidate.safetensors", roomy / "template"
@@ -206,3 +241,18 @@ def test_the_cache_of_a_claimed_context_is_bounded_by_the_limit(roomy):
     (roomy / "prompt.txt").write_text("ab\n")
     refused = run("generate", roomy / "model.slm", "--input", roomy / "prompt.txt", "--limit", "decoded=1K")
     assert refused.returncode == 2 and "the limit is 1000 bytes: ask for a shorter one" in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_patch_in_place_takes_64_mib_and_32_mib_a_thread(roomy, threads):
+    """Every element changes, so the journal holds old bytes as large as the model."""
+    head, size = safetensors_header({"w": ("U16", [48 * MIB], 96 * MIB)}), 96 * MIB
+    base, result, patch = (roomy / name for name in ("base.safetensors", "result.safetensors", "p.zt"))
+    piece = os.urandom(MIB)
+    base.write_bytes(head + piece * 96)
+    result.write_bytes(head + bytes(b ^ 0x55 for b in piece) * 96)
+    assert run("diff", base, result, "--patch", patch).returncode == 0
+    done = Measured("apply", base, patch, "--in-place", "--threads", threads)
+    assert done.status == 0, done.stderr
+    assert done.peak < (64 + 32 * threads) * MIB, f"{done.peak / MIB:.0f} MiB at the peak"
+    assert base.stat().st_size == len(head) + size and base.read_bytes() == result.read_bytes()

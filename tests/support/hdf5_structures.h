@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codecs/checksum.h"
 #include "codecs/codec.h"
 #include "support/hdf5_blocks.h"
 
@@ -15,7 +16,7 @@ inline std::string zlib(const std::string& data) {
   const auto coded = codecs::encode(codecs::kDeflate, std::as_bytes(std::span(data)));
   std::string out("\x78\x9C", 2);
   out.append(reinterpret_cast<const char*>(coded.data()), coded.size());
-  const std::uint32_t sum = adler32(data);
+  const std::uint32_t sum = codecs::adler32(std::as_bytes(std::span(data)));
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(sum >> shift & 0xFF);
   return out;
 }
@@ -35,9 +36,10 @@ struct Piece {
   std::uint64_t size_change = 0;
 };
 
-// The layout of version 3: a B-tree of version 1 with one leaf.
+// The layout of version 3: a B-tree of version 1 with one leaf. `whole`: with its last key, and in its full size, which
+// libhdf5 reads.
 inline std::string tree_layout(Builder& b, const std::vector<std::uint32_t>& chunk, const std::vector<Piece>& pieces,
-                               int element = 4) {
+                               int element = 4, bool whole = false) {
   std::string node = "TREE" + n8(1) + n8(0) + n16(pieces.size()) + n64(kUndefined) + n64(kUndefined);
   for (const Piece& piece : pieces) {
     const std::uint64_t at = b.add(piece.stored);
@@ -45,7 +47,15 @@ inline std::string tree_layout(Builder& b, const std::vector<std::uint32_t>& chu
     for (const std::uint64_t each : piece.place) node += n64(each);
     node += n64(0) + n64(at);
   }
-  node += std::string(8 + 8 * (chunk.size() + 1), '\0');
+  const std::size_t key = 8 + 8 * (chunk.size() + 1);
+  if (whole) {
+    node += n64(0);
+    for (std::size_t i = 0; i < chunk.size(); ++i) node += n64(pieces.back().place[i] + chunk[i]);
+    node += n64(static_cast<std::uint64_t>(element));
+    node.resize(24 + 64 * 8 + 65 * key);
+  } else {
+    node += std::string(key, '\0');
+  }
   std::string out = n8(3) + n8(2) + n8(chunk.size() + 1) + n64(b.add(node));
   for (const std::uint32_t each : chunk) out += n32(each);
   return out + n32(static_cast<std::uint64_t>(element));

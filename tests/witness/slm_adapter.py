@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SLM adapter packages ADP1, ASP1 and ALR1: an independent writer, reader and application of docs/slm-adapters.md.
+"""SLM adapter packages ADP1, ASP1 and ALR1: an independent writer, reader and application of src/formats/slm_adapter/README.md.
 
 Owns: the 128-byte header with the base's identity, the 72-byte entries, the payloads, both checksums, the match with a
 base model and the fused tensors. `read` and `apply` raise ValueError with one sentence on whatever the page forbids.

@@ -21,6 +21,7 @@ EMSCRIPTEN_BINDINGS(weighbridge) {
   function("read", &read_tensor);
   function("extract", &extract);
   function("adapt", &adapt_model);
+  function("logical", &logical_model);
   function("admission", &admission);
   function("diff", &diff_models);
   function("differenceMap", &difference_map_of);

@@ -24,9 +24,10 @@ std::string zt_hash(int model, const std::string& path);                // hash.
 std::string statistics_of(int model, int tensor);                       // the "stats" of inspect.json
 std::string histogram_of(int model, int tensor, double bins);           // {"from","to","counts"}
 val rows(int model, int tensor, double first, double count);            // Float32Array, row-major
-val read_tensor(int model, int tensor, const std::string& dtype);       // {"dtype","shape","bytes"}
+val read_tensor(int model, int tensor, const std::string& dtype);       // {"dtype","shape","bytes"}; "": its own dtype
 std::string extract(int model, int tensor, const std::string& to);      // extract.json
 std::string adapt_model(int model, const val& packages);                // {"model"}
+std::string logical_model(int model, const std::string& dtype);         // {"model"}; "": each has its own dtype
 std::string admission(const std::string& artifact, const val& evidence, const val& adapters);  // chain.h's Offers
 
 // Comparing and explaining. Options are those of docs/options.md.

@@ -24,6 +24,16 @@ std::uint64_t row_elements(const Tensor& tensor) {
   return out;
 }
 
+DType dtype_of(const std::string& text, DType otherwise) {
+  const std::optional<DType> out = text.empty() ? otherwise : dtype_from_any_name(text);
+  if (!out) misuse("there is no dtype '" + text + "'");
+  return *out;
+}
+
+std::string added(Model model) {
+  return object([&](JsonWriter& out) { out.member("model", models().add(std::move(model))); });
+}
+
 }  // namespace
 
 Table<Model>& models() {
@@ -152,11 +162,9 @@ val rows(int model, int tensor, double first, double count) {
 val read_tensor(int model, int tensor, const std::string& dtype) {
   return answer_value({}, [&] {
     const Tensor t = tensor_of(model, tensor);
-    const std::optional<DType> as = dtype.empty() ? t.dtype() : dtype_from_name(short_dtype_name(dtype));
-    if (!as) misuse("there is no dtype '" + dtype + "'");
     Context context = job_context();
     context.limits.decoded = kMaxBytes;
-    const Array all = t.to_dense(*as, context);
+    const Array all = t.to_dense(dtype_of(dtype, t.dtype()), context);
     val shape = val::array();
     for (const std::uint64_t d : all.shape) shape.call<void>("push", static_cast<double>(d));
     val out = val::object();
@@ -184,9 +192,13 @@ std::string adapt_model(int model, const val& packages) {
     std::vector<Model> opened;
     for (const std::string& path : emscripten::vecFromJSArray<std::string>(packages))
       opened.push_back(open(path, job_context()));
-    const std::uint64_t number = models().add(slm::adapt(models().get(model), opened, job_context()));
-    return object([&](JsonWriter& out) { out.member("model", number); });
+    return added(slm::adapt(models().get(model), opened, job_context()));
   });
+}
+
+std::string logical_model(int model, const std::string& dtype) {
+  return answer({},
+                [&] { return added(logical(models().get(model), job_context(), dtype_of(dtype, DType::unknown))); });
 }
 
 }  // namespace weighbridge::web

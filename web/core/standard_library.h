@@ -96,7 +96,10 @@ namespace ranges {
     return std::name(std::begin(range), std::end(range), std::move(more)...);              \
   }
 WB_ITERATED(copy_if)
+WB_ITERATED(count)
 WB_ITERATED(fill)
+WB_ITERATED(max_element)
+WB_ITERATED(replace)
 WB_ITERATED(reverse)
 #undef WB_ITERATED
 
@@ -124,11 +127,24 @@ constexpr auto find(Range&& range, const T& value, Proj proj = {}) {
                      [&](auto&& item) -> bool { return std::invoke(pred, std::invoke(proj, item)); }); \
   }
 WB_PREDICATE(find_if)
-WB_PREDICATE(any_of)
-WB_PREDICATE(all_of)
-WB_PREDICATE(none_of)
 WB_PREDICATE(count_if)
 #undef WB_PREDICATE
+
+// Loops, because a model's tensors end with a sentinel.
+template <class Range, class Pred, class Proj = identity>
+constexpr bool any_of(Range&& range, Pred pred, Proj proj = {}) {
+  for (auto&& item : range)
+    if (std::invoke(pred, std::invoke(proj, item))) return true;
+  return false;
+}
+template <class Range, class Pred, class Proj = identity>
+constexpr bool none_of(Range&& range, Pred pred, Proj proj = {}) {
+  return !ranges::any_of(range, pred, proj);
+}
+template <class Range, class Pred, class Proj = identity>
+constexpr bool all_of(Range&& range, Pred pred, Proj proj = {}) {
+  return ranges::none_of(range, [&](auto&& item) -> bool { return !std::invoke(pred, std::invoke(proj, item)); });
+}
 
 #define WB_ORDERED(name)                                                                             \
   template <class Range, class Less = std::less<>, class Proj = identity>                            \

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 
 import { makeChain } from "./support/chain.mjs";
 import { add, choose, give, pageTest, paint, verdict } from "./support/page.mjs";
-import { floats, kBrowser, kMiniLm, kMiniLmVocabulary, kRoot, noise, safetensors, scratch, withoutData, withoutMiniLm } from "./support/tools.mjs";
+import { floats, kBrowser, kMiniLm, kMiniLmVocabulary, kRoot, noise, quantized, safetensors, scratch, withoutData, withoutMiniLm } from "./support/tools.mjs";
 
 const kPictures = join(kRoot, "build/web/screenshots");
 const kWidths = [[360, 740], [1280, 860], [2560, 1300]];
@@ -133,6 +133,15 @@ pageTest("the first view, the sample, and what is broken", {}, async (page) => {
   await page.waitForSelector(".tensor-side .legend canvas");
   await page.waitForSelector(".tensor-side .hex-row");
   found.push(...await look(page, "tensor"));
+  for (const blocks of [false, true]) {
+    const codes = scratch(`fp8-${blocks ? "blocks" : "weights"}.safetensors`);
+    writeFileSync(codes, quantized({ blocks }));
+    await give(page, codes);
+    await choose(page, "tensors");
+    if (blocks) await page.waitForSelector("wb-tensors-panel .changes li");
+    else await page.locator(".table-row").first().click();
+    found.push(...await look(page, blocks ? "quantized-question" : "quantized"));
+  }
   assert.deepEqual(found, []);
 });
 

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 
 import { makeChain } from "./support/chain.mjs";
 import { add, choose, give, pageTest, paint, type, verdict } from "./support/page.mjs";
-import { floats, kMiniLm, kMiniLmVocabulary, kRoot, safetensors, scratch, withoutData, withoutMiniLm, withoutPage } from "./support/tools.mjs";
+import { floats, kMiniLm, kMiniLmVocabulary, kRoot, quantized, safetensors, scratch, withoutData, withoutMiniLm, withoutPage } from "./support/tools.mjs";
 
 const kAxe = join(kRoot, "web/node_modules/axe-core/axe.min.js");
 const skip = withoutPage || (existsSync(kAxe) ? false : "axe-core is not installed: npm ci in web");
@@ -75,6 +75,13 @@ pageTest("every view keeps the rules", { skip, timeout: 240_000 }, async (page) 
   await give(page, wrong);
   await verdict(page);
   found.push(...await broken(page, "broken"));
+  for (const blocks of [false, true]) {
+    writeFileSync(a, quantized({ blocks }));
+    await give(page, a);
+    await choose(page, "tensors");
+    if (blocks) await page.waitForSelector("wb-tensors-panel .changes li");
+    found.push(...await broken(page, blocks ? "a question" : "quantized"));
+  }
   assert.deepEqual(found, []);
 });
 

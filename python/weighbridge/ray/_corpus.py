@@ -136,7 +136,7 @@ def embed_corpus(
     batch_size : int
         Texts to compute at once. Affects memory only.
     part_bytes : int, optional
-        Bytes of text in a part. A part is lost and made again if its worker dies. By default a thousandth of the input, at least 256 KiB.
+        Bytes of text in a part. A part is lost and made again if its worker dies. By default the larger of 256 KiB and a thousandth of the input.
     address : str, optional
         The address of a cluster: ``"auto"`` or ``"HOST:PORT"``. Without it and RAY_ADDRESS, Ray is started here for the job, with `cpus` processors.
     overwrite : bool

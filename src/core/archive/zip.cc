@@ -21,7 +21,6 @@ namespace {
 
 using namespace zip;
 
-constexpr std::uint64_t kLongestComment = 0xFFFF;
 constexpr std::uint16_t kStrong = 1U << 6, kMasked = 1U << 13;
 constexpr std::uint32_t kFolderAttribute = 0x10;  // of MS-DOS, in the external attributes
 // No deflate data decodes to more than this many times its bytes.
@@ -389,6 +388,19 @@ bool leaves_zip(std::string_view name) noexcept {
 std::optional<Zip> read_zip(const Source& source, const Limits& limits, const ZipRules& rules, Findings& findings,
                             Draft& draft) {
   return Walk(source, limits, rules, findings, draft).run();
+}
+
+std::optional<std::uint64_t> zip_begin(const Source& source, std::uint64_t at) {
+  if (!base::fits(at, kEndSize, source.size())) return std::nullopt;
+  const auto end = io::record_of<EndRecord>(source, at);
+  const std::uint64_t directory = std::uint64_t{end.size} + end.offset;
+  constexpr std::uint64_t kLarge = kEnd64Size + kLocatorSize;  // with sizes of 64 bits
+  const bool large = at > kLarge && io::text_of(source, at - kLocatorSize, 4) == "PK\x06\x07";
+  const std::uint64_t until = large ? at - kLarge : at;
+  return end.offset == kFull32 || directory >= until || end.size < kEntrySize ||
+                 io::text_of(source, until - end.size, 4) != "PK\x01\x02"
+             ? std::nullopt
+             : std::optional(until - directory);
 }
 
 std::vector<std::string> zip_names(const Source& source) {

@@ -84,6 +84,10 @@ struct Zip {
 // reported.
 std::optional<Zip> read_zip(const Source&, const Limits&, const ZipRules&, Findings&, Draft&);
 
+// Where the archive begins whose end record is at `end`, by the sizes in it; nullopt: there is none. Programs that look
+// for an archive from the end of a file find it after other bytes, too.
+std::optional<std::uint64_t> zip_begin(const Source&, std::uint64_t end);
+
 // The names in the first 64 KiB of the directory, for detection. Empty: the file is not an archive, or its directory
 // cannot be found.
 std::vector<std::string> zip_names(const Source&);
@@ -166,7 +170,8 @@ WB_RECORD(LocalRecord, (u32, signature, hex), (u16, needed, "version needed"), (
           (u16, name, "length of the name"), (u16, extra, "length of the extra fields"));
 inline constexpr std::uint32_t kEndMagic = 0x06054B50, kEntryMagic = 0x02014B50, kLocalMagic = 0x04034B50,
                                kEnd64Magic = 0x06064B50, kLocatorMagic = 0x07064B50;
-inline constexpr std::uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46, kLocalSize = 30;
+inline constexpr std::uint64_t kEndSize = 22, kLocatorSize = 20, kEnd64Size = 56, kEntrySize = 46, kLocalSize = 30,
+                               kLongestComment = 0xFFFF;
 static_assert(base::record_size<EndRecord>() == kEndSize && base::record_size<Locator>() == kLocatorSize &&
               base::record_size<End64Record>() == kEnd64Size && base::record_size<EntryRecord>() == kEntrySize &&
               base::record_size<LocalRecord>() == kLocalSize);

@@ -13,10 +13,10 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
+#include "core/model/draft.h"
 #include "core/model/state.h"
 #include "core/model/words.h"
 #include "io/read.h"
-#include "schemes/recognize.h"
 #include "weighbridge/scheme.h"
 #include "wire/json_reader.h"
 
@@ -24,6 +24,8 @@ namespace weighbridge::core {
 namespace {
 
 constexpr std::uint64_t kMaxShape = 64 << 10;  // bytes; a tensor that states a shape is far smaller
+
+constexpr std::uint64_t kMaxConfigFile = 4 << 20;
 
 // Not for ONNX: its graph says how each initializer is used.
 constexpr std::string_view kOnnx = "onnx";
@@ -54,8 +56,9 @@ schemes::Recognized recognize(const State& state) {
 }
 
 std::string refusal(const Tensor& tensor, const Coded& coded, std::string_view what) {
-  return fmt::format("tensor {} {} {}: {}", quoted(tensor.name()),
-                     coded.codes ? "holds codes of" : "completes codes of", coded.name, what);
+  return fmt::format("tensor {} {} {}: {}{}{}", quoted(tensor.name()),
+                     coded.codes ? "holds codes of" : "completes codes of", coded.name, what,
+                     coded.why.empty() ? "" : "; ", coded.why);
 }
 
 // The product of the shape that a tensor states, as integers or as the JSON of bitsandbytes.
@@ -85,6 +88,37 @@ std::optional<std::uint64_t> stated_product(const Coded& coded) {
 
 }  // namespace
 
+std::span<const schemes::Answer> answers_of(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state ? std::span(state->answers) : std::span<const schemes::Answer>();
+}
+
+schemes::Config quantization_of(const Model& model) {
+  const State* const state = Access::state(model);
+  schemes::Config out = state ? config_of(*state) : schemes::Config();
+  // The files in which AutoGPTQ and ModelOpt wrote it first. A key that holds configs, as text_config does, stands for
+  // ModelOpt's file.
+  for (const auto& [file, key] :
+       {std::pair{"quantize_config.json", "quantization_config"}, std::pair{"hf_quant_config.json", "text_config"}}) {
+    const bool open = out.method == "gptq";  // it may say how zeros are stored
+    if ((out.stated && !open) || !state || !state->place) break;
+    const auto source = open_folder_file(model, file);
+    if (!source || source->size() > kMaxConfigFile) continue;
+    if (open) {
+      schemes::Config other;
+      schemes::read_config(key, io::text_of(*source), other);
+      if (out.all.format.empty())
+        out.all.format = other.all.format;
+      else if (other.all.format != out.all.format)
+        out.other_format = other.all.format;
+      break;
+    }
+    schemes::read_config(key, io::text_of(*source), out);
+    if (out.method == "mlx") out.method = "gptq";  // AutoGPTQ's file names no method either
+  }
+  return out;
+}
+
 const Coded* coded(const Tensor& tensor) noexcept {
   const State& state = Access::state(tensor);
   const TensorRecord& record = Access::record(tensor);
@@ -99,7 +133,7 @@ bool is_codes(const Tensor& tensor) noexcept {
 
 void require_values(const Tensor& tensor, std::string_view what) {
   if (const Coded* const mark = coded(tensor); mark != nullptr && is_codes(tensor))
-    base::unsupported("unsupported/scheme", refusal(tensor, *mark, what));
+    base::unsupported("unsupported/scheme", refusal(tensor, *mark, what), mark->hint);
 }
 
 void require_values(const Model& model, std::string_view what, std::string_view rule) {
@@ -111,7 +145,7 @@ void require_values(const Model& model, std::string_view what, std::string_view 
     }
   if (!found) return;
   const Tensor tensor = model[*found];
-  base::unsupported(std::string(rule) + "/scheme", refusal(tensor, *coded(tensor), what));
+  base::unsupported(std::string(rule) + "/scheme", refusal(tensor, *coded(tensor), what), coded(tensor)->hint);
 }
 
 std::uint64_t parameters_of(const Coded& coded) {
@@ -183,7 +217,13 @@ void mark_codes(State& state) {
     }
     state.tensor_sides[record.side].coded = mark_of(each);
   }
-  if (state.incomplete) mark_lone_codes(state);
+  // Scales of FP8 beside FP8 without them, or without their codes: the others are in another file.
+  const bool some = std::ranges::any_of(found.schemes, [](const schemes::Named& each) { return each.id == "fp8"; });
+  const auto is_stray = [&](std::uint32_t i) {
+    return state.tensor_name(i).ends_with(".weight_scale_inv") &&
+           (state.tensors[i].side == kNone || !state.tensor_sides[state.tensors[i].side].coded);
+  };
+  if (some || state.incomplete || std::ranges::any_of(state.by_name, is_stray)) mark_lone_codes(state);
 }
 
 std::vector<CodedUse> uses_of_codes(const Model& model) {
@@ -234,6 +274,12 @@ std::optional<TensorScheme> scheme_of(const Tensor& tensor) {
   const core::Coded* const mark = core::coded(tensor);
   if (mark == nullptr) return std::nullopt;
   return TensorScheme{std::string(mark->id), mark->name, mark->codes, core::is_codes(tensor)};
+}
+
+const StoredWeight* stored_weight(const Tensor& tensor) noexcept {
+  const core::State& state = core::Access::state(tensor);
+  const std::uint32_t side = core::Access::record(tensor).side;
+  return side == core::kNone ? nullptr : state.tensor_sides[side].stored.get();
 }
 
 std::vector<ModelScheme> schemes_of(const Model& model) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schemes/recognize.h"
 #include "weighbridge/model.h"
 
 namespace weighbridge::core {
@@ -19,6 +20,8 @@ struct Coded {
   std::string_view id;           // schemes::Scheme::id
   std::string name;              // for people
   bool codes = false;            // false: it completes codes
+  std::string why{};             // in a model of numbers: why they are not decoded
+  Hint hint{};                   // likewise
   std::uint64_t parameters = 0;  // how many numbers the codes stand for, if names and shapes say so
   // The tensor that states their shape; null if none does.
   std::shared_ptr<const Source> shape_source{};
@@ -36,6 +39,12 @@ void require_values(const Tensor&, std::string_view what);
 void require_values(const Model&, std::string_view what, std::string_view rule);
 // [reads] Coded::parameters, or what the tensor with the shape says.
 std::uint64_t parameters_of(const Coded&);
+
+// What the user says of quantization schemes. It lives as long as a handle.
+std::span<const schemes::Answer> answers_of(const Model&) noexcept;
+
+// What its metadata say about quantization.
+schemes::Config quantization_of(const Model&);
 
 // A scheme that a model uses.
 struct CodedUse {

@@ -109,6 +109,7 @@ void Draft::begin_view(const Model& model) {
   state_->left_behind = of.left_behind;
   state_->incomplete = of.incomplete;
   state_->named_after_place = of.named_after_place;
+  state_->answers = of.answers;
   state_->header = of.header;  // content rules of some formats read it
   state_->extra = of.extra;
   state_->tokenizer = of.tokenizer;
@@ -284,6 +285,7 @@ std::uint32_t Draft::adopt(std::string_view name, const weighbridge::Tensor& ten
     mine.block_type = side.block_type;
     mine.write_as = side.write_as;
     mine.coded = side.coded;
+    mine.stored = side.stored;
     mine.attributes = side.attributes;
     mine.extra = side.extra;
     if (side.unsupported) {
@@ -484,6 +486,17 @@ TensorDraft& TensorDraft::type_name(std::string_view name) {
 }
 TensorDraft& TensorDraft::block_type(const BlockTypeInfo* type) {
   side().block_type = type;
+  return *this;
+}
+TensorDraft& TensorDraft::stored(StoredWeight weight) {
+  side().stored = std::make_shared<const StoredWeight>(std::move(weight));
+  return *this;
+}
+TensorDraft& TensorDraft::undecoded(std::string why, Hint hint) {
+  auto coded = side().coded ? std::make_shared<Coded>(*side().coded) : std::make_shared<Coded>();
+  coded->why = std::move(why);
+  coded->hint = std::move(hint);
+  side().coded = std::move(coded);
   return *this;
 }
 TensorDraft& TensorDraft::write_as(DType dtype) {

@@ -17,6 +17,7 @@
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 #include "weighbridge/place.h"
+#include "weighbridge/scheme.h"
 
 namespace weighbridge::core {
 
@@ -80,6 +81,8 @@ class TensorDraft {
   TensorDraft& layout_name(std::string_view);           // as in the file, if it is not name(layout)
   TensorDraft& type_name(std::string_view);             // for display, if it is not name(dtype)
   TensorDraft& block_type(const BlockTypeInfo*);        // of the table; null if this build does not know it
+  TensorDraft& stored(StoredWeight);                    // what its values are computed from
+  TensorDraft& undecoded(std::string why, Hint);        // of codes
   TensorDraft& write_as(DType);                         // the dtype in any output, instead of its own or that of a cast
   TensorDraft& attribute(std::string_view key, Value);  // after the others
   TensorDraft& attributes(std::vector<Value::Entry>);   // in place of the others
@@ -279,6 +282,8 @@ struct LeftBehind {
   std::string what, description;
 };
 std::span<const LeftBehind> left_behind(const Model&) noexcept;
+// Whether its attributes are values among its tensors: Draft::set_attributes_in_tree().
+bool has_values_beside(const Model&) noexcept;
 // What was given to Draft::set_incomplete(), also for a view; null: nothing in its files says that it is incomplete.
 const Incomplete* incomplete(const Model&) noexcept;
 // Throws Error{unsupported} with this rule if it is only a part of a model.

@@ -46,6 +46,7 @@ class Joiner {
       const core::State* const from = core::Access::state(models()[m]);
       if (from == nullptr) continue;
       append(*from, m);
+      if (m == 0) state_->answers = from->answers;  // all members were opened with the same
       for (const Value::Entry& entry : from->attributes.all) join_entry(attributes_, "attributes", entry, m);
       for (const Value::Entry& entry : from->extra.all) join_entry(extra_, "extra", entry, m);
       join_tokenizer(m);

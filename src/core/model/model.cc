@@ -67,7 +67,8 @@ std::uint64_t Part::count() const noexcept { return base::element_count(shape())
 std::uint64_t Part::size() const noexcept { return record(*this).size; }
 std::span<const std::int64_t> Part::strides() const& noexcept {
   const auto* side = side_of(*this);
-  return side ? std::span<const std::int64_t>(side->strides) : std::span<const std::int64_t>{};
+  return side && dtype() != DType::unknown ? std::span<const std::int64_t>(side->strides)
+                                           : std::span<const std::int64_t>{};
 }
 Order Part::order() const noexcept { return record(*this).order; }
 Encoding Part::encoding() const noexcept { return record(*this).encoding; }

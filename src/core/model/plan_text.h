@@ -26,10 +26,11 @@ inline std::string subject(const Tensor& tensor, const Part& part) {
 }
 
 // Whether this attribute of the tensor describes how its blocks are packed, so that it is dropped with the layout. The
-// attribute `type` may name any type of that layout; those that begin with gptq. say how GPTQ packed them.
+// attribute `type` may name any type of that layout; those that begin with gptq. or awq. say how these packed them.
 inline bool is_packing_attribute(const Tensor& tensor, std::string_view key) noexcept {
   if (!is_quantized(tensor.layout())) return false;
-  if (key == "type" || (tensor.layout() == Layout::quantized_group && key.starts_with("gptq."))) return true;
+  const bool origin = key.starts_with("gptq.") || key.starts_with("awq.");
+  if (key == "type" || (tensor.layout() == Layout::quantized_group && origin)) return true;
   for (const BlockTypeInfo& row : all_block_types())
     if (row.layout == tensor.layout() && std::ranges::find(row.parameters, key) != row.parameters.end()) return true;
   return false;

@@ -114,6 +114,10 @@ std::span<const LeftBehind> left_behind(const Model& model) noexcept {
   const State* const state = Access::state(model);
   return state ? std::span<const LeftBehind>(state->left_behind) : std::span<const LeftBehind>{};
 }
+bool has_values_beside(const Model& model) noexcept {
+  const State* const state = Access::state(model);
+  return state != nullptr && state->attributes_in_tree;
+}
 
 const Incomplete* incomplete(const Model& model) noexcept {
   const State* const state = Access::state(model);

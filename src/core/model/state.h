@@ -17,8 +17,10 @@
 
 #include "core/model/coded.h"
 #include "core/model/draft.h"
+#include "schemes/table.h"
 #include "weighbridge/convert.h"
 #include "weighbridge/model.h"
+#include "weighbridge/scheme.h"
 
 namespace weighbridge::core {
 
@@ -99,7 +101,8 @@ struct TensorSide {
   DType write_as = DType::unknown;            // of any output; unknown: not decided
   Entries attributes, extra;
   std::shared_ptr<const Finding> unsupported;
-  std::shared_ptr<const Coded> coded;  // null: its elements are values
+  std::shared_ptr<const Coded> coded;          // null: its elements are values
+  std::shared_ptr<const StoredWeight> stored;  // null: it is not computed from codes
 };
 
 // The mappings behind the spans of Tensor::as(), by part. A source may give each caller a mapping of its own, so the
@@ -127,6 +130,7 @@ struct State {
   std::vector<LeftBehind> left_behind;   // what no conversion carries over
   std::optional<Incomplete> incomplete;  // nullopt: nothing in its files says so
   std::string named_after_place;         // the key of an attribute; see Draft
+  std::vector<schemes::Answer> answers;  // what the user says of quantization schemes
   std::uint32_t asked = kNone;           // the source that is the given file; none for a folder
   HeaderMemory header;                   // retained; names point into it
   std::string arena;                     // texts that were unescaped or generated

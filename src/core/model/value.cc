@@ -128,8 +128,8 @@ Value Value::map(std::vector<Entry> value) {
 Value Value::numbers(DType type, std::vector<std::byte> little_endian) {
   const std::uint32_t bits = info(type).bits;
   if (bits == 0 || bits % 8 != 0 || little_endian.size() % (bits / 8) != 0) {
-    base::misuse("value-size",
-                 fmt::format("{} bytes are no whole number of {}", little_endian.size(), weighbridge::name(type)));
+    base::misuse("value-size", fmt::format("{} bytes do not divide into elements of {}", little_endian.size(),
+                                           weighbridge::name(type)));
   }
   return Value(std::make_shared<Rep>(Rep{Kind::numbers, type, std::move(little_endian)}));
 }

@@ -318,7 +318,7 @@ Model core::read_as(const Model& model, std::span<const std::string> options, st
   auto state = std::make_shared<State>(*Access::state(model));
   for (const std::string& option : options) {
     const std::size_t at = option.rfind('=');
-    const auto dtype = at == option.npos ? std::nullopt : dtype_from_name(std::string_view(option).substr(at + 1));
+    const auto dtype = at == option.npos ? std::nullopt : dtype_from_any_name(std::string_view(option).substr(at + 1));
     if (!dtype || info(*dtype).bits % 8 != 0)
       base::misuse("option", "read-as takes GLOB=DTYPE, such as 'w=bf16', not " + quoted(option));
     const std::string glob = option.substr(0, at);
@@ -331,6 +331,13 @@ Model core::read_as(const Model& model, std::span<const std::string> options, st
     if (names.size() == before) view(model, {.only = {glob}});  // throws: says what would match
   }
   return Access::model(std::move(state));
+}
+
+Model with_scheme(const Model& model, std::span<const std::string> options) {
+  if (options.empty()) return model;
+  auto state = std::make_shared<core::State>(*core::Access::state(model));
+  for (const std::string& option : options) state->answers.push_back(schemes::answer_of(option));
+  return core::Access::model(std::move(state));
 }
 
 Model core::view_without(const Model& model, std::span<const std::uint32_t> tensors) {

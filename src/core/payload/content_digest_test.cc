@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content digest against values that tests/interop/content_digest.py computed from docs/content-digest.md, and its
+// The content digest against values that tests/interop/content_digest.py computed from README.md, and its
 // documented properties.
 #include <gtest/gtest.h>
 

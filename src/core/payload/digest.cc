@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content digest of docs/content-digest.md, parallel over leaves, and the plain SHA-256 of a file. Owns the
+// The content digest of README.md, parallel over leaves, and the plain SHA-256 of a file. Owns the
 // reading, the tree and the division of work; digest_nodes.h has the bodies of nodes.
 #include <algorithm>
 #include <array>

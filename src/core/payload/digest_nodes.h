@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the content digest of docs/content-digest.md hashes: the bodies of its nodes, in both versions. digest.cc owns
+// What the content digest of README.md hashes: the bodies of its nodes, in both versions. digest.cc owns
 // the reading and the division of work.
 #pragma once
 #include <array>

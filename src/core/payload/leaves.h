@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes leaves of the content digest (docs/content-digest.md) during a job that reads a whole file for another
+// Hashes leaves of the content digest (README.md) during a job that reads a whole file for another
 // purpose, so that the digest need not read these parts again. Decides which parts can be hashed that way.
 #pragma once
 #include <cstddef>

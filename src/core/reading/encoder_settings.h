@@ -58,6 +58,9 @@ std::vector<OddSetting> parse_odd_settings(std::string_view);
 
 // Whether a caller passes the setting by name: "KEY" or "FILE:KEY".
 bool passes(std::span<const std::string> ignored, const OddSetting&);
+// Notes of the names that are of none of these settings. Those of a tokenizer's steps are known when it is made.
+void note_unmatched(std::span<const std::string> ignored, std::span<const OddSetting> settings,
+                    std::vector<std::string>& notes);
 // What a setting says, and what becomes of it if nobody refuses it: a sentence.
 std::string setting_text(const OddSetting&);
 std::string note_of(const OddSetting& unknown);

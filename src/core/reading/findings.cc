@@ -7,6 +7,8 @@
 
 #include "base/checked.h"
 #include "core/model/words.h"
+#include "core/reading/rules.h"
+#include "io/read.h"
 
 namespace weighbridge::core {
 
@@ -135,6 +137,15 @@ void NamedFiles::place(Report& report, std::span<const std::shared_ptr<const Sou
     std::optional<std::uint32_t>& source = finding.file.source;
     if (source && (*source & kNumber) != 0) source = index.find(*files_[*source & ~kNumber]);
   });
+}
+
+void report_second_beginning(Findings& findings, const Source& file, std::uint64_t extra) {
+  constexpr std::uint64_t kHead = 64, kPadding = 4096;  // that a writer may leave at the end of its data
+  const std::string head = io::head_of(file, kHead);
+  if (extra < kHead || extra >= file.size() - kHead || head.find_first_not_of(head[0]) == head.npos) return;
+  const std::uint64_t from = extra - std::min(extra - 1, kPadding);
+  const std::size_t at = io::text_of(file, from, extra - from + kHead).find(head);
+  if (at != head.npos) findings.report(rules::kFileBeginsAgain, {.offset = from + at});
 }
 
 }  // namespace weighbridge::core

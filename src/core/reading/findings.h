@@ -226,4 +226,8 @@ class Findings {
   std::shared_ptr<const Source> of_{};  // the file of that name, if it could be opened
 };
 
+// Reports it if `extra` bytes of the file belong to nothing because its beginning is there twice: a part of a download,
+// then the whole file.
+void report_second_beginning(Findings&, const Source&, std::uint64_t extra);
+
 }  // namespace weighbridge::core

@@ -24,8 +24,9 @@
 namespace weighbridge::core {
 
 struct NewHeader;
-struct WriteLayout;  // both in core/writing/layout.h
-struct CorpusCase;   // what cases() of a format returns: defined for tests and fuzzers only
+struct Inner;  // these in core/writing/layout.h
+struct WriteLayout;
+struct CorpusCase;  // what cases() of a format returns: defined for tests and fuzzers only
 
 // What detection may look at, read once for all formats. For a folder, head and tail are empty.
 struct Probe {
@@ -96,9 +97,9 @@ struct Format {
   // The layout of the output. Null: read-only format. Reads no payload. The options have passed check_written(). Throws
   // Error{misuse} for those that exclude each other. Where it reads another file, the context's limits and hook count.
   WriteLayout (*layout)(const Model&, const Options&, const Context&) = nullptr;
-  // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size. Null: the format
-  // cannot be split.
-  WriteLayout (*layout_files)(const Model&, const Options&, const Context&) = nullptr;
+  // Like `layout`, but as files of a folder (WriteLayout::folder), divided by ShardOptions::max_size, for a format that
+  // has them inside. Null: none has.
+  WriteLayout (*layout_files)(const Inner&, const Options&, const Context&) = nullptr;
   // The layout of `target` with the tensors of `more` after its own. Null: the container cannot append.
   WriteLayout (*append)(const Model& target, const Model& more, const Options&) = nullptr;
   // The header of the one file that `original` was opened from, for `edited`, a view of it under names and metadata of

@@ -128,4 +128,44 @@ std::string unquote(std::string_view raw) {
   return out;
 }
 
+std::string with_members(std::string_view json, const EditMember& edit) {
+  constexpr std::uint32_t kDeepest = 16;
+  std::string out;
+  std::size_t copied = 0;  // of `json`, or left out
+  const auto offset = [&](std::string_view in) { return static_cast<std::size_t>(in.data() - json.data()); };
+  const auto rewrite = [&](const auto& self, std::string_view object, std::uint32_t depth) -> void {
+    JsonReader in(object);
+    if (depth == 0 || !in.enter_object()) return;
+    std::string scratch;
+    std::size_t end = offset(object) + object.find('{') + 1;  // of the members that are kept
+    bool first = true;
+    for (JsonString key; in.next_key(key);) {
+      const std::string name(wire::json_text(key, scratch));
+      std::string_view value;
+      if (!in.skip_value(value)) return;
+      std::size_t next = offset(value) + value.size();
+      const std::optional<std::string> edited = edit(name, value);
+      if (edited && edited->empty()) {
+        // With the comma before it, or of the first one with the comma behind it.
+        if (const std::size_t comma = json.find_first_not_of(" \t\r\n", next);
+            first && comma != json.npos && json[comma] == ',')
+          next = comma + 1;
+        out.append(json.substr(copied, end - copied));
+        copied = end = next;
+        continue;
+      }
+      if (edited) {
+        out.append(json.substr(copied, offset(value) - copied)).append(*edited);
+        copied = next;
+      } else if (value.starts_with('{')) {
+        self(self, value, depth - 1);
+      }
+      first = false;
+      end = next;
+    }
+  };
+  rewrite(rewrite, json, kDeepest);
+  return out.append(json.substr(copied));
+}
+
 }  // namespace weighbridge::core

@@ -96,4 +96,9 @@ void report_json(JsonReading&, const TextFile&, std::string_view raw, const wire
 // The text of a JSON string as written.
 std::string unquote(std::string_view raw);
 
+// The text of a JSON object with its members and those of the objects in it edited. `edit` returns nullopt to keep a
+// member, an empty text to leave it out, and else the value's new text. What is not JSON stays.
+using EditMember = std::function<std::optional<std::string>(std::string_view name, std::string_view value)>;
+std::string with_members(std::string_view json, const EditMember& edit);
+
 }  // namespace weighbridge::core

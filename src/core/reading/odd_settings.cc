@@ -55,6 +55,20 @@ bool passes(std::span<const std::string> ignored, const OddSetting& setting) {
   });
 }
 
+void note_unmatched(std::span<const std::string> ignored, std::span<const OddSetting> settings,
+                    std::vector<std::string>& notes) {
+  for (const std::string& asked : ignored) {
+    const auto is_of = [&](std::string_view part) { return asked.starts_with(part); };
+    if (std::ranges::any_of(settings,
+                            [&](const OddSetting& each) {
+                              return passes({&asked, 1}, each);
+                            }) ||
+        is_of("normalizer") || is_of("pre_tokenizer") || is_of("post_processor") || is_of("tokenizer.json:"))
+      continue;
+    notes.push_back("no setting is refused by the name " + quoted(excerpt(asked)) + ": there is nothing to ignore");
+  }
+}
+
 std::string setting_text(const OddSetting& setting) {
   return setting.file + " says " + quoted(setting.key) + " is " + setting.value;
 }
@@ -73,7 +87,8 @@ std::vector<std::string> require_tokenizer_settings(const Model& model, std::spa
   };
   std::vector<std::string> out;
   std::string all, first;
-  for (const OddSetting& each : settings(kSettingsRefused)) {
+  const std::vector<OddSetting> refused = settings(kSettingsRefused), unknown = settings(kSettingsUnknown);
+  for (const OddSetting& each : refused) {
     if (passes(ignored, each)) {
       out.push_back(setting_text(each) + ": ignored as asked");
       continue;
@@ -90,7 +105,8 @@ std::vector<std::string> require_tokenizer_settings(const Model& model, std::spa
     finding.hint = base::option_hint("ignore-setting", first);
     throw Error(std::move(finding));
   }
-  for (const OddSetting& each : settings(kSettingsUnknown)) out.push_back(note_of(each));
+  for (const OddSetting& each : unknown) out.push_back(note_of(each));
+  note_unmatched(ignored, refused, out);
   return out;
 }
 

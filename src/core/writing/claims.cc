@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of claims, how each is checked, and what a conversion does with it.
 #include "core/writing/claims.h"
+#include "core/writing/file_types.h"
 #include "core/writing/layout.h"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codecs/checksum.h"
+#include "core/model/coded.h"
 #include "core/model/plan_text.h"
 #include "core/model/progress.h"
 #include "core/model/state.h"
@@ -129,14 +131,6 @@ Types types_of(const WriteLayout& layout, const Options& options) {
   return out;
 }
 
-// llama.cpp, llama.h: enum llama_ftype, for types of which a file can be made as a whole.
-struct FileType {
-  std::string_view type;
-  std::uint64_t number;
-};
-constexpr FileType kFileTypes[] = {{"f32", 0},  {"f16", 1},  {"q4_0", 2},  {"q4_1", 3},   {"q8_0", 7},
-                                   {"q5_0", 8}, {"q5_1", 9}, {"bf16", 32}, {"tq1_0", 36}, {"tq2_0", 37}};
-
 struct TorchName {
   std::string_view dtype, torch;
 };
@@ -151,26 +145,10 @@ std::string torch_text(std::string_view stated, std::string_view torch) {
 
 // The JSON text with a new dtype in every object that states one: text_config and the like have their own.
 std::string with_dtype(std::string_view json, std::string_view torch) {
-  std::string out;
-  std::size_t copied = 0;
-  const auto rewrite = [&](const auto& self, std::string_view object, std::uint32_t depth) -> void {
-    wire::JsonReader in(object);
-    if (depth == 0 || !in.enter_object()) return;
-    std::string scratch;
-    for (wire::JsonString key; in.next_key(key);) {
-      const std::string name(wire::json_text(key, scratch));
-      std::string_view raw;
-      if (!in.skip_value(raw)) return;
-      if (raw.starts_with('{')) self(self, raw, depth - 1);
-      if ((name != "dtype" && name != "torch_dtype") || !raw.starts_with('"')) continue;
-      const auto at = static_cast<std::size_t>(raw.data() - json.data());
-      out.append(json.substr(copied, at - copied)).append("\"");
-      out.append(torch_text(raw.substr(1, raw.size() - 2), torch)).append("\"");
-      copied = at + raw.size();
-    }
-  };
-  rewrite(rewrite, json, 16);
-  return out.append(json.substr(copied));
+  return with_members(json, [&](std::string_view name, std::string_view value) -> std::optional<std::string> {
+    if ((name != "dtype" && name != "torch_dtype") || !value.starts_with('"')) return std::nullopt;
+    return "\"" + torch_text(value.substr(1, value.size() - 2), torch) + "\"";
+  });
 }
 
 // ---- bytes of a .safetensors ----
@@ -357,6 +335,7 @@ class Checker {
       if (key.find("chat_template") != key.npos) check_templates(key, value);
     }
     check_generation_config();
+    check_vocabulary();
   }
 
  private:
@@ -431,6 +410,25 @@ class Checker {
     if (error.kind() == Kind::limit) throw;
   }
 
+  // More rows than tokens are padding.
+  void check_vocabulary() try {
+    const Embeddings found = embeddings_of(model_);
+    if (!found.input || !is_matrix(*found.input)) return;
+    const std::uint64_t rows = found.input->shape()[0];
+    const auto compare = [&](std::uint64_t tokens, std::string_view said_by, Findings to) {
+      if (tokens > rows)
+        to.report(rules::kClaimVocabulary, {.tensor = found.input->name()}, at_most(rows), tokens, said_by);
+    };
+    for (const std::string_view key : {kTokens, std::string_view("vocab_size")})
+      if (const auto said = vocabulary_of(model_, key)) compare(said->tokens, said->said_by, findings_);
+    const State* const state = Access::state(model_);
+    if (state == nullptr || state->format != "hf" || !state->place) return;
+    for (const TokenFile& file : token_files(*state->place, context_.limits))
+      compare(file.tokens, {}, findings_.in(file.source));
+  } catch (const Error& error) {  // as above
+    if (error.kind() == Kind::limit) throw;
+  }
+
   const Model& model_;
   const Context& context_;
   Findings& findings_;
@@ -489,14 +487,15 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
         break;
       case About::file_type: {
         count();
-        if (was->main_type() == is->main_type()) break;
-        const auto* const row = std::ranges::find(kFileTypes, is->main_type(), &FileType::type);
-        if (row == std::end(kFileTypes)) {
+        const FileType* const row = find_file_type(options.quantize.empty() ? is->main_type() : options.quantize);
+        if (options.quantize.empty() && was->main_type() == is->main_type()) break;
+        if (row == nullptr || (options.quantize.empty() && row->name != row->type)) {
           drop(key, "most elements have another type than before");
           break;
         }
         const bool text = value.kind() == Value::Kind::text;
-        const Value now = text ? Value::text(std::to_string(row->number)) : Value::integer(row->number, DType::u32);
+        const Value now =
+            text ? Value::text(std::to_string(row->number)) : Value::integer(std::uint64_t{row->number}, DType::u32);
         if (now != value) out.push_back({key, now, {}});
         break;
       }
@@ -523,7 +522,8 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
       }
       case About::quantization:
         count();
-        if (was->quantized && !is->quantized && options.gptq.empty()) drop(key, "no tensor is quantized any more");
+        if (was->quantized && !is->quantized && uses_of_codes(laid_out).empty())
+          drop(key, "no tensor is quantized any more");
         break;
       case About::part: drop(key, "the output is no part of a split model"); break;
       case About::tied:

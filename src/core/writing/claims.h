@@ -81,6 +81,14 @@ std::optional<std::string> claims_tied(const Model&);
 // [reads] Whether they have the same shape and the same values.
 bool have_same_values(const Tensor&, const Tensor&, const Context&);
 
+// A file of a tokenizer: the highest of its ids plus one, or the number of its tokens; a lower bound.
+struct TokenFile {
+  std::shared_ptr<const Source> source;
+  std::uint64_t tokens = 0;
+};
+// [reads] Of those that exist, and are not larger than Limits::header. Skips what is malformed.
+std::vector<TokenFile> token_files(const Place&, const Limits&);
+
 // Reports what is wrong with a chat template; `name`: of the attribute or key. Offsets are those of the finding, not of
 // the template, because metadata may be escaped.
 void check_chat_template(std::string_view text, std::string_view name, const At&, Findings&);

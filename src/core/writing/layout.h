@@ -62,6 +62,7 @@ struct OutTensor {
   Tensor from;
   Layout layout = Layout::dense;
   DType dtype = DType::unknown;
+  std::string_view type{};         // of its blocks; empty: the dtype says it
   bool same_shape = true;          // as `from`
   bool opaque = false;             // the output does not state the dtype, so reopening gives an unknown one
   std::uint32_t shared_parts = 0;  // parts that share bytes with another
@@ -93,7 +94,8 @@ struct Companion {
 // Tensors for another format to lay out.
 struct Inner {
   Model model;
-  std::string_view format;  // its name
+  std::string_view format;          // its name
+  std::string_view stem = "model";  // of the names of its files
 };
 
 // A tensor that a writer cannot store, because this build does not know what its elements are.
@@ -149,8 +151,8 @@ struct OutFolder {
   std::string_view format{};        // of each, as in OpenOptions::format
   std::vector<Small> small{};       // published after the payloads, in order
   std::string last{};               // the file to publish last; without it there is no model
-  // Whether another file of the folder belongs to an older output of this kind and must be removed. Null: none does.
-  bool (*stale)(std::string_view name) = nullptr;
+  // Whether another file of the folder belongs to an older output of this kind and must be removed. Empty: none does.
+  std::function<bool(std::string_view name)> stale{};
   // Checks the folder, opened before it is published. Throws Error if it is not what should have been written.
   std::function<void(const Model&)> check{};
 };

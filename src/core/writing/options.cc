@@ -9,6 +9,7 @@
 
 #include "codecs/indexed_checksum.h"
 #include "core/model/pattern.h"
+#include "core/writing/file_types.h"
 #include "weighbridge/block_type.h"
 #include "wire/json_reader.h"
 
@@ -21,8 +22,8 @@ constexpr std::string_view kOptionKinds[kOptionOfCount] = {
 constexpr std::string_view kOptionTypes[] = {"toggle", "text", "word", "dtype", "number", "fraction", "size", "file"};
 constexpr std::string_view kToggle[] = {"true", "false"};
 constexpr std::array<std::string_view, kLossKindCount> kLossNames = {
-    "attribute", "attribute-type", "extra", "tokenizer",   "name",     "shape", "layout",
-    "dtype",     "precision",      "alias", "unsupported", "overflow", "file",  "part"};
+    "attribute", "attribute-type", "extra",       "tokenizer", "name", "shape", "layout",    "dtype",
+    "precision", "alias",          "unsupported", "overflow",  "file", "part",  "requantize"};
 
 constexpr core::Bound<ViewOptions> kView[] = {
 #define WB_VIEW_OPTION(MEMBER, ...) WB_BOUND(ViewOptions, MEMBER)
@@ -163,10 +164,9 @@ std::vector<std::string_view> real_dtype_names() {
 }
 std::vector<std::string_view> quantization_names() {
   std::vector<std::string_view> out;
-  for (const BlockTypeInfo& type : all_block_types())
-    if (type.can_encode && std::ranges::find(out, type.name) == out.end()) out.push_back(type.name);
-  // GGUF: matrices only, as its programs do it.
-  for (const DType dtype : {DType::bf16, DType::f16}) out.push_back(name(dtype));
+  for (const FileType& type : kFileTypes)
+    if (type.type != "f32") out.push_back(type.name);
+  for (const FileTypeAlias& alias : kFileTypeAliases) out.push_back(alias.word);
   return out;
 }
 
@@ -178,7 +178,11 @@ std::size_t index_of_word(const OptionInfo& row, std::string_view text) {
 
 void assign(const OptionInfo& row, std::string_view text, bool& to) { to = index_of_word(row, text) == 0; }
 void assign(const OptionInfo& row, std::string_view text, std::string& to) {
-  if (row.type == OptionType::word && row.listed == quantization_names) text = short_dtype_name(text);
+  std::string lower;
+  if (row.type == OptionType::word && row.listed == quantization_names) {
+    for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    text = short_dtype_name(lower);
+  }
   if (row.type == OptionType::word) index_of_word(row, text);
   to = text;
 }
@@ -195,6 +199,10 @@ void assign(const OptionInfo& row, std::string_view text, DType& to) {
   text = short_dtype_name(text);
   index_of_word(row, text);
   to = *dtype_from_name(text);
+}
+void assign(const OptionInfo& row, std::string_view text, std::optional<DType>& to) {
+  text = short_dtype_name(text);
+  to = index_of_word(row, text) == 0 ? DType::unknown : *dtype_from_name(text);
 }
 void assign(const OptionInfo& row, std::string_view text, double& to) {
   const std::optional<double> number = wire::as_double(text);

@@ -76,6 +76,7 @@ void assign(const OptionInfo&, std::string_view text, std::string& to);
 void assign(const OptionInfo&, std::string_view text, std::vector<std::string>& to);  // adds
 void assign(const OptionInfo&, std::string_view text, std::vector<LossKind>& to);     // adds; commas separate several
 void assign(const OptionInfo&, std::string_view text, DType& to);
+void assign(const OptionInfo&, std::string_view text, std::optional<DType>& to);  // the first word: unknown
 void assign(const OptionInfo&, std::string_view text, double& to);
 void assign(const OptionInfo&, std::string_view text, std::uint64_t& to);
 void assign(const OptionInfo&, std::string_view text, std::shared_ptr<const Source>& to);  // opens it. Error{io}

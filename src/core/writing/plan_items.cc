@@ -156,6 +156,50 @@ void name_partial_copy(PlanItems plan_items, const Tensor& tensor, const Tensor&
   plan_items.lose(LossKind::alias, subject(tensor), "some of the bytes of " + subject(with), "a copy of them");
 }
 
+std::string PlacingPlanning::subject_of(const Payload& payload) const {
+  return subject_ == Subject::part ? subject(payload.tensor, payload.tensor.part(payload.part))
+                                   : subject(payload.tensor);
+}
+
+void PlacingPlanning::begin_payloads(std::uint64_t at) {
+  at_ = at;
+  sharing_ = sharing(model_);
+  payload_of_.assign(sharing_.first.size(), kNone);
+  out_.tensors.reserve(model_.size());
+  out_.payloads.reserve(payload_of_.size());
+}
+
+std::optional<std::uint32_t> PlacingPlanning::shared_payload(const Payload& payload, std::uint32_t part,
+                                                             bool one_blob) {
+  using Form = Payload::Form;
+  const std::uint32_t twin = payload_of_[sharing_.first[part]];
+  if (twin == kNone) return std::nullopt;
+  const Payload& other = out_.payloads[twin];
+  const bool copied = other.form == Form::stored || other.form == Form::logical;
+  if (!options_.canonical && copied && other.form == payload.form && other.encoding == payload.encoding &&
+      other.logical_size == payload.logical_size &&
+      (one_blob || (other.dtype == payload.dtype &&
+                    same_elements(other.tensor.part(other.part), payload.tensor.part(payload.part)))))
+    return payload_of_[part] = twin;
+  plan_items_.lose(LossKind::alias, subject_of(payload), "the bytes of " + subject(other.tensor), "a copy of them");
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> PlacingPlanning::append_payload(Payload payload, std::uint32_t part) {
+  if (const std::uint32_t partly = sharing_.partly[part]; partly != kNone)
+    plan_items_.lose(LossKind::alias, subject_of(payload),
+                     "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
+  const auto start = base::align_up(at_, payload.alignment);
+  const auto end = start ? base::checked_add(*start, payload.stored_size) : std::nullopt;
+  if (!end || *end > kMaxSum) {
+    plan_items_.block(LossKind::shape, subject(payload.tensor), "its size", "more than 2^64 - 1 bytes in all");
+    return std::nullopt;
+  }
+  at_ = *end;
+  out_.payloads.push_back(std::move(payload));
+  return payload_of_[part] = static_cast<std::uint32_t>(out_.payloads.size() - 1);
+}
+
 std::uint32_t main_part(const Tensor& tensor) {
   std::uint32_t part = 0;
   while (tensor.part(part) != tensor.main()) ++part;

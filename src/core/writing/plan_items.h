@@ -3,6 +3,7 @@
 // is cast or is copied. Each writer adds the items for its own container.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "core/model/plan_text.h"
 #include "core/payload/elements.h"
+#include "core/payload/extents.h"
 #include "core/reading/format.h"
 #include "core/writing/layout.h"
 
@@ -88,6 +90,35 @@ class Planning {
   const Options& options_;
   WriteLayout out_;
   PlanItems plan_items_{out_};
+};
+
+// The bound on sums of sizes, which leaves room for an index below 2^64.
+inline constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
+
+// For containers that store payloads one after another, each at a multiple of its alignment, and parts with the same
+// bytes once. Parts that only share bytes become copies, which are listed. Parts have the numbers of Extents::of().
+class PlacingPlanning : public Planning {
+ protected:
+  enum class Subject : std::uint8_t { tensor, part };  // of what is lost
+  PlacingPlanning(const Model& model, const Options& options, Subject subject)
+      : Planning(model, options), subject_(subject) {}
+  ~PlacingPlanning() = default;
+  // Call before the two below, if there is no blocker. Payloads lie from `at` on.
+  void begin_payloads(std::uint64_t at);
+  // The number of the payload that this part can share. `one_blob`: parts with one extent have the same stored bytes,
+  // even if their types differ.
+  std::optional<std::uint32_t> shared_payload(const Payload&, std::uint32_t part, bool one_blob = false);
+  // Places a payload after the others. nullopt, and a blocker, if the file would exceed 2^64 bytes.
+  std::optional<std::uint32_t> append_payload(Payload, std::uint32_t part);
+
+  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model; kNone: none yet
+
+ private:
+  std::string subject_of(const Payload&) const;
+
+  const Subject subject_;
+  std::uint64_t at_ = 0;
+  Sharing sharing_;
 };
 
 // The index of Tensor::main() among the tensor's parts.

@@ -14,6 +14,7 @@
 #include "core/payload/asking_source.h"
 #include "core/payload/elements.h"
 #include "core/reading/format.h"
+#include "core/reading/json_file.h"
 #include "core/writing/layout.h"
 #include "core/writing/plan_items.h"
 #include "io/forwarding_source.h"
@@ -468,6 +469,24 @@ TEST(Elements, UnitsThatDoNotFitTheLimitAreRefused) {
   codes->read(0, out.size(), out, context);
   context.limits.memory = (5 << 20) - 1;
   EXPECT_EQ(test::thrown([&] { codes->read(0, out.size(), out, context); }).rule, "limit/memory");
+}
+
+TEST(JsonText, MembersAreLeftOutOrGetNewValues) {
+  const auto edited = [](std::string_view json) {
+    return core::with_members(json, [](std::string_view name, std::string_view) {
+      return name == "x"   ? std::optional<std::string>("")
+             : name == "n" ? std::optional<std::string>("1")
+                           : std::nullopt;
+    });
+  };
+  for (const auto& [before, after] :
+       {std::pair{R"({"x": 0})", "{}"}, std::pair{R"({"x": {"y": 1} , "a": 2})", R"({ "a": 2})"},
+        std::pair{R"({"a": 2, "x": 0})", R"({"a": 2})"},
+        std::pair{R"({"a": 2, "x": 0, "n": 3})", R"({"a": 2, "n": 1})"},
+        std::pair{R"({"x": 0, "x": 1, "b": {"n": 9, "x": [1, 2]}})", R"({ "b": {"n": 1}})"},
+        std::pair{R"({"a": [{"x": 0}]})", R"({"a": [{"x": 0}]})"}, std::pair{"[1]", "[1]"},
+        std::pair{R"({"n": 2)", R"({"n": 1)"}})
+    EXPECT_EQ(edited(before), after) << before;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EMBD to Model: the one walker for open and verify. Reads the header, the footer and the offsets of the sections.
-// metadata.h, vocabulary.h and index.h read the sections.
+// metadata.h and vocabulary.h read the sections.
 //
 //   64 bytes of header | metadata, vocabulary, tensor index and tensor data, where the header says | 16 bytes of footer
 //   tensor index: descriptors, 32 bytes each | their names. layout.h has the fields of all records.

@@ -51,7 +51,6 @@ constexpr core::Format kFormat = {
     .warn_alone = warn_alone,
     .marker_files = kMarkerFiles,
     .layout = layout,
-    .layout_files = layout_files,
     .new_header = new_header,
     .structural_keys = kStructural,
 };

@@ -27,7 +27,6 @@ void warn_alone(const Place&, const Context&, core::Findings&, core::Draft&);
 // Whether Options::quantize can ask for it: a block type that can be encoded, or a smaller dtype.
 bool quantizes_to(std::string_view type) noexcept;
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
-core::WriteLayout layout_files(const Model&, const Options&, const Context& = {});
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 

@@ -424,6 +424,7 @@ class Walk : core::Walker {
       findings_.report(rules::kTrailing,
                        {.offset = data_start_ + *padded, .hint = base::size_hint(data_start_ + *padded)}, {},
                        core::in_bytes(data - *padded));
+    if (end < data) core::report_second_beginning(findings_, source_, data - end);
   }
 
   void add_tensors() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model to GGUF: the one layout for plan and writer. Version 3, little-endian; tensors and metadata in the order of the
 // model, each tensor padded to the alignment. What GGUF cannot express is a blocker or a loss.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,10 +19,13 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "core/reading/shards.h"
+#include "core/writing/file_types.h"
 #include "core/writing/layout.h"
 #include "core/writing/plan_items.h"
 #include "formats/gguf/format.h"
+#include "formats/gguf/importance.h"
 #include "formats/gguf/layout.h"
+#include "formats/gguf/mix.h"
 #include "formats/gguf/write_metadata.h"
 #include "weighbridge/block_type.h"
 
@@ -44,17 +49,6 @@ const ElementType* element_type(const BlockTypeInfo& block) noexcept {
     if (row.block == block.id) return &row;
   return nullptr;
 }
-// The type that Options::quantize names: a block type that can be encoded, or a smaller dtype.
-const ElementType* element_type(std::string_view word) noexcept {
-  for (const ElementType& row : kElementTypes) {
-    if (row.name != word) continue;
-    if (row.dtype == DType::f16 || row.dtype == DType::bf16) return &row;
-    const BlockTypeInfo* const block = find_block_type(row.block);
-    return block && block->codec->encode ? &row : nullptr;
-  }
-  return nullptr;
-}
-
 void refuse_options(const Options& options) {
   if (options.header.reserve > kMaxReserve)
     base::misuse("reserve", "a header of GGUF can have at most " + std::to_string(kMaxReserve) + " bytes to spare");
@@ -62,19 +56,43 @@ void refuse_options(const Options& options) {
     base::misuse("cast", "a cast and a quantization exclude each other");
 }
 
-// The bytes of the tensor's values as blocks.
-core::ElementsPtr blocks_of(const Tensor& tensor, const BlockTypeInfo& type) {
-  const auto encode = [tensor, encode = type.codec->encode](std::uint64_t, std::span<const std::byte> in,
-                                                            std::span<std::byte> out, const Context&,
-                                                            codecs::CastTally*) {
+// The bytes of the tensor's values as blocks: by rows, if these have an importance.
+core::ElementsPtr blocks_of(const Tensor& tensor, const BlockTypeInfo& type, const Options& options,
+                            const std::shared_ptr<const Importance>& importance) {
+  const std::vector<float>* weights = nullptr;
+  if (importance && type.codec->importance != codecs::Importance::ignored)
+    if (const auto at = importance->entries.find(tensor.name()); at != importance->entries.end()) weights = &at->second;
+  const std::uint64_t columns = tensor.shape().back();
+  const std::uint64_t rows = tensor.shape().size() > 1 ? tensor.shape()[tensor.shape().size() - 2] : 1;
+  const std::uint64_t unit = weights != nullptr ? columns : type.block_elements;
+  const auto encode = [=, keep = importance, codec = type.codec,
+                       terms =
+                           codecs::GgmlTerms{.as_ggml = options.gguf.as_ggml, .contracted = options.gguf.contracted},
+                       bytes = type.block_bytes, each = type.block_elements,
+                       name = type.name](std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out,
+                                         const Context&, codecs::CastTally*) {
     const std::span values(reinterpret_cast<const float*>(in.data()), in.size() / sizeof(float));
-    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
-      base::malformed("convert/not-finite",
-                      "a value of tensor " + core::quoted(tensor.name()) + " is not finite, so it cannot be quantized");
-    encode(values, out.data());
+    const std::uint64_t at_once = weights != nullptr ? columns : values.size();
+    for (std::uint64_t at = 0; at < values.size(); at += at_once) {
+      codecs::GgmlTerms here = terms;
+      if (weights != nullptr)
+        here.importance = weights->data() + (first + at / columns) / rows * columns % weights->size();
+      const auto some = values.subspan(base::to_size(at), base::to_size(at_once));
+      const std::size_t bad = codec->encode(some, here, out.data() + at / each * bytes);
+      if (bad == some.size()) continue;
+      const std::uint64_t element = first * unit + at + bad;
+      const float value = some[bad];
+      base::malformed(std::isfinite(value) ? "convert/too-large" : "convert/not-finite",
+                      fmt::format("element {} of row {} of tensor {} is {}, {}", element % columns, element / columns,
+                                  core::quoted(tensor.name()), value,
+                                  std::isfinite(value) ? "which no block of " + std::string(name) + " can hold"
+                                                       : "so the tensor cannot be quantized"),
+                      tensor.name());
+    }
   };
-  return core::mapped(core::elements_of(tensor, DType::f32),
-                      {.dtype = DType::u8, .from = type.block_elements, .to = type.block_bytes, .make = encode});
+  return core::mapped(
+      core::elements_of(tensor, DType::f32),
+      {.dtype = DType::u8, .from = unit, .to = unit / type.block_elements * type.block_bytes, .make = encode});
 }
 
 // One tensor of the output.
@@ -82,13 +100,15 @@ struct Out {
   Tensor from;
   const ElementType* type = nullptr;
   const BlockTypeInfo* block = nullptr;  // null: a scalar type
+  const MixTensor* mixed = nullptr;      // with Options::quantize
   bool copied = false;                   // blocks as they are
   std::uint64_t size = 0;
 };
 
 class Planner : core::Planning {
  public:
-  using Planning::Planning;
+  Planner(const Model& model, const Options& options, std::shared_ptr<const Importance> importance)
+      : Planning(model, options), importance_(std::move(importance)) {}
 
   core::WriteLayout run() {
     check_all();
@@ -112,7 +132,13 @@ class Planner : core::Planning {
     if (options_.header.reserve > 0)
       metadata_.add(kPadding, Value::text(std::string(base::to_size(options_.header.reserve), ' ')));
     outs_.reserve(model_.size());
-    for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
+    if (options_.quantize.empty()) {
+      for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i], nullptr);
+    } else {
+      mix_ = mix(model_, options_);
+      for (const MixTensor& each : mix_) judge(each.tensor, &each);
+      if (has_names_of_llama_cpp(model_)) state_file_type();
+    }
     core::name_copies(plan_items_, model_);
   }
 
@@ -126,10 +152,32 @@ class Planner : core::Planning {
       } else if (key.starts_with(kSplitPrefix)) {
         plan_items_.change(LossKind::attribute, indexed("attributes", key), value.to_text(),
                            "left out: it describes the files of another output");
-      } else {
+      } else if (options_.quantize.empty() || !has_names_of_llama_cpp(model_) ||
+                 (key != kVersionKey && key != kTypeKey)) {
         metadata_.add(key, value, plan_items_);
       }
     }
+  }
+
+  // What llama-quantize adds, in its order. claims.h updates values that are there.
+  void state_file_type() {
+    const auto add = [&](std::string_view key, const Value& value) {
+      if (!model_.attribute(key)) metadata_.add(key, value);
+    };
+    const auto add_last = [&](std::string_view key, const Value& value) {
+      if (const Value* const had = model_.attribute(key)) metadata_.add(key, *had, plan_items_);
+      add(key, value);
+    };
+    const core::FileType* const type = core::find_file_type(options_.quantize);
+    add_last(kVersionKey, Value::integer(std::uint64_t{2}, DType::u32));
+    add_last(kTypeKey, Value::integer(std::uint64_t{type->number}, DType::u32));
+    if (!importance_) return;
+    constexpr std::size_t kMost = 127;
+    add("quantize.imatrix.file", Value::text(importance_->file.substr(0, kMost)));
+    if (!importance_->dataset.empty())
+      add("quantize.imatrix.dataset", Value::text(importance_->dataset.substr(0, kMost)));
+    add("quantize.imatrix.entries_count", Value::integer(std::uint64_t{importance_->entries.size()}, DType::u32));
+    if (importance_->chunks > 0) add("quantize.imatrix.chunks_count", Value::integer(importance_->chunks, DType::u32));
   }
 
   void take_alignment(const Value& value) {
@@ -145,7 +193,7 @@ class Planner : core::Planning {
     metadata_.add(kAlignment, Value::integer(alignment_, DType::u32));
   }
 
-  void judge(const Tensor& tensor) {
+  void judge(const Tensor& tensor, const MixTensor* mixed) {
     core::drop_extra(plan_items_, tensor);
     core::drop_attributes(plan_items_, tensor);
     if (!core::check_known(plan_items_, tensor, "GGUF")) return;
@@ -158,6 +206,7 @@ class Planner : core::Planning {
                          "the same: llama.cpp opens names of at most 63 bytes");
     Out& one = outs_.emplace_back();
     one.from = tensor;
+    one.mixed = mixed;
     choose_type(one);
     if (out_.blockers.size() != before) return;
     const auto elements = base::element_count(tensor.shape());
@@ -171,27 +220,29 @@ class Planner : core::Planning {
       one.size = *bytes;
   }
 
-  static bool whole_blocks(const Tensor& tensor, const BlockTypeInfo& block) {
-    return !tensor.shape().empty() && tensor.shape().back() % block.block_elements == 0;
-  }
-
   void choose_type(Out& one) {
     const Tensor& tensor = one.from;
     const bool real = info(tensor.dtype()).kind == DTypeKind::real;
-    if (quantized_ && real && tensor.shape().size() > 1) {
-      const BlockTypeInfo* const block = find_block_type(quantized_->block);
-      if (!block) return to_dense(one, quantized_->dtype);
-      if (tensor.block_type() == block) return copy(one, *block);
-      if (whole_blocks(tensor, *block)) return encode(one, *block);
-      plan_items_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
-                         "not " + options_.quantize + ": rows of " + std::to_string(tensor.shape().back()) +
-                             " elements cannot be divided into blocks of " + std::to_string(block->block_elements));
+    if (one.mixed != nullptr && one.mixed->asked != nullptr) {
+      const auto [type, asked] = std::pair(one.mixed->type, one.mixed->asked);
+      if (type != asked)
+        plan_items_.change(LossKind::layout, subject(tensor), std::string(tensor.type_name()),
+                           (type != nullptr ? std::string(type->name) + ", " : std::string()) + "not " +
+                               std::string(asked->name) + ": rows of " + std::to_string(one.mixed->columns) +
+                               " elements cannot be divided into blocks of " +
+                               std::to_string(find_block_type(asked->block)->block_elements));
+      if (type != nullptr) {
+        const BlockTypeInfo* const block = find_block_type(type->block);
+        if (block == nullptr) return to_dense(one, type->dtype);
+        return tensor.block_type() == block ? copy(one, *block) : encode(one, *block);
+      }
     }
     const BlockTypeInfo* const own = tensor.block_type();
     if (own && element_type(*own) && options_.cast == DType::unknown && core::readable_blocks(tensor))
       return copy(one, *own);
-    const bool as_llama_cpp = quantized_ || !options_.gguf.naming.empty();
-    if (as_llama_cpp && real && tensor.shape().size() <= 1) return to_dense(one, DType::f32);
+    const bool as_llama_cpp = one.mixed != nullptr || !options_.gguf.naming.empty();
+    const bool named = !options_.gguf.naming.empty() && stays_f32(tensor.name());
+    if (as_llama_cpp && real && (tensor.shape().size() <= 1 || named)) return to_dense(one, DType::f32);
     to_dense(one, core::target_dtype(tensor, options_));
   }
 
@@ -203,19 +254,36 @@ class Planner : core::Planning {
     core::drop_extra(plan_items_, one.from, part);
     if (!part.digest().empty())
       plan_items_.change(LossKind::extra, subject(one.from, part), std::string(part.digest()), "no digest");
-    if (part.encoding() != Encoding::raw)
+    if (part.encoding() != Encoding::raw && part.encoding() != Encoding::computed)
       plan_items_.change(LossKind::layout, subject(one.from, part), std::string(part.encoding_name()), "raw");
   }
 
   void encode(Out& one, const BlockTypeInfo& block) {
     one.block = &block;
-    one.type = quantized_;
+    one.type = one.mixed->type;
+    if (one.mixed->columns % block.block_elements != 0)
+      return plan_items_.block(LossKind::shape, subject(one.from), core::shape_text(one.from.shape()),
+                               std::string(block.name) + " has blocks of " + std::to_string(block.block_elements));
+    check_importance(one, block);
     if (one.from.block_type() == nullptr)
       core::check_dense(plan_items_, one.from, DType::f32);
     else  // blocks of another type: it stays quantized
       for (const Part& part : one.from.parts()) core::drop_extra(plan_items_, one.from, part);
-    plan_items_.lose(LossKind::precision, subject(one.from), std::string(one.from.type_name()),
-                     std::string(block.name));
+    plan_items_.lose(one.from.block_type() == nullptr ? LossKind::precision : LossKind::requantize, subject(one.from),
+                     std::string(one.from.type_name()), std::string(block.name));
+  }
+
+  // An entry has a weight for each column of each matrix, or of one.
+  void check_importance(const Out& one, const BlockTypeInfo& block) {
+    const auto at = importance_ ? importance_->entries.find(one.from.name()) : decltype(importance_->entries.end()){};
+    const bool found = importance_ && at != importance_->entries.end();
+    if (found && at->second.size() != one.mixed->columns * one.mixed->matrices)
+      plan_items_.block(LossKind::shape, subject(one.from), core::shape_text(one.from.shape()),
+                        "the importance matrix has " + std::to_string(at->second.size()) + " weights for it");
+    if (!found && (one.mixed->needs_importance || block.codec->importance == codecs::Importance::required))
+      plan_items_.block(LossKind::precision, subject(one.from), std::string(one.from.type_name()),
+                        std::string(block.name) + " needs an importance matrix, and " +
+                            (importance_ ? "the one that was given has no entry for this tensor" : "none was given"));
   }
 
   void to_dense(Out& one, DType dtype) {
@@ -223,7 +291,7 @@ class Planner : core::Planning {
     if (!one.type)
       return plan_items_.block(LossKind::dtype, subject(one.from), std::string(name(dtype)), "no element type of GGUF");
     core::check_dense(plan_items_, one.from, dtype);
-    if (quantized_ && info(dtype).bits > info(one.from.dtype()).bits)
+    if (one.mixed != nullptr && info(dtype).bits > info(one.from.dtype()).bits)
       plan_items_.change(LossKind::dtype, subject(one.from), std::string(name(one.from.dtype())),
                          std::string(name(dtype)));
     else
@@ -318,18 +386,20 @@ class Planner : core::Planning {
       payload.form = Form::logical;
       payload.part = core::main_part(one.from);
     } else if (one.block) {
-      core::fill_with(payload, blocks_of(one.from, *one.block));
+      core::fill_with(payload, blocks_of(one.from, *one.block, options_, importance_));
     }
     out.payloads.push_back(std::move(payload));
     out.tensors.push_back({.name = one.from.name(),
                            .from = one.from,
                            .layout = one.block ? one.block->layout : Layout::dense,
-                           .dtype = one.block ? DType::f32 : dtype});
+                           .dtype = one.block ? DType::f32 : dtype,
+                           .type = one.type->name});
   }
 
+  static constexpr std::string_view kVersionKey = "general.quantization_version", kTypeKey = "general.file_type";
   static constexpr std::size_t kMaxFiles = 65535;  // split.no and split.count are u16
-  // What Options::quantize asks for.
-  const ElementType* const quantized_ = options_.quantize.empty() ? nullptr : element_type(options_.quantize);
+  std::shared_ptr<const Importance> importance_;
+  std::vector<MixTensor> mix_;
   MetadataOut metadata_;
   std::uint64_t alignment_ = kDefaultAlignment;
   std::vector<Out> outs_;
@@ -337,16 +407,15 @@ class Planner : core::Planning {
 
 }  // namespace
 
-bool quantizes_to(std::string_view type) noexcept { return element_type(type) != nullptr; }
+bool quantizes_to(std::string_view type) noexcept { return core::find_file_type(type) != nullptr; }
 
-core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
+core::WriteLayout layout(const Model& model, const Options& options, const Context& context) {
   refuse_options(options);
-  return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
-}
-
-core::WriteLayout layout_files(const Model& model, const Options& options, const Context&) {
-  refuse_options(options);
-  return Planner(model, options).run_files();
+  std::shared_ptr<const Importance> importance;
+  if (options.gguf.imatrix)
+    importance = std::make_shared<const Importance>(read_importance(options.gguf.imatrix, context));
+  Planner planner(model, options, std::move(importance));
+  return options.shards.max_size != 0 ? planner.run_files() : planner.run();
 }
 
 }  // namespace weighbridge::gguf

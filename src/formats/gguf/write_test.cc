@@ -101,7 +101,7 @@ TEST(GgufWrite, ALargeAlignmentTakesNoMemoryAndIsNotWritten) {
     EXPECT_EQ(back["a"].main().extent()->offset, used ? kMaxAlignment : 96U);
     Options small;
     small.shards.max_size = 1;
-    const core::WriteLayout shards = layout_files(model, small);
+    const core::WriteLayout shards = layout(model, small);
     for (const core::OutFile& file : shards.folder->payloads) EXPECT_LT(file.layout.head.size(), 1024U);
   }
 }
@@ -159,7 +159,7 @@ TEST(GgufWrite, OptionsThatItLacksAreRefused) {
   EXPECT_EQ(refused([](Options& o) { o.encoding = "zstd"; }), "misuse/encoding");
   EXPECT_EQ(refused([](Options& o) { o.digest = "sha256"; }), "misuse/digest");
   EXPECT_EQ(refused([](Options& o) { o.version = "2"; }), "misuse/version");
-  EXPECT_EQ(refused([](Options& o) { o.quantize = "q4_k"; }), "misuse/quantize");
+  EXPECT_EQ(refused([](Options& o) { o.quantize = "iq1_s"; }), "misuse/quantize");
   EXPECT_EQ(refused([](Options& o) { o.cast = DType::f8_e4m3; }), "misuse/cast");
 }
 

@@ -59,9 +59,9 @@ std::string lzf_zeros(std::uint64_t count) {
 // A chunked dataset of f32 with these extents and filters.
 std::string chunked(const std::vector<std::uint64_t>& shape, const std::vector<std::uint32_t>& chunk,
                     const std::vector<Piece>& pieces, const std::vector<FilterOf>& all = {},
-                    const std::string& more = {}) {
+                    const std::string& more = {}, bool whole = false) {
   Builder b;
-  const std::string layout = tree_layout(b, chunk, pieces);
+  const std::string layout = tree_layout(b, chunk, pieces, 4, whole);
   return one(b, b.dataset(dataspace(shape), f32(), layout,
                           (all.empty() ? "" : message(Message::filters, filters(all))) + more));
 }
@@ -130,7 +130,7 @@ template <class Use> void for_each_valid(Use use) {
     const std::uint64_t named = b.dataset(dataspace({2}), type, layout, text_attribute("dtype", "bfloat16"));
     return b.finish(b.group({link("w", named)}));
   }());
-  use("valid-lzf", chunked({100}, {100}, {{{0}, lzf_zeros(400)}}, {{kShuffle, {4}}, {kLzf}}));
+  use("valid-lzf", chunked({100}, {100}, {{{0}, lzf_zeros(400)}}, {{kShuffle, {4}}, {kLzf}}, {}, true));
   use("valid-texts", [] {
     Builder b;
     const std::uint64_t scalar = b.dataset(dataspace({}), text_type(4, 1), compact(std::string("ab\0\0", 4)),

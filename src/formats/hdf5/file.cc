@@ -222,19 +222,6 @@ std::uint32_t fletcher32(std::string_view bytes) noexcept {
   return (sum2 << 16) | sum1;
 }
 
-std::uint32_t adler32(std::string_view bytes) noexcept {
-  constexpr std::uint32_t kPrime = 65521;
-  constexpr std::size_t kTogether = 5552;  // more could overflow before the remainder is taken
-  std::uint32_t a = 1, b = 0;
-  while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, kTogether);
-    for (const char c : piece) a += static_cast<unsigned char>(c), b += a;
-    a %= kPrime, b %= kPrime;
-    bytes.remove_prefix(piece.size());
-  }
-  return (b << 16) | a;
-}
-
 unsigned encoded_size(std::uint64_t limit) noexcept {
   return limit == 0 ? 1U : static_cast<unsigned>((std::bit_width(limit) - 1) / 8 + 1);
 }

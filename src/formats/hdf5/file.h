@@ -148,7 +148,6 @@ class Visited {
 std::uint32_t lookup3(std::string_view bytes) noexcept;
 // Fletcher-32 as HDF5 computes it over chunks.
 std::uint32_t fletcher32(std::string_view bytes) noexcept;
-std::uint32_t adler32(std::string_view bytes) noexcept;
 
 // How many bytes HDF5 uses for numbers up to `limit`.
 unsigned encoded_size(std::uint64_t limit) noexcept;

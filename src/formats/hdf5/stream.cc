@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "codecs/checksum.h"
 #include "codecs/codec.h"
 #include "core/payload/asking_source.h"
 #include "core/reading/findings.h"
@@ -84,7 +85,8 @@ class Decoder {
     const auto stated = base::load_be<std::uint32_t>(bytes_.data() + bytes_.size() - kTail);
     decompress(i, chunk, codecs::kDeflate, std::string_view(bytes_).substr(kHead, bytes_.size() - kHead - kTail),
                *of_.deflate);
-    if (adler32(bytes_) != stated) fail(*of_.deflate, chunk, {}, {}, "its Adler-32 checksum is wrong");
+    if (codecs::adler32(std::as_bytes(std::span(bytes_))) != stated)
+      fail(*of_.deflate, chunk, {}, {}, "its Adler-32 checksum is wrong");
   }
 
   // `data` is in bytes_, which then has what it decodes to.

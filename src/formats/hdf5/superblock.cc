@@ -88,8 +88,10 @@ class SuperblockReader {
           core::in_bytes(stated_end == kUndefined || stated_end < stated_base ? stated_end : stated_end - stated_base),
           core::in_bytes(there)};
     const std::uint64_t end = file_.base + (stated_end - stated_base);
-    if (end < file_.end())
+    if (end < file_.end()) {
       findings_.report(file_.rules.kTrailing, {.offset = end}, {}, core::in_bytes(file_.end() - end));
+      core::report_second_beginning(findings_, file_.source(), file_.end() - end);
+    }
     file_.set_end(end);
   }
 

@@ -274,6 +274,7 @@ class Maker {
     const std::string type = step ? step->text("type").value_or("") : "";
     const Member* const list = step ? step->find(type == "Sequence" ? "processors" : "single") : nullptr;
     if (type == "ByteLevel") return;  // it changes offsets only
+    if (type == "RobertaProcessing") return void(rules_.bos = rules_.eos = true);
     if (list == nullptr || depth == kMaxNested || (type != "Sequence" && type != "TemplateProcessing"))
       return beyond("it puts tokens around a text in a way that is not known");
     JsonReader in(list->raw, reading_.limits.depth);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/model/coded.h"
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "formats/huggingface/quiet.h"
@@ -174,9 +175,12 @@ TakenOver take_over(const Model& model, bool tokenizer, bool settings) {
     size += source->size();
     out.copies.push_back({.name = file.name, .bytes = std::nullopt, .copy_of = std::move(source)});
   };
+  const bool coded = !core::uses_of_codes(model).empty();
   for (const core::FolderFile& file : core::folder_files(model)) {
     const bool of_module = file.name.find('/') != file.name.npos && file.name != kPooling && !is_folder(file.name);
-    if (is_tokenizer_file(file.name) && !tokenizer) {
+    if (!coded && std::ranges::find(kQuantizationFiles, file.name) != std::end(kQuantizationFiles)) {
+      leave(file, "left out: no tensor is quantized any more");
+    } else if (is_tokenizer_file(file.name) && !tokenizer) {
       if (!file.held) leave(file, "left out: the tokenizer, or a setting of it, is no longer this one");
     } else if (is_settings_file(file.name) && !settings) {
       if (!file.held) leave(file, "left out: the settings are no longer these");

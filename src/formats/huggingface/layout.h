@@ -24,14 +24,18 @@ struct WeightFiles {
 };
 inline constexpr WeightFiles kSafetensorsFiles{kWeights, kIndex, kWeightsStem, kWeightsSuffix, "safetensors"};
 inline constexpr WeightFiles kPickleFiles{kPickle, kPickleIndex, "pytorch_model", ".bin", "pytorch"};
+// Of the components of a pipeline of diffusers, whose config.json names their class.
+inline constexpr WeightFiles kComponentFiles{"diffusion_pytorch_model.safetensors",
+                                             "diffusion_pytorch_model.safetensors.index.json",
+                                             "diffusion_pytorch_model", kWeightsSuffix, "safetensors"};
+inline constexpr std::string_view kComponentClass = "_class_name";
 // All kinds, in the order in which a reader looks for them: models, components of diffusers' pipelines, peft's
 // adapters.
 inline constexpr std::string_view kAdapterConfig = "adapter_config.json";
 inline constexpr WeightFiles kWeightKinds[] = {
     kSafetensorsFiles,
     kPickleFiles,
-    {"diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.safetensors.index.json", "diffusion_pytorch_model",
-     kWeightsSuffix, "safetensors"},
+    kComponentFiles,
     {"diffusion_pytorch_model.bin", "diffusion_pytorch_model.bin.index.json", "diffusion_pytorch_model", ".bin",
      "pytorch"},
     {"adapter_model.safetensors", "adapter_model.safetensors.index.json", "adapter_model", kWeightsSuffix,
@@ -52,6 +56,9 @@ inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
                                                        "sentencepiece.bpe.model",
                                                        "chat_template.jinja",
                                                        "chat_template.json"};
+// What libraries say of a quantization beside config.json.
+inline constexpr std::string_view kQuantizationFiles[] = {"quantize_config.json", "hf_quant_config.json",
+                                                          "quantization_map.json"};
 // Those of sentence-transformers.
 inline constexpr std::string_view kSettingsFiles[] = {kSentenceConfig, kModules, kPooling, kPromptsConfig};
 

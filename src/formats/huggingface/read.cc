@@ -3,8 +3,10 @@
 // the settings, then the weights, and combines them.
 // layout.h has the names of the files; folder_files.h, settings.h and vocabulary.h say which keys of them are read.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -44,6 +46,17 @@ std::string name_of(const Place& place) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
+// "fp16" of "model.fp16.safetensors": letters and digits, because dashes number shards.
+std::optional<std::string_view> variant_in(std::string_view file, std::string_view before, std::string_view after) {
+  if (file.size() <= before.size() + 1 + after.size() || !file.starts_with(before) || file[before.size()] != '.' ||
+      !file.ends_with(after))
+    return std::nullopt;
+  file.remove_prefix(before.size() + 1);
+  file.remove_suffix(after.size());
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return file.find_first_not_of(kLetters) == file.npos ? std::optional(file) : std::nullopt;
+}
+
 class Loader {
  public:
   Loader(const core::ReadJob& job, core::Draft& draft)
@@ -52,7 +65,7 @@ class Loader {
   void run() {
     draft_.set_format("hf");
     read_beside();
-    const WeightFiles& kind = kind_of_weights();
+    const WeightFiles kind = kind_of_weights();
     core::ShardReader weights(reading_, job_, kShardRules, kind.format, draft_);
     read_weights(weights, kind);
     if (reading_.findings.mode() == core::Findings::Mode::all) weights.report_strays(kind.stem, kind.suffix);
@@ -110,15 +123,37 @@ class Loader {
     return out;
   }
 
-  const WeightFiles& kind_of_weights() {
+  WeightFiles kind_of_weights() {
     const auto there = [&](std::string_view name) {
       return job_.place.open(config_.under + std::string(name)) != nullptr;
     };
     const auto found = std::ranges::find_if(
         kWeightKinds, [&](const WeightFiles& kind) { return there(kind.whole) || there(kind.index); });
-    const WeightFiles& kind = found == std::end(kWeightKinds) ? kSafetensorsFiles : *found;
+    const WeightFiles kind = found == std::end(kWeightKinds) ? only_variant() : *found;
     pickled_ = kind.format == kPickleFiles.format;
     return kind;
+  }
+
+  // The weights where all have a variant in their names, "model.fp16.safetensors" or
+  // "model.safetensors.index.fp16.json".
+  WeightFiles only_variant() {
+    std::vector<std::string> files;
+    if (job_.place.kind() == Place::Kind::folder && config_.under.empty()) files = job_.place.list();
+    for (const WeightFiles& kind : kWeightKinds) {
+      std::set<std::string, std::less<>> variants;
+      for (const std::string_view file : files)
+        for (const auto& [before, after] :
+             {std::pair(kind.stem, kind.suffix), {kind.index.substr(0, kind.index.size() - 5), ".json"}})
+          if (const auto variant = variant_in(file, before, after)) variants.insert(std::string(*variant));
+      if (variants.empty()) continue;
+      if (variants.size() > 1) reading_.findings.report(rules::kWeightsVariants, {});
+      const std::string& name = *variants.begin();
+      const std::string stem = std::string(kind.stem) + "." + name;
+      variant_ = {stem + std::string(kind.suffix),
+                  std::string(kind.index.substr(0, kind.index.size() - 4)) + name + ".json", stem};
+      return {variant_[0], variant_[1], variant_[2], kind.suffix, kind.format};
+    }
+    return kSafetensorsFiles;
   }
 
   void read_weights(core::ShardReader& weights, const WeightFiles& kind) {
@@ -241,11 +276,37 @@ class Loader {
   Config config_;
   TokenizerFiles files_;
   SettingsFiles beside_;
+  std::array<std::string, 3> variant_;  // the names that only_variant() made
   bool strip_ = false, has_tokenizer_ = false, pickled_ = false;
 };
 
 }  // namespace
 
 void read(const core::ReadJob& job, core::Draft& draft) { Loader(job, draft).run(); }
+
+std::optional<MergesOfFolder> merges_of(const Place& files, const Model& model, std::uint64_t rows) {
+  const auto ids = [&](std::string_view key) {
+    const Value* const value = model.attribute(std::string(kOwn) + std::string(key));
+    return value == nullptr ? std::vector<std::uint64_t>() : ids_of(value->to_text());
+  };
+  const auto first = [&](std::string_view key) {
+    const std::vector<std::uint64_t> all = ids(key);
+    return all.empty() ? std::nullopt : std::optional(all[0]);
+  };
+  Config declared;
+  declared.llama = true;
+  declared.vocab_size = rows;
+  declared.bos = first("bos_token_id");
+  declared.eos = first("eos_token_id");
+  declared.pad = first("pad_token_id");
+  declared.ends = ids("eos_token_id");
+  Report report;
+  core::Findings findings(report, core::Findings::Mode::all);
+  const Limits limits;
+  Reading reading(files, limits, findings, kJsonRules);
+  TokenizerFiles made = read_tokenizer(reading, declared);
+  if (!made.tokenizer) return std::nullopt;
+  return MergesOfFolder{*std::move(made.tokenizer), std::move(made.rules), std::move(made.unheld)};
+}
 
 }  // namespace weighbridge::huggingface

@@ -183,7 +183,7 @@ class Planner : core::Planning {
       return found == config_.end() ? std::string() : found->second;
     };
     if (!bert_) {
-      if (config_.empty())
+      if (config_.empty() && model_.format() != "hf")  // a folder that had none stays one
         plan_items_.block(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(kModelType)),
                           core::kAbsent, "config.json would be empty: programs tell by model_type what the model is");
       if (is_bert(json(kModelType), json(kArchitectures)))
@@ -336,7 +336,14 @@ class Planner : core::Planning {
   // Files of the format that are not written must not exist: the reader would treat them as the new model's.
   void lay_out_files(Model weights) {
     out_.folder = std::make_shared<core::OutFolder>();
-    out_.folder->inner = core::Inner{std::move(weights), "safetensors"};
+    const bool component = config_.contains(std::string(kComponentClass));
+    const WeightFiles& kind = component ? kComponentFiles : kSafetensorsFiles;
+    out_.folder->inner = core::Inner{std::move(weights), kind.format, kind.stem};
+    for (const WeightFiles& other : kWeightKinds) {  // a reader would prefer those before it
+      if (other.whole == kind.whole) break;
+      add_file(other.whole, std::nullopt);
+      add_file(other.index, std::nullopt);
+    }
     add_file(kConfig, config_json());
     if (!tokenizer_kept_) {
       add_file(kVocabTxt, vocabulary_);

@@ -423,6 +423,9 @@ std::vector<core::CorpusCase> npy_cases() {
   for_each_array([&](const std::string& name, const std::string& rule, const std::string& bytes,
                      const std::vector<std::string>& others) { c.add(name, rule, bytes, others); });
   c.add("truncated-header-magic", "truncated-header", kOne.substr(0, 6));
+  // A part of the file, and all of it behind that.
+  const std::string whole = typed("|u1", "(200,)", counting(200));
+  c.add("begins-again", "trailing-data", whole.substr(0, 180) + whole, {"file/begins-again"});
   return c.take();
 }
 

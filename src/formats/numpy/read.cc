@@ -40,6 +40,7 @@ struct Place {
   std::uint64_t size = 0;    // once decoded
   Encoding encoding = Encoding::raw;
   std::function<std::string(std::size_t)> front{};  // the first bytes, decoded; null: texts do not become attributes
+  const Source* file = nullptr;                     // of which the array is the whole
 };
 
 // What the comment of an archive that we wrote says its void items are (layout.h).
@@ -123,6 +124,7 @@ class Walk {
                             core::missing_text(needed - there));
     if (needed < there)
       findings_.report(rules_.kTrailing, placed(header.data_at + needed), {}, core::in_bytes(there - needed));
+    if (needed < there && place.file) core::report_second_beginning(findings_, *place.file, there - needed);
     if (place.encoding != Encoding::raw && place.size > context_.limits.decoded)
       return findings_.fail(core::rules::kLimitDecoded, at(place, 0),
                             core::at_most(core::in_bytes(context_.limits.decoded)), core::in_bytes(place.size));
@@ -140,7 +142,8 @@ class Walk {
       draft_.part(part).cut({.whole = place.size, .first = header.data_at, .step = width});
     }
     if (known && header.word.order == Order::big) draft_.part(part).order(Order::big);
-    if (known && header.fortran)
+    // Those of raw items count once they are read as a dtype.
+    if (header.fortran && (known || header.unsupported == &rules_.kRaw))
       if (auto strides = fortran_strides(header.shape); !strides.empty()) draft_.part(part).strides(std::move(strides));
     if (known) return;
     draft_.part(part).dtype_name(header.type);
@@ -262,7 +265,8 @@ void read_npy(const Source& source, const Context& context, core::Findings& find
   if (bytes.size() > kVersionAt + 1 && bytes.starts_with(kMagic))
     draft.set_version(std::to_string(static_cast<unsigned char>(bytes[kVersionAt])) + "." +
                       std::to_string(static_cast<unsigned char>(bytes[kVersionAt + 1])));
-  Walk(context, kNpyRules, findings, draft).add({kArray, false, 0, source.size(), source.size(), Encoding::raw}, bytes);
+  Walk(context, kNpyRules, findings, draft)
+      .add({kArray, false, 0, source.size(), source.size(), Encoding::raw, {}, &source}, bytes);
 }
 
 void read_npz(const Source& source, const Context& context, core::Findings& findings, core::Draft& draft) {

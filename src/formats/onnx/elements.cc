@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "core/model/words.h"
 #include "formats/onnx/format.h"
+#include "io/file_source.h"
 
 namespace weighbridge::onnx {
 namespace {
@@ -190,6 +191,9 @@ class Finder {
         fail(*fault, at, {}, {}, file.why);
       return absent(file.missing);
     }
+    if (!std::exchange(file.remarked_names, true))
+      if (const std::uint64_t names = io::names_of(*file.source); names > 1)
+        fail(rules::kExternalHardLink, at, 1, {names, " names"}, file.why);
     if (*length != out_.size)
       return fail(rules::kExternalLength, at, core::in_bytes(out_.size), core::in_bytes(*length)), false;
     const std::uint64_t there = file.source->size();

@@ -24,7 +24,7 @@ class ExternalFiles {
     const Rule* fault = nullptr;
     std::string why{};
     std::shared_ptr<const Finding> missing{};  // if the caller lists incomplete models
-    bool remarked_alignment = false;
+    bool remarked_alignment = false, remarked_names = false;
   };
   // [reads] The file at this path, relative to the model's folder. Throws Error{io} if the system fails.
   File& open(const std::string& location);

@@ -461,8 +461,8 @@ bool is_encoded(const Pickle& pickle, Ref ref) {
 // Where bytes, or the data of an object, are in the input as they are.
 std::optional<Pickle::Span> bytes_at(const Pickle& pickle, Ref ref) {
   if (pickle.kind(ref) != wire::PickleKind::object) return pickle.span(ref);
-  const auto found = std::ranges::find(pickle.data(), ref, &wire::PickleData::object);
-  if (found == pickle.data().end()) return std::nullopt;
+  const auto found = std::ranges::lower_bound(pickle.data(), ref, {}, &wire::PickleData::object);
+  if (found == pickle.data().end() || found->object != ref) return std::nullopt;
   return Pickle::Span{found->offset, found->length};
 }
 

@@ -253,6 +253,7 @@ class Legacy final : Storages, core::Walker {
   struct Named {
     std::string key;
     const ElementType* type = nullptr;
+    std::uint64_t count = 0;  // of elements, as the pickle states it
     Stored stored{};
     bool there = false;
   };
@@ -266,12 +267,13 @@ class Legacy final : Storages, core::Walker {
   // The size of a storage's elements is stated where the content refers to it.
   bool find_storages(const Pickle& content, const Pickle& keys) {
     for (Ref r = 0; r < content.count(); ++r)
-      if (const auto id = storage_id(content, r)) named_.push_back({id->key, id->type, {}, false});
+      if (const auto id = storage_id(content, r)) named_.push_back({id->key, id->type, id->all, {}, false});
     std::ranges::stable_sort(named_, {}, &Named::key);
     named_.erase(std::unique(named_.begin(), named_.end(), [](auto& a, auto& b) { return a.key == b.key; }),
                  named_.end());
     if (keys.kind(keys.root()) != PickleKind::list)
       return bad({.offset = keys.begin()}, "the keys of the storages are not a list");
+    size_cut(keys);
     std::uint64_t at = at_;
     bool good = true;
     keys.for_each(keys.root(), [&](Ref r) {
@@ -284,6 +286,21 @@ class Legacy final : Storages, core::Walker {
     return good;
   }
 
+  // If the file is shorter than the pickles imply, sets the hint with the size that it should have.
+  void size_cut(const Pickle& keys) {
+    std::optional<std::uint64_t> end = at_;
+    keys.for_each(keys.root(), [&](Ref r) {
+      const auto key = keys.kind(r) == PickleKind::text ? keys.text(r) : std::nullopt;
+      const auto found = key ? std::ranges::lower_bound(named_, *key, {}, &Named::key) : named_.end();
+      if (found == named_.end() || found->key != *key) return true;
+      const auto bytes = base::checked_mul(found->count, found->type->bytes);
+      const auto after = bytes ? base::checked_add(*bytes, sizeof(std::uint64_t)) : std::nullopt;
+      end = after ? base::checked_add(*end, *after) : std::nullopt;
+      return end.has_value();
+    });
+    if (end && *end > size_) cut_ = base::size_hint(*end);
+  }
+
   bool bad(core::At at, std::string_view why) { return findings_.fail(rules::kStorageList, at, {}, {}, why); }
 
   // Reads the storage that begins at `at`, and moves `at` to its end.
@@ -292,7 +309,7 @@ class Legacy final : Storages, core::Walker {
     if (found == named_.end() || found->key != key)
       return bad({.offset = key_at}, "no tensor has a storage of this key");
     if (found->there) return bad({.offset = key_at}, "a key occurs twice");
-    if (!base::fits(at, 8, source_.size())) return bad({.offset = at}, "the file ends before a storage");
+    if (!base::fits(at, 8, source_.size())) return bad({.offset = at, .hint = cut_}, "the file ends before a storage");
     char bytes[8];
     source_.read_at(at, std::as_writable_bytes(std::span(bytes)));
     at += 8;
@@ -301,7 +318,7 @@ class Legacy final : Storages, core::Walker {
                    [&] { return std::to_string(count) + ", key " + std::string(key); });
     const auto size = base::checked_mul(count, found->type->bytes);
     if (!size || !base::fits(at, *size, source_.size()))
-      return findings_.fail(rules::kStorageList, {.offset = at - 8}, core::in_bytes(source_.size() - at),
+      return findings_.fail(rules::kStorageList, {.offset = at - 8, .hint = cut_}, core::in_bytes(source_.size() - at),
                             {count, " elements of ", core::in_bytes(found->type->bytes)},
                             "the file ends inside a storage");
     found->stored = {at, *size, *size, Encoding::raw, nullptr, {}};
@@ -320,6 +337,7 @@ class Legacy final : Storages, core::Walker {
   wire::PickleInput input_ = core::input_of(source_, 0, size_);
   std::uint64_t at_ = 0;
   std::vector<Named> named_;  // by key
+  Hint cut_{};
 };
 
 class NoStorages final : public Storages {

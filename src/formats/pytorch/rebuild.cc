@@ -104,7 +104,7 @@ class Reader {
     const auto count = pickled_count(pickle_, parts[4]);
     if (!key || !count) return bad(rules::kStorageId, "its key is not text, or its count is not a whole number");
     out.key = *key;
-    out.count = *count;
+    out.count = out.all = *count;
     const auto [module, name] = called(pickle_, parts[1]);
     if (module.starts_with("torch")) out.type = type_of_storage(name);
     if (out.type == nullptr)

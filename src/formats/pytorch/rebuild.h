@@ -22,6 +22,7 @@ struct StorageId {
   // Set for a view of another storage, which exist in the form before 1.6: it begins at this element and has `count`
   // elements.
   std::uint64_t first = 0;
+  std::uint64_t all = 0;  // elements of the storage that is not a view
 };
 
 // Elements of a storage, or bytes that are in the pickle itself.

@@ -74,6 +74,8 @@ void add_valid(Corpus& c) {
   c.valid("claim-tied", file(tied, "\x01\x02\x01\x02"));
   c.add("claim-token-id", "claim/token-id",
         file(R"({"__metadata__":{"eos_token_id":"[1, 2]","pad_token_id":"-1"},)" + embeddings + "}", kFour));
+  c.add("claim-vocabulary", "claim/vocabulary",
+        file(R"({"__metadata__":{"vocab_size":"3"},)" + embeddings + "}", kFour));
   c.valid("metadata-last", file("{" + kOne + R"(,"__metadata__":{"format":"pt"}})", kFour));
   c.valid("metadata-null", file(R"({"__metadata__":null,)" + kOne + "}", kFour));
   c.valid("metadata-escaped-key", file(R"({"\u005f_metadata__":{"a":"b"}})"));
@@ -229,6 +231,7 @@ void add_tiling(Corpus& c) {
         file("{" + tensor("a", "U8", "9", "0,9") + "," + tensor("b", "U8", "2", "2,4") + "}", kFour), {"overlap"});
   c.one("size-mismatch-2-64", "size-mismatch", entry("U8", "4", "0,18446744073709551615"), {"data-past-end"});
   c.add("trailing-data", "trailing-data", file("{" + kOne + "}", kFour + "x"));
+  c.add("also-another", "file/also-another", file("{" + tensor("w", "U8", "8", "0,8") + "}", "ZTEN1000"));
   c.add("trailing-data-no-tensors", "trailing-data", file("{}", "x"));
 }
 
@@ -295,6 +298,178 @@ void add_shards(Corpus& c) {
   c.add("valid-shard-of-one-00001-of-00001", "", both);
 }
 
+// A quantized layer, with the config as the text that converters put into metadata.
+struct Stored {
+  std::string_view name, dtype, shape;
+  std::string bytes;
+};
+std::string times(std::string_view bytes, std::size_t n) {
+  std::string out;
+  while (n-- > 0) out += bytes;
+  return out;
+}
+std::string layer(std::string_view config, std::initializer_list<Stored> tensors) {
+  std::string header = "{", data;
+  if (!config.empty()) {
+    header += R"("__metadata__":{"quantization_config":")";
+    for (const char c : config) header.append(c == '"' ? "\\" : "").append(1, c);
+    header += "\"},";
+  }
+  for (const Stored& each : tensors) {
+    const std::size_t begin = data.size();
+    data += each.bytes;
+    header +=
+        tensor(each.name, each.dtype, each.shape, std::to_string(begin) + "," + std::to_string(data.size())) + ",";
+  }
+  header.back() = '}';
+  return file(header, data);
+}
+
+// Quantized layers whose tensors, or whose config, contradict each other (src/recipes).
+void add_quantized(Corpus& c) {
+  const auto broken = [&](std::string name, std::string_view rule, std::string_view config,
+                          std::initializer_list<Stored> tensors, std::vector<std::string> others = {}) {
+    const std::string family = rule.starts_with("gptq/") ? "" : "quantized-";
+    c.add(family + std::move(name), std::string(rule), layer(config, tensors), std::move(others));
+  };
+  const auto little = [](std::uint64_t value, std::uint32_t bytes = 8) {
+    std::string out;
+    for (std::uint32_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+    return out;
+  };
+  const std::string one = little(0x3C00, 2), half = little(0x3D000000, 4);  // f16 1, f32 1/32
+  const std::string not_a_number = little(0x7FC00000, 4), infinite = little(0x7F800000, 4);
+
+  const std::string_view blocks = R"({"quant_method":"fp8","weight_block_size":[2,2]})";
+  c.valid("quantized-fp8", layer(blocks, {{"a.weight", "F8_E4M3", "3,3", std::string(9, '8')},
+                                          {"a.weight_scale_inv", "F32", "2,2", times(half, 4)}}));
+  const auto scaled = [&](std::string name, std::string_view rule, std::string_view shape, std::string scales) {
+    broken(std::move(name), rule, blocks,
+           {{"a.weight", "F8_E4M3", "3,3", std::string(9, '8')}, {"a.weight_scale_inv", "F32", shape, scales}});
+  };
+  scaled("shape-blocks", "quantized/shape", "1,1", half);
+  scaled("shape-blocks-transposed", "quantized/shape", "1,4", times(half, 4));
+  scaled("scale-nan", "quantized/scale", "2,2", times(half, 3) + not_a_number);
+  scaled("scale-infinite", "quantized/scale", "2,2", times(half, 3) + infinite);
+  scaled("scale-negative", "quantized/scale", "2,2", times(half, 3) + little(0xBD000000, 4));
+  scaled("scale-zero", "quantized/scale", "2,2", std::string(16, '\0'));
+  scaled("values", "quantized/values", "2,2", times(half, 3) + little(0x42C80000, 4));
+  broken("missing-part-scale", "quantized/missing-part", blocks, {{"a.weight", "F8_E4M3", "3,3", std::string(9, '8')}});
+  broken("stray-part", "quantized/stray-part", "", {{"a.weight_scale_inv", "F32", "2,2", times(half, 4)}});
+
+  const std::string_view packed = R"({"quant_method":"compressed-tensors","format":"pack-quantized","bits":4})";
+  const auto pack = [&](std::string name, std::string_view rule, std::string_view config, std::uint64_t rows,
+                        std::uint64_t columns) {
+    broken(std::move(name), rule, config,
+           {{"a.weight_packed", "I32", "2,2", std::string(16, '8')},
+            {"a.weight_scale", "F16", "2,1", times(one, 2)},
+            {"a.weight_shape", "I64", "2", little(rows) + little(columns)}});
+  };
+  c.valid("quantized-packed", layer(packed, {{"a.weight_packed", "I32", "2,2", std::string(16, '8')},
+                                             {"a.weight_scale", "F16", "2,1", times(one, 2)},
+                                             {"a.weight_shape", "I64", "2", little(2) + little(16)}}));
+  pack("state-columns", "quantized/state", packed, 2, 1000);
+  pack("state-rows", "quantized/state", packed, 3, 16);
+  pack("state-huge", "quantized/state", packed, 2, UINT64_MAX);
+  broken("config-bits", "quantized/config", R"({"quant_method":"compressed-tensors","bits":8})",
+         {{"a.weight_packed", "I32", "1,4", std::string(16, '8')},
+          {"a.weight_scale", "F16", "1,1", one},
+          {"a.weight_shape", "I64", "2", little(1) + little(30)}});
+  broken("config-size", "quantized/config", R"({"quant_method":"fp8","weight_block_size":[-128,128]})",
+         {{"a.weight", "F8_E4M3", "2,2", "1234"}, {"a.weight_scale_inv", "F32", "1,1", half}});
+  pack("config-format", "quantized/config",
+       R"({"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","bits":4})", 2, 16);
+  pack("config-exclusion", "quantized/config", R"({"quant_method":"compressed-tensors","bits":4,"ignore":["re:a.*"]})",
+       2, 16);
+  broken("missing-part", "quantized/missing-part", packed,
+         {{"a.weight_packed", "I32", "2,2", std::string(16, '8')},
+          {"a.weight_shape", "I64", "2", little(2) + little(16)}});
+  broken("missing-part-shape", "quantized/missing-part", packed,
+         {{"a.weight_packed", "I32", "2,2", std::string(16, '8')}, {"a.weight_scale", "F16", "2,1", times(one, 2)}});
+  broken("global-scale", "quantized/global-scale", "",
+         {{"a.weight_packed", "U8", "1,8", std::string(8, '\x11')},
+          {"a.weight_scale", "F8_E4M3", "1,1", "\x08"},
+          {"a.weight_global_scale", "F32", "1", half}});
+  broken("global-scale-factor", "quantized/global-scale", "",
+         {{"a.weight", "U8", "1,8", std::string(8, '\x11')},
+          {"a.weight_scale", "F8_E4M3", "1,1", "\x08"},
+          {"a.weight_scale_2", "F32", "", little(0x42C80000, 4)}});
+
+  const std::string_view gptq = R"({"quant_method":"gptq","bits":4,"group_size":8,"sym":false})",
+                         sym = R"({"quant_method":"gptq","bits":4,"group_size":8,"sym":true})";
+  const auto grouped = [&](std::string name, std::string_view rule, std::string_view config, std::string zeros,
+                           std::string groups, std::string shape = "16") {
+    broken(std::move(name), rule, config,
+           {{"a.qweight", "I32", "2,8", std::string(64, '\x77')},
+            {"a.qzeros", "I32", "2,1", std::move(zeros)},
+            {"a.scales", "F16", "2,8", times(little(0x1400, 2), 16)},
+            {"a.g_idx", "I32", shape, std::move(groups)}});
+  };
+  const std::string sevens(8, '\x77'), order = times(little(0, 4), 8) + times(little(1, 4), 8);
+  c.valid("quantized-gptq", layer(gptq, {{"a.qweight", "I32", "2,8", std::string(64, '\x77')},
+                                         {"a.qzeros", "I32", "2,1", sevens},
+                                         {"a.scales", "F16", "2,8", times(one, 16)},
+                                         {"a.g_idx", "I32", "16", order}}));
+  grouped("groups", "quantized/groups", gptq, sevens, order.substr(0, 60) + little(2, 4));
+  grouped("groups-negative", "quantized/groups", gptq, sevens, order.substr(0, 60) + little(UINT32_MAX, 4));
+  grouped("uneven-groups", "quantized/uneven-groups", gptq, sevens, order.substr(0, 60) + little(0, 4));
+  broken("unused-bits", "quantized/unused-bits", gptq,
+         {{"a.qweight", "I32", "2,8", std::string(64, '\x77')},
+          {"a.qzeros", "I32", "2,1", sevens},
+          {"a.scales", "F16", "2,8", times(one, 16)},
+          {"a.g_idx", "I32", "15", order.substr(0, 60)}});
+  grouped("shape-g-idx", "quantized/shape", gptq, sevens, times(order, 2) + order.substr(0, 32), "40");
+  grouped("config-group", "quantized/config", R"({"quant_method":"gptq","bits":4,"group_size":4,"sym":false})", sevens,
+          order);
+  broken("config-method", "quantized/config", R"({"quant_method":"hqq"})",
+         {{"a.weight", "F8_E4M3", "1,2", "88"}, {"a.weight_scale", "F32", "1", half}});
+  grouped("gptq-zero-overflow", "gptq/zero-overflow", gptq, std::string(7, '\x77') + '\xF7', order);
+  grouped("gptq-label", "gptq/label", sym, std::string(8, '\x88'), order);
+  broken("shape-gptq", "quantized/shape", gptq,
+         {{"a.qweight", "I32", "2,8", std::string(64, '\x77')},
+          {"a.qzeros", "I32", "1,1", std::string(4, '\x77')},
+          {"a.scales", "F16", "2,8", times(one, 16)}});
+  broken("missing-part-scales", "quantized/missing-part", gptq,
+         {{"a.qweight", "I32", "2,8", std::string(64, '\x77')}, {"a.qzeros", "I32", "2,1", sevens}});
+  broken("shape-awq", "quantized/shape", R"({"quant_method":"awq","bits":4,"version":"gemm"})",
+         {{"a.qweight", "I32", "4,1", std::string(16, '\x77')},
+          {"a.qzeros", "I32", "1,1", std::string(4, '\x77')},
+          {"a.scales", "F16", "3,8", times(one, 24)}});
+  broken("shape-mlx", "quantized/shape", R"({"group_size":64,"bits":4})",
+         {{"a.weight", "U32", "1,3", std::string(12, '\x77')},
+          {"a.scales", "F16", "1,1", one},
+          {"a.biases", "F16", "1,1", one}});
+
+  std::string map;
+  for (const std::uint32_t value :
+       {0xBF800000U, 0xBF3239B1U, 0xBF066B30U, 0xBECA32A0U, 0xBE91A24DU, 0xBE3D353FU, 0xBDBA7871U, 0x00000000U,
+        0x3DA2FAFFU, 0x3E24CAE3U, 0x3E7C04DDU, 0x3EAD033AU, 0x3EE1A4B8U, 0x3F1007ABU, 0x3F3913B3U, 0x3F800000U})
+    map += little(value, 4);
+  const auto nf4 = [&](std::string name, std::string_view rule, std::string_view state, std::size_t absmax = 2) {
+    const std::string states = std::to_string(state.size()), count = std::to_string(absmax);
+    const std::string data = layer("", {{"a.weight", "U8", "8,1", std::string(8, '\x77')},
+                                        {"a.weight.absmax", "F32", count, times(half, absmax)},
+                                        {"a.weight.quant_map", "F32", "16", map},
+                                        {"a.weight.quant_state.bitsandbytes__nf4", "U8", states, std::string(state)}});
+    if (rule.empty())
+      c.valid("quantized-nf4", data);
+    else
+      c.add("quantized-" + std::move(name), std::string(rule), data);
+  };
+  const std::string_view state = R"({"quant_type":"nf4","blocksize":8,"dtype":"float16","shape":[3,5]})";
+  nf4("", "", state);
+  nf4("shape-absmax", "quantized/shape", state, 3);
+  nf4("state-shape", "quantized/state", R"({"quant_type":"nf4","blocksize":8,"dtype":"float16","shape":[3,500]})");
+  nf4("state-overflow", "quantized/state",
+      R"({"quant_type":"nf4","blocksize":8,"dtype":"float16","shape":[4294967296,4294967296]})");
+  nf4("state-cut", "quantized/state", R"({"quant_type":"nf4","blocksize":8,"dtype":"float16","shape":[3,5)");
+  nf4("state-block", "quantized/state", R"({"quant_type":"nf4","blocksize":0,"dtype":"float16","shape":[3,5]})");
+  nf4("state-type", "quantized/state", R"({"quant_type":"fp4","blocksize":8,"dtype":"float16","shape":[3,5]})");
+  map[0] = '\x01';
+  map[3] = '\x3F';
+  nf4("map", "quantized/map", state);
+}
+
 }  // namespace
 
 std::vector<core::CorpusCase> cases() {
@@ -306,6 +481,7 @@ std::vector<core::CorpusCase> cases() {
   add_tiling(c);
   add_limits(c);
   add_shards(c);
+  add_quantized(c);
   return c.take();
 }
 

@@ -21,7 +21,7 @@ bool spans_files(const core::Probe&);
 void read_files(const core::ReadJob&, core::Draft&);
 void check_content(const Model&, const Context&, core::Findings&);
 core::WriteLayout layout(const Model&, const Options&, const Context& = {});
-core::WriteLayout layout_files(const Model&, const Options&, const Context& = {});
+core::WriteLayout layout_files(const core::Inner&, const Options&, const Context& = {});
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept);
 

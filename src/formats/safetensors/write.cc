@@ -83,10 +83,10 @@ class Planner : core::Planning {
     return std::move(out_);
   }
 
-  core::WriteLayout run_files() {
+  core::WriteLayout run_files(std::string_view stem) {
     check_all();
     out_.folder = std::make_shared<core::OutFolder>();
-    if (out_.blockers.empty()) lay_out_files();
+    if (out_.blockers.empty()) lay_out_files(std::string(stem));
     return std::move(out_);
   }
 
@@ -177,17 +177,17 @@ class Planner : core::Planning {
     return out;
   }
 
-  void lay_out_files() {
+  void lay_out_files(const std::string& stem) {
     core::OutFolder& folder = *out_.folder;
     folder.format = "safetensors";
-    folder.stale = [](std::string_view name) { return index_of_shard(name) == kIndexName; };
+    const std::string whole = stem + std::string(kSuffix), index = stem + std::string(kIndexSuffix);
+    folder.stale = [index](std::string_view name) { return index_of_shard(name) == index; };
     const auto all = shards();
     std::vector<std::uint32_t> file_of(model_.size());
     std::uint64_t total_size = 0, total_elements = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
       folder.payloads.push_back(
-          {all.size() == 1 ? std::string(kWholeName) : core::spell_shard_name({kStem, k + 1, all.size()}, kSuffix),
-           {}});
+          {all.size() == 1 ? whole : core::spell_shard_name({stem, k + 1, all.size()}, kSuffix), {}});
       lay_out(all[k], folder.payloads.back().layout);
       if (!out_.blockers.empty()) return;
       for (const std::uint32_t i : all[k]) {
@@ -198,9 +198,9 @@ class Planner : core::Planning {
       }
     }
     const bool one = all.size() == 1;
-    folder.last = one ? kWholeName : kIndexName;
-    folder.small.push_back({std::string(one ? kIndexName : kWholeName), std::nullopt});
-    if (!one) folder.small.push_back({std::string(kIndexName), index_json(file_of, total_size, total_elements)});
+    folder.last = one ? whole : index;
+    folder.small.push_back({one ? index : whole, std::nullopt});
+    if (!one) folder.small.push_back({index, index_json(file_of, total_size, total_elements)});
   }
 
   // As huggingface_hub writes it: keys sorted, indented by two spaces.
@@ -282,11 +282,11 @@ class Planner : core::Planning {
 }  // namespace
 
 core::WriteLayout layout(const Model& model, const Options& options, const Context&) {
-  return options.shards.max_size != 0 ? Planner(model, options).run_files() : Planner(model, options).run();
+  return options.shards.max_size != 0 ? Planner(model, options).run_files(kStem) : Planner(model, options).run();
 }
 
-core::WriteLayout layout_files(const Model& model, const Options& options, const Context&) {
-  return Planner(model, options).run_files();
+core::WriteLayout layout_files(const core::Inner& inner, const Options& options, const Context&) {
+  return Planner(inner.model, options).run_files(inner.stem);
 }
 
 }  // namespace weighbridge::safetensors

@@ -13,7 +13,6 @@
 #include "formats/slm/directory.h"
 #include "formats/slm/header.h"
 #include "formats/slm/names.h"
-#include "formats/slm/scan.h"
 #include "support/slm_testing.h"
 
 namespace weighbridge::slm_format {

@@ -10,7 +10,7 @@
 #include "core/payload/elements.h"
 #include "core/reading/format.h"
 #include "core/writing/layout.h"
-#include "formats/slm/scan.h"
+#include "formats/slm/content.h"
 #include "weighbridge/context.h"
 #include "weighbridge/model.h"
 

@@ -7,7 +7,6 @@
 //   layout.h has the fields of header and entries. The checksum at 100 covers the whole file, itself as zero.
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include "formats/slm/header.h"
 
 #include <algorithm>
-#include <tuple>
 #include <vector>
 
 #include "base/checked.h"

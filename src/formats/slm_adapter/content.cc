@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/checked.h"

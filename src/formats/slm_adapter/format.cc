@@ -24,7 +24,7 @@ constexpr core::Format kFormat = {
     .info = {.name = "slm-adapter",
              .title = "SLM adapter package",
              .extensions = kExtensions,
-             .versions = "ADP1, ASP1, ALR1 of docs/slm-adapters.md",
+             .versions = "ADP1, ASP1, ALR1 of src/formats/slm_adapter/README.md",
              .writes = false,
              .holds = {.dtypes = kDTypes,
                        .layouts = kLayouts,

@@ -2,7 +2,6 @@
 // Adapter packages for SLM models: ADP1, ASP1 and ALR1. This folder reads and writes packages; runtime/llama applies
 // them to a model.
 #pragma once
-#include <string>
 #include "core/reading/format.h"
 #include "formats/slm_adapter/layout.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The on-disk layout of an adapter package (docs/slm-adapters.md): header, directory entry, and the one or two payloads
+// The on-disk layout of an adapter package (README.md): header, directory entry, and the one or two payloads
 // of each kind. All integers and floats are little-endian.
 #pragma once
 #include <cstddef>

@@ -2,7 +2,6 @@
 // The two records of an STB 0.1 file and its two enumerations. Source: stb-format.md v0.1, sections 3 and 4. All
 // integers are little-endian (reading S9).
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

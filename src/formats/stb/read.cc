@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // STB to Model: the one walker for open and verify. Reads the header, the sidecar, then each descriptor, and checks
-// names and overlaps at the end, when all tensors are known. sidecar_read.cc checks the sidecar itself.
+// names and overlaps at the end, when all tensors are known. sidecar.cc checks the sidecar itself.
 //
 //   32 bytes of header | descriptors, 32 bytes each | ... | data_offset: payloads, at multiples of 64
 //   layout.h has the fields of both.

@@ -35,9 +35,9 @@ std::string sidecar_text(Sidecar sidecar, std::string_view name) {
   return write_sidecar(sidecar);
 }
 
-class Planner : core::Planning {
+class Planner : core::PlacingPlanning {
  public:
-  using Planning::Planning;
+  Planner(const Model& model, const Options& options) : PlacingPlanning(model, options, Subject::tensor) {}
 
   core::WriteLayout run() {
     check_model();
@@ -139,69 +139,51 @@ class Planner : core::Planning {
     header.version = kVersion;
     header.tensor_count = static_cast<std::uint16_t>(model_.size());
     header.data_offset = *base::align_up(kHeaderSize + model_.size() * kDescriptorSize, kAlignment);
-    end_ = header.data_offset;
-    sharing_ = core::sharing(model_);
-    placed_.resize(sharing_.first.size());
-    std::string table;
-    for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i)
-      base::append_record(table, describe(model_[i], ids[i]));
-    header.file_size = out_.size = end_;
-    out_.head = base::store_record(header) + table;
+    begin_payloads(header.data_offset);
+    std::vector<std::uint32_t> payloads;  // of each tensor
+    for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i) payloads.push_back(place(model_[i]));
+    if (!out_.blockers.empty()) return;
+    const core::PlannedPayloads planned = core::plan_payloads(out_, header.data_offset);
+    header.file_size = out_.size = planned.end;
+    out_.head = base::store_record(header);
+    for (std::uint32_t i = 0; i < model_.size(); ++i)
+      base::append_record(out_.head, describe(model_[i], ids[i], planned.stored[payloads[i]].offset));
     out_.head.resize(base::to_size(header.data_offset));
     finish_sidecar();
   }
-
-  Descriptor describe(const Tensor& tensor, std::uint8_t id) {
-    const DType dtype = target_dtype(tensor);
+  std::uint64_t size_of(const Tensor& tensor) const {
+    return *packed_size(target_dtype(tensor), *base::element_count(tensor.shape()));
+  }
+  Descriptor describe(const Tensor& tensor, std::uint8_t id, std::uint64_t offset) {
     const Shape shape = tensor.shape();
     Descriptor out;
     out.tensor_id = id;
-    out.dtype = dtype_number(dtype);
+    out.dtype = dtype_number(target_dtype(tensor));
     out.rank = static_cast<std::uint8_t>(shape.size());
     out.layout = static_cast<std::uint8_t>(Storage::row_major);
-    out.size_bytes = *packed_size(dtype, *base::element_count(shape));
+    out.size_bytes = size_of(tensor);
+    out.offset = offset;
     if (out.rank > kMaxDirectRank)
       out.dims[0] = shape_index(shape);
     else
       for (std::size_t i = 0; i < shape.size(); ++i) out.dims[i] = static_cast<std::uint32_t>(shape[i]);
     if (tensor.name() != std::to_string(id)) sidecar_.tensors.push_back({0, id, std::string(tensor.name())});
-    out.offset = place(tensor, dtype, out.size_bytes);
     return out;
   }
-
-  // The offset of the tensor's elements: after the last payload, or that of an alias.
-  std::uint64_t place(const Tensor& tensor, DType dtype, std::uint64_t size) {
-    core::OutTensor out{.name = tensor.name(), .from = tensor, .layout = Layout::dense, .dtype = dtype};
-    const bool as_it_is = tensor.layout() == Layout::dense && dtype == tensor.dtype();
-    const std::uint32_t ordinal = part_ + core::main_part(tensor);
-    part_ += tensor.part_count();
-    const std::uint32_t twin = sharing_.first[ordinal], partly = sharing_.partly[ordinal];
-    if (twin != ordinal && placed_[twin]) {
-      const Placed& other = *placed_[twin];
-      if (!options_.canonical && as_it_is && other.as_it_is &&
-          core::same_elements(tensor.main(), other.tensor.main())) {
-        out.shared_parts = 1;
-        out_.tensors.push_back(std::move(out));
-        return other.offset;
-      }
-      core::name_copy(plan_items_, tensor, other.tensor);
-    }
-    if (partly != core::kNone) core::name_partial_copy(plan_items_, tensor, model_[sharing_.tensor[partly]]);
-    const auto start = base::align_up(end_, kAlignment);
-    const auto end = start ? base::checked_add(*start, size) : std::nullopt;
-    if (!end) {
-      plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
-      return 0;
-    }
-    end_ = *end;
-    placed_[ordinal] = Placed{*start, tensor, as_it_is};
-    core::Payload payload = core::dense_payload(out_, tensor, dtype, size);
+  // The number of the payload with the tensor's elements: a new one, or that of an alias.
+  std::uint32_t place(const Tensor& tensor) {
+    core::Payload payload = core::dense_payload(out_, tensor, target_dtype(tensor), size_of(tensor));
     payload.alignment = kAlignment;
-    out_.payloads.push_back(std::move(payload));
-    out_.tensors.push_back(std::move(out));
-    return *start;
+    const std::uint32_t part = part_ + core::main_part(tensor);
+    part_ += tensor.part_count();
+    const auto shared = shared_payload(payload, part);
+    out_.tensors.push_back({.name = tensor.name(),
+                            .from = tensor,
+                            .layout = Layout::dense,
+                            .dtype = payload.dtype,
+                            .shared_parts = shared ? 1U : 0U});
+    return (shared ? shared : append_payload(std::move(payload), part)).value_or(core::kNone);  // none: a blocker
   }
-
   void finish_sidecar() {
     core::Companion companion{.extension = std::string(kSidecarExtension)};
     const std::size_t names = sidecar_.tensors.size();
@@ -217,15 +199,7 @@ class Planner : core::Planning {
   }
 
   Sidecar sidecar_;
-  std::uint64_t end_ = 0;  // the end of the payloads placed so far
-  struct Placed {
-    std::uint64_t offset;
-    Tensor tensor;
-    bool as_it_is;
-  };
-  core::Sharing sharing_;
-  std::vector<std::optional<Placed>> placed_;  // by part: where the main parts lie in the file
-  std::uint32_t part_ = 0;                     // the first part of the tensor that is placed next
+  std::uint32_t part_ = 0;  // the first part of the tensor that is placed next
 };
 
 }  // namespace

@@ -48,6 +48,8 @@ void CborJudge::check_extent(const Bounds& bounds, CborEntry& e, const CborPart*
            {"a multiple of ", bounds.alignment, " from ", bounds.alignment, " on"}, offset);
   } else if (!base::fits(offset, length, bounds.end)) {
     reject(bounds.outside, e, at, role_text(part), {"an end of at most ", bounds.end}, {offset, " + ", length});
+  } else {
+    reach_ = std::max(reach_, offset + length);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -82,10 +81,16 @@ class CborJudge {
   // Gives the part its digest and its unknown keys.
   void finish(PartDraft, const CborPart&, std::vector<Value::Entry>& part_extras);
 
+  // Parts lie before `end`, and bytes of none may be a second beginning of the file.
+  void check_rest(const Source& file, std::uint64_t end) {
+    if (reach_ < end) core::report_second_beginning(findings_, file, end - reach_);
+  }
+
   const Context& context_;
   Findings& findings_;
   Draft& draft_;
   const std::string_view noun_;
+  std::uint64_t reach_ = 0;  // the end of the last part
   std::optional<Finding> unsupported_;
 };
 

@@ -15,11 +15,6 @@ namespace {
 
 using wire::CborKind;
 
-Value foreign(std::string_view item) {
-  const auto bytes = std::as_bytes(std::span(item));
-  return Value::foreign("cbor", {bytes.begin(), bytes.end()});
-}
-
 std::vector<std::byte> to_bytes(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -150,6 +145,8 @@ void write_real(wire::CborWriter& out, double value, DType width, Floats floats)
 }
 
 }  // namespace
+
+Value foreign(std::string_view item) { return Value::foreign("cbor", to_bytes(item)); }
 
 Value read_value(wire::CborReader& in, core::Budget& budget, std::optional<std::size_t>& duplicate, Floats floats) {
   const CborKind kind = in.peek();

@@ -29,6 +29,8 @@ enum class Floats : std::uint8_t {
 // "cbor".
 Value read_value(wire::CborReader& in, core::Budget& budget, std::optional<std::size_t>& duplicate,
                  Floats floats = Floats::own_width);
+// An item of CBOR, verbatim.
+Value foreign(std::string_view item);
 // Deterministic: map keys keep their order. Throws Error{misuse} for text that is not UTF-8.
 void write_value(wire::CborWriter& out, const Value& value, Floats floats = Floats::own_width);
 

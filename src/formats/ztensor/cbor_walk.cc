@@ -68,6 +68,19 @@ void CborWalk::wrong_type(CborEntry& entry, const Rule& rule, std::string_view f
   pass_items(1);
 }
 
+bool CborWalk::read_key(CborEntry& entry, std::string_view& key, const Rule& rule, std::string_view detail) {
+  const std::uint64_t key_at = here();
+  wire::CborString text;
+  if (in_.read_text(text)) {
+    key = text_of(text, entry.texts);
+    return true;
+  }
+  need_sound();
+  broken(entry, rule, key_at, detail);
+  pass_items(2);
+  return false;
+}
+
 void CborWalk::read_shape(CborEntry& entry, const Rule& field, const Rule& rank_rule) {
   constexpr std::string_view kShape = "shape";
   const std::uint64_t value_at = here();

@@ -112,6 +112,19 @@ class CborWalk : protected core::Walker {
               const Said& found = {});
   // Reports that the entry's next value has the wrong type, and skips it.
   void wrong_type(CborEntry&, const Rule&, std::string_view field, const char* expected);
+  // Reads the next key of the entry. False if it is not text: then it is reported, and skipped with its value.
+  bool read_key(CborEntry&, std::string_view& key, const Rule&, std::string_view detail = {});
+  // Read the value of a key; if it has another type, report and skip it.
+  void read_text(CborEntry& entry, std::string_view& out, const Rule& rule, std::string_view field) {
+    wire::CborString text;
+    if (in_.read_text(text))
+      out = text_of(text, entry.texts);
+    else
+      wrong_type(entry, rule, field, "text");
+  }
+  void read_number(CborEntry& entry, std::uint64_t& out, const Rule& rule, std::string_view field) {
+    if (!in_.read_u64(out)) wrong_type(entry, rule, field, "an unsigned integer below 2^64");
+  }
   // Reads the value of the key "shape".
   void read_shape(CborEntry&, const Rule& field, const Rule& rank);
   // Reports an error of the file that leaves the rest of the index readable. The walk continues until

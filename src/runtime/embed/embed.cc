@@ -78,7 +78,7 @@ void fail(std::string_view rule, std::string_view tensor, std::string message) {
 }
 
 [[noreturn]] void bad_key(std::string_view key, const Value& value, const std::string& wanted) {
-  fail("key", {}, "the model's metadata say '" + std::string(key) + "' is " + value.to_text() + ", where " + wanted);
+  fail("key", {}, "the model's metadata says '" + std::string(key) + "' is " + value.to_text() + ", where " + wanted);
 }
 
 std::optional<std::uint64_t> positive(std::string_view key, const Value* value) {
@@ -174,6 +174,7 @@ std::vector<std::string> check_settings(const Model& model, const std::vector<st
     base::unsupported("embed/setting", "this build does not follow a setting of the model: " + refused,
                       relative ? Hint{} : base::option_hint("ignore-setting", first));
   for (const core::OddSetting& each : judged.all_unknown()) out.push_back(core::note_of(each));
+  core::note_unmatched(ignored, judged.all_refused(), out);
   return out;
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form of a module: words to lines and back. README.md defines the syntax.
 #include <charconv>
-#include <cstdlib>
 
 #include "runtime/khlnary/module.h"
-#include "runtime/khlnary/rules.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

@@ -9,7 +9,6 @@
 #include "formats/stb/format.h"
 #include "formats/stb/layout.h"
 #include "io/read.h"
-#include "runtime/khlnary/rules.h"
 #include "weighbridge/open.h"
 #include "weighbridge/place.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/khlnary/cases.h"
-#include "runtime/khlnary/rules.h"
+#include "runtime/khlnary/module.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "weighbridge/source.h"

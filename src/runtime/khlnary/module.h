@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contents of an open module: its words, their control flow, and its sidecar if it has one. The public part is
-// weighbridge/khlnary.h. Leaves judging the words to check_words() and the files they name to bin_files.h.
+// weighbridge/khlnary.h. Leaves judging the words to check_words() and the files they name to bin_files.h. Also owns
+// the rules of modules, as constants.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,10 +11,22 @@
 #include <vector>
 
 #include "core/reading/findings.h"
+#include "core/reading/rules.h"
 #include "formats/stb/sidecar.h"
 #include "weighbridge/khlnary.h"
 
 namespace weighbridge::khlnary::internal {
+
+namespace rules {
+#define WB_RULES "runtime/khlnary/rules.def"
+#include "core/reading/rules.inc"
+}  // namespace rules
+
+// Throws Error with the rule, worded by core::Findings.
+[[noreturn]] inline void refuse(const Rule& rule, core::At at, const core::Said& expected = {},
+                                const core::Said& found = {}, const core::Said& detail = {}) {
+  throw Error(core::Findings::make(rule, at, expected, found, detail));
+}
 
 inline constexpr std::uint64_t kWordSize = 4;
 
@@ -28,7 +41,7 @@ constexpr std::uint8_t file_of(std::uint8_t payload) noexcept { return payload >
 constexpr std::uint8_t tensor_of(std::uint8_t payload) noexcept { return payload & 0xF; }
 
 // The control flow of a module: targets of jumps, and which FUNC_END belongs to which FUNC_DEF. Does not judge what is
-// reached: run.cc follows one execution, verify.cc all possible ones.
+// reached: run.cc follows one execution, module.cc all possible ones.
 
 inline constexpr std::uint32_t kNowhere = UINT32_MAX;
 
@@ -53,8 +66,6 @@ struct Module::Rep {
 
 namespace internal {
 
-// These report to the findings; in mode `all` they continue with what could be read.
-std::vector<std::uint32_t> read_words(const Source&, const Limits&, core::Findings&);
 // The default sidecar beside a module; null if there is none.
 std::shared_ptr<const Source> find_sidecar(const Source& module);
 // Checks each word, then the function table. Must run before anything else looks at the module.

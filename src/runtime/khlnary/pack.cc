@@ -2,9 +2,7 @@
 // Packs a model into a module: STB files of at most 16 tensors, the sidecar that names them, and the words that load
 // them. Leaves writing and verifying STB files to convert, and what STB can hold to its layout function.
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +18,6 @@
 #include "io/publication.h"
 #include "registry/registry.h"
 #include "runtime/khlnary/module.h"
-#include "runtime/khlnary/rules.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge::khlnary {

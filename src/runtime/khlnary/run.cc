@@ -9,7 +9,6 @@
 #include "core/model/progress.h"
 #include "runtime/khlnary/bin_files.h"
 #include "runtime/khlnary/module.h"
-#include "runtime/khlnary/rules.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

@@ -6,7 +6,6 @@
 
 #include "base/fail.h"
 #include "runtime/khlnary/module.h"
-#include "runtime/khlnary/rules.h"
 
 namespace weighbridge::khlnary {
 using namespace internal;

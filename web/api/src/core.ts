@@ -35,6 +35,7 @@ export interface Core {
   formats(): string;
   open(path: string, options: CoreOptions): string;
   adapt(model: number, paths: readonly string[]): string;
+  logical(model: number, dtype: string): string;
   close(model: number): void;
   /** `path` is copied into the result; so is `path` in `hash`, `plan` and `execute`. */
   inspect(model: number, path: string): string;

@@ -3,7 +3,7 @@
 
 export { Weighbridge } from "./weighbridge.js";
 export { Model } from "./model.js";
-export { Plan } from "./plan.js";
+export { Plan, Written } from "./plan.js";
 export { Output } from "./output.js";
 export { Embedder } from "./embedder.js";
 export { Generator } from "./generator.js";

@@ -10,7 +10,7 @@ import { host } from "./host.js";
 import type { Link, Session } from "./link.js";
 import { Output } from "./output.js";
 import { Plan } from "./plan.js";
-import type { MountedSource, OpenArguments, Result } from "./protocol.js";
+import type { MountedSource, OpenArguments, OpenedModel } from "./protocol.js";
 import { known, Remote } from "./remote.js";
 import { mounted, mountedBeside, readBytes } from "./source.js";
 import { typedArray } from "./typed_array.js";
@@ -42,15 +42,18 @@ export class Model {
   readonly #link: Link;
   readonly #source: Source;
   readonly #remote: Remote;
+  /** Whether the caller said something of a quantization scheme, which the core checks against the tensors. */
+  readonly #asked: boolean;
   readonly #index = new Map<string, number>();
 
   /** Everything that the core reports about the file (docs/schemas/inspect.json). */
   readonly inspection: Inspection;
 
-  private constructor(link: Link, source: Source, remote: Remote, inspection: Inspection) {
+  private constructor(link: Link, source: Source, remote: Remote, inspection: Inspection, asked: boolean) {
     this.#link = link;
     this.#source = source;
     this.#remote = remote;
+    this.#asked = asked;
     this.inspection = inspection;
     inspection.tensors.forEach((tensor, index) => {
       if (!this.#index.has(tensor.name)) this.#index.set(tensor.name, index);
@@ -75,8 +78,8 @@ export class Model {
     link: Link,
     source: Source,
     parent: Remote | null,
-    options: LongCallOptions,
-    open: (session: Session, again: boolean, parent: number) => Promise<Result<"open">>,
+    options: OpenOptions,
+    open: (session: Session, again: boolean, parent: number) => Promise<OpenedModel>,
   ): Promise<Model> {
     let first: Inspection | undefined;
     const remote = new Remote(parent, async (session, above) => {
@@ -85,7 +88,7 @@ export class Model {
       return model;
     });
     await link.run((session) => remote.handle(session), options.signal);
-    return new Model(link, source, remote, known(first));
+    return new Model(link, source, remote, known(first), (options.scheme ?? "").length > 0);
   }
 
   get format(): string {
@@ -228,6 +231,22 @@ export class Model {
     const files: MountedSource[] = await Promise.all(adapters.map((file) => mounted(platform, file)));
     return Model.#opened(this.#link, this.#source, this.#remote, options, (session, again, model) =>
       session.call("adapt", { model, adapters: files }, again ? undefined : options.onProgress));
+  }
+
+  /**
+   * The model with the numbers that its codes stand for: each weight of a quantization scheme is one dense tensor, which
+   * `stored` describes, with the bits of the library that made the file; the tensors that it is made of are gone. Codes
+   * that this version does not decode, or of which the files leave something open (`scheme` of `open`), stay as they are.
+   * This model itself if it has no codes; else this model must stay open while the new one is used.
+   *
+   * `dtype`: what the weights will be read as. Default: each has the dtype to which its library decodes it; with another
+   * one, weights are f32 before that rounding.
+   */
+  async logical(options: LongCallOptions & { readonly dtype?: string | undefined } = {}): Promise<Model> {
+    if (this.inspection.schemes === undefined && !this.#asked) return this;
+    const dtype = options.dtype ?? "";
+    return Model.#opened(this.#link, this.#source, this.#remote, options, (session, again, model) =>
+      session.call("logical", { model, dtype }, again ? undefined : options.onProgress));
   }
 
   /** Reads bytes directly from the source, without the worker; fewer at the end of the file. Not for a folder. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What callers give: sources and options. types.ts has what they get.
 
+import type { Loss } from "./types.js";
+
 /** A file in memory. Its bytes are neither changed nor detached. */
 export interface NamedBytes {
   readonly name: string;
@@ -63,6 +65,11 @@ export interface OpenOptions extends LongCallOptions {
    * Default: `all`.
    */
   readonly checks?: "all" | "structure" | undefined;
+  /**
+   * What the files leave open of a quantization scheme, as `gptq:zeros=v1` or `fp8:block=128x128`. Rejects with `misuse`,
+   * which names what there is, if no scheme has this name or this question.
+   */
+  readonly scheme?: string | readonly string[] | undefined;
   /** The tokenizer file, for formats that keep it beside the weights (llama2.c). */
   readonly tokenizer?: FileSource | undefined;
   /** Files of the same folder, with their names. */
@@ -72,6 +79,7 @@ export interface OpenOptions extends LongCallOptions {
 export interface VerifyOptions extends LongCallOptions {
   readonly format?: string | undefined;
   readonly checks?: "all" | "structure" | undefined;
+  readonly scheme?: string | readonly string[] | undefined;
   readonly beside?: readonly FileSource[] | undefined;
 }
 
@@ -130,7 +138,9 @@ export type LossKind =
   /** A file beside the weights of a folder. Only named: it needs no consent. */
   | "file"
   /** Files of the model that are missing, or were not given. */
-  | "part";
+  | "part"
+  /** Values of blocks, rounded once more to blocks of another type. */
+  | "requantize";
 
 /** Options of a conversion (as those of `weighbridge convert`). */
 export interface PlanOptions extends CallOptions {
@@ -138,8 +148,11 @@ export interface PlanOptions extends CallOptions {
   readonly allow?: readonly LossKind[] | undefined;
   /** Cast floating-point tensors to this dtype: `f16`, `bf16`, `f32`. */
   readonly cast?: string | undefined;
-  /** Make quantized tensors dense, of this dtype: `f32`, `f16`, `bf16`. */
-  readonly dequantize?: "f32" | "f16" | "bf16" | undefined;
+  /**
+   * Make quantized tensors dense, of this dtype. `auto`: each of the dtype to which the library that made it decodes it,
+   * with the bits of that library.
+   */
+  readonly dequantize?: "auto" | "f32" | "f16" | "bf16" | undefined;
   /** Quantize to this type: `q8_0`, ... */
   readonly quantize?: string | undefined;
   /** One of the format's `holds.encodings`. */
@@ -150,11 +163,6 @@ export interface PlanOptions extends CallOptions {
   readonly digest?: string | undefined;
   /** The version of the target format. */
   readonly version?: string | undefined;
-  /**
-   * `zt`: make GPTQ's tensors of each layer a `quantized_group`; other formats: restore them. How zeros are stored: minus
-   * one (v1), as they are (v2), or as the metadata says (auto).
-   */
-  readonly gptq?: "auto" | "v1" | "v2" | undefined;
   /** Write the same bytes for the same content, whatever the order, container and encoding of the input. */
   readonly canonical?: boolean | undefined;
   /** `gguf`: give a Llama or a BERT the names, metadata and vocabulary of llama.cpp, so that it runs there. */
@@ -183,6 +191,11 @@ export interface PlanOptions extends CallOptions {
   readonly modelVersion?: string | undefined;
   /** The output's name. Default: the source's name with the format's extension. */
   readonly name?: string | undefined;
+}
+
+export interface ConvertOptions extends LongCallOptions {
+  /** Gets the losses to which no option consents, if there are any, once the output is written (default: console.warn). */
+  readonly onLoss?: ((losses: readonly Loss[]) => void) | undefined;
 }
 
 export interface EmbedderOptions extends LongCallOptions {

@@ -4,8 +4,45 @@
 import { coreOptions } from "./core_options.js";
 import type { Link } from "./link.js";
 import { Output } from "./output.js";
+import type { WrittenOutput } from "./protocol.js";
 import { known, Remote } from "./remote.js";
-import type { Change, FormatInfo, LongCallOptions, Loss, PlanDetails, PlanOptions } from "./types.js";
+import type { CastReport, Change, ConvertOptions, FormatInfo, Loss, PlanDetails, PlanOptions } from "./types.js";
+
+/** What a conversion wrote, and what it lost. */
+export class Written extends Output {
+  /** docs/schemas/convert.json */
+  readonly details: PlanDetails;
+
+  /** @internal */
+  constructor(written: WrittenOutput, details: PlanDetails) {
+    super(written);
+    this.details = details;
+  }
+
+  /** The name of the container. */
+  get format(): string {
+    return this.details.to;
+  }
+  get losses(): readonly Loss[] {
+    return this.details.losses;
+  }
+  /** What changed without loss. */
+  get changes(): readonly Change[] {
+    return this.details.changes;
+  }
+  /** What casts did to the values. */
+  get casts(): readonly CastReport[] {
+    return this.details.casts;
+  }
+}
+
+const MOST_NAMED = 3;
+
+function warn(losses: readonly Loss[]): void {
+  const first = losses.slice(0, MOST_NAMED).map((loss) => JSON.stringify(loss.subject));
+  const more = losses.length > MOST_NAMED ? ` and ${losses.length - MOST_NAMED} more` : "";
+  console.warn(`weighbridge: lost, and no option allows it: ${first.join(", ")}${more}`);
+}
 
 export class Plan {
   readonly #link: Link;
@@ -62,12 +99,18 @@ export class Plan {
     return this.details.output;
   }
 
-  /** Writes the output. Rejects with `misuse` if the plan is not possible. */
-  async convert(options: LongCallOptions = {}): Promise<Output> {
+  /**
+   * Writes the output. Rejects with `misuse` if the plan is not possible. `onLoss` gets the losses to which no option
+   * consents; by default they are written to the console.
+   */
+  async convert(options: ConvertOptions = {}): Promise<Written> {
     const name = this.output;
     return this.#link.run(async (session) => {
       const plan = await this.#remote.handle(session);
-      return new Output(await session.call("execute", { plan, name }, options.onProgress));
+      const { details, ...written } = await session.call("execute", { plan, name }, options.onProgress);
+      const silent = details.losses.filter((loss) => !loss.consented);
+      if (silent.length > 0) (options.onLoss ?? warn)(silent);
+      return new Written(written, { ...details, output: name });
     }, options.signal);
   }
 

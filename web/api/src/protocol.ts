@@ -31,6 +31,11 @@ export interface OpenArguments extends Beside {
   readonly tokenizer: MountedSource | null;
 }
 
+export interface OpenedModel {
+  readonly model: number;
+  readonly inspection: types.Inspection;
+}
+
 /** One of the workers that verify a file together, as Share of the library. */
 export interface Share {
   readonly index: number;
@@ -93,11 +98,9 @@ export interface Operations {
   start: { args: { readonly base: string; readonly simd: boolean }; result: types.Version };
   formats: { args: null; result: readonly types.FormatInfo[] };
   memory: { args: null; result: number };
-  open: { args: OpenArguments; result: { readonly model: number; readonly inspection: types.Inspection } };
-  adapt: {
-    args: { readonly model: number; readonly adapters: readonly MountedSource[] };
-    result: { readonly model: number; readonly inspection: types.Inspection };
-  };
+  open: { args: OpenArguments; result: OpenedModel };
+  adapt: { args: { readonly model: number; readonly adapters: readonly MountedSource[] }; result: OpenedModel };
+  logical: { args: { readonly model: number; readonly dtype: string }; result: OpenedModel };
   close: { args: { readonly model: number }; result: null };
   verify: { args: Omit<OpenArguments, "tokenizer"> & { readonly share: Share }; result: CheckedShare };
   hash: { args: { readonly model: number; readonly names: boolean }; result: types.Hash };
@@ -130,7 +133,10 @@ export interface Operations {
     result: types.Explanation;
   };
   plan: { args: PlanArguments; result: { readonly plan: number; readonly details: types.PlanDetails } };
-  execute: { args: { readonly plan: number; readonly name: string }; result: WrittenOutput };
+  execute: {
+    args: { readonly plan: number; readonly name: string };
+    result: WrittenOutput & { readonly details: types.PlanDetails };
+  };
   closePlan: { args: { readonly plan: number }; result: null };
   planEdit: { args: EditArguments; result: types.EditDetails };
   edit: { args: EditArguments; result: WrittenOutput & { readonly details: types.EditDetails } };

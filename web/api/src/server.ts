@@ -14,6 +14,7 @@ import type {
   Beside,
   CheckedShare,
   MountedSource,
+  OpenedModel,
   Operation,
   Reply,
   Request,
@@ -136,11 +137,11 @@ export class Server {
   }
 
   /** Lets the core write an output, and takes the files. */
-  #writing(name: string, write: (path: string) => string): WrittenOutput {
+  #writing<Details>(name: string, write: (path: string) => string): WrittenOutput & { details: Details } {
     const place = this.#running.mounts.output(name);
     try {
-      answer(write(place.path));
-      return place.take();
+      const details = answer<Details>(write(place.path));
+      return { ...place.take(), details };
     } finally {
       place.leave();
     }
@@ -161,6 +162,10 @@ export class Server {
     memory: () => this.#running.core.HEAPU8.buffer.byteLength,
     open: (args) => this.#open(args),
     adapt: (args) => this.#adapt(args),
+    logical: ({ model, dtype }) => {
+      const made = answer<{ model: number }>(this.#running.core.logical(model, dtype));
+      return this.#derived(made.model, model, () => {});
+    },
     close: ({ model }) => this.#handles.close("model", model),
     verify: ({ options, share, ...given }) => this.#mounted(given, ({ path, name }) => {
       const checked = answer<CheckedShare>(this.#running.core.verify(path, options, share));
@@ -248,7 +253,7 @@ export class Server {
     });
   }
 
-  #open({ source, beside, options, tokenizer }: Arguments<"open">): Result<"open"> {
+  #open({ source, beside, options, tokenizer }: Arguments<"open">): OpenedModel {
     const { core, mounts } = this.#running;
     const mounted: Mounted[] = [];
     const unmount = () => mounted.splice(0).forEach((one) => one.unmount());
@@ -292,20 +297,24 @@ export class Server {
     });
   }
 
-  #adapt({ model, adapters }: Arguments<"adapt">): Result<"adapt"> {
+  #adapt({ model, adapters }: Arguments<"adapt">): OpenedModel {
     const { core, mounts } = this.#running;
     const mounted: Mounted[] = [];
     const unmount = () => mounted.splice(0).forEach((one) => one.unmount());
     try {
       for (const adapter of adapters) mounted.push(mounts.mount(adapter));
       const made = answer<{ model: number }>(core.adapt(model, mounted.map((one) => one.path)));
-      const about = this.#handles.of("model", model);
-      const inspection = this.#added(made.model, this.#handles.key("model", model), about, unmount);
-      return { model: made.model, inspection };
+      return this.#derived(made.model, model, unmount);
     } catch (thrown) {
       unmount();
       throw thrown;
     }
+  }
+
+  /** Registers a model that the core made from another one. */
+  #derived(model: number, from: number, unmount: () => void): OpenedModel {
+    const inspection = this.#added(model, this.#handles.key("model", from), this.#handles.of("model", from), unmount);
+    return { model, inspection };
   }
 
   /** Registers a model that the core opened, and returns its contents. */

@@ -262,6 +262,18 @@ export interface TensorPart {
   readonly digest: string | null;
 }
 
+/** How files store a weight as codes, and what completes them. */
+export interface StoredWeight {
+  /** As the id of a scheme. */
+  readonly id: string;
+  /** For people: "fp8 128x128". */
+  readonly name: string;
+  /** The tensors that it is made of, the codes first. */
+  readonly tensors: readonly string[];
+  /** Of all of them. */
+  readonly bytes: number;
+}
+
 /** One tensor (docs/schemas/inspect.json). */
 export interface TensorInfo {
   readonly name: string;
@@ -276,6 +288,8 @@ export interface TensorInfo {
   readonly supported: boolean;
   /** Why it is not supported. */
   readonly reason?: string;
+  /** In a model of numbers: how the files store the tensor, whose numbers are computed from codes. */
+  readonly stored?: StoredWeight;
   /** The quantization scheme that the tensor belongs to. Codes have no statistics, and are not cast. */
   readonly scheme?: {
     readonly id: string;
@@ -413,8 +427,10 @@ export interface Change {
 }
 
 export interface Loss extends Change {
-  /** Whether the options allow it. A loss that is not allowed makes the conversion impossible. */
+  /** Whether the conversion is possible with it: the options consent to it, or it needs no consent. */
   readonly allowed: boolean;
+  /** Whether an option allows it or asks for it. */
+  readonly consented: boolean;
 }
 
 /** docs/schemas/convert.json */
@@ -434,8 +450,19 @@ export interface PlanDetails {
   readonly payload_size: number;
   readonly output_size: number;
   readonly output_size_exact: boolean;
+  /** What the tensors of each type take, and of all ("in all"), before an encoding. */
+  readonly types: readonly TypeSize[];
   /** What casts did to the values, once written. */
   readonly casts: readonly CastReport[];
+}
+
+/** The tensors of one type in an output. */
+export interface TypeSize {
+  readonly type: string;
+  readonly tensors: number;
+  readonly elements: number;
+  readonly size: number;
+  readonly bits_per_weight: number;
 }
 
 /** What casting the tensors of one dtype to another did to their values. */

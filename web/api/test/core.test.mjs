@@ -2,13 +2,13 @@
 // The real core in a real worker, on files that the test makes: every call once, in both builds.
 
 import assert from "node:assert/strict";
-import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
 import { Weighbridge, WeighbridgeError } from "../dist/index.js";
-import { tinySafetensors, withoutCore, withoutPlain } from "./support/tiny.mjs";
+import { kData, kRepository, tinySafetensors, withoutCore, withoutData, withoutPlain } from "./support/tiny.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-core-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -58,16 +58,18 @@ for (const simd of [true, false]) {
   });
 }
 
-/** A file of int8 codes, of the scales that complete them, and of a norm. */
-function quantized() {
+/** A file of bitsandbytes' int8 codes, of what completes them, and of a norm. Weights are code * SCB / 127. */
+function quantized(codes = [1, -2, 3, -4, 5, 6, -7, 0], scales = "SCB") {
   const header = Buffer.from(JSON.stringify({ "x.weight": { dtype: "I8", shape: [2, 4], data_offsets: [0, 8] },
-    "x.SCB": { dtype: "F32", shape: [2], data_offsets: [8, 16] }, norm: { dtype: "F32", shape: [1], data_offsets: [16, 20] } }));
+    [`x.${scales}`]: { dtype: "F32", shape: [2], data_offsets: [8, 16] }, norm: { dtype: "F32", shape: [1], data_offsets: [16, 20] } }));
   const length = Buffer.alloc(8);
   length.writeUInt32LE(header.length);
-  return { name: "int8.safetensors", bytes: new Uint8Array(Buffer.concat([length, header, Buffer.alloc(20, 1)])) };
+  const payload = [Buffer.from(codes), Buffer.from(new Float32Array([127, 254, 1]).buffer)];
+  return { name: "int8.safetensors", bytes: new Uint8Array(Buffer.concat([length, header, ...payload])) };
 }
+const kNumbers = [1, -2, 3, -4, 10, 12, -14, 0];
 
-test("codes of a quantization scheme are named, copied and not cast", { skip: withoutCore }, async () => {
+test("codes of a quantization scheme are named and copied", { skip: withoutCore }, async () => {
   const wb = await Weighbridge.start();
   const model = await wb.open(quantized());
   assert.deepEqual(model.inspection.schemes, [{ id: "bitsandbytes-int8", name: "bitsandbytes int8", codes: 1, companions: 1 }]);
@@ -76,14 +78,93 @@ test("codes of a quantization scheme are named, copied and not cast", { skip: wi
   const names = (error) => error.kind === "unsupported" && error.message.includes("bitsandbytes int8");
   await assert.rejects(model.statistics("x.weight"), names);
   await assert.rejects(model.read("x.weight", { dtype: "f32" }), names);
-  const plan = await model.plan("safetensors", { cast: "f16" });
-  assert.deepEqual([plan.possible, plan.blockers.map(({ kind, from }) => [kind, from])], [false, [["unsupported", "bitsandbytes int8"]]]);
   const copy = await (await model.plan("zt")).convert();
   const again = await wb.open({ name: copy.name, bytes: await copy.bytes() });
-  assert.deepEqual([(await model.diff(again)).equal, (await model.diff(again)).codes], [true, 1]);
+  assert.equal((await model.diff(again)).equal, true);
+  assert.deepEqual(again.inspection.schemes, model.inspection.schemes);
   await Promise.all([model.close(), again.close()]);
   wb.close();
 });
+
+test("the numbers of codes are a model", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const model = await wb.open(quantized());
+  const numbers = await model.logical();
+  assert.deepEqual(numbers.tensors.map(({ name, dtype, shape }) => [name, dtype, shape]), [["x.weight", "f32", [2, 4]], ["norm", "f32", [1]]]);
+  const stored = { id: "bitsandbytes-int8", name: "int8 per row", tensors: ["x.weight", "x.SCB"], bytes: 16 };
+  assert.deepEqual(numbers.tensors.map((tensor) => tensor.stored), [stored, undefined]);
+  assert.deepEqual([numbers.inspection.schemes, numbers.inspection.parameters, numbers.format], [undefined, 9, "safetensors"]);
+  const { min, max, elements, zeros } = await numbers.statistics("x.weight");
+  assert.deepEqual([min, max, elements, zeros], [-14, 12, 8, 1]);
+  assert.deepEqual((await numbers.histogram("x.weight", 2)).counts, [3, 5]);
+  assert.deepEqual([...(await numbers.rows("x.weight", 1, 1))], kNumbers.slice(4));
+  assert.deepEqual([...(await numbers.read("x.weight")).array], kNumbers);
+  assert.equal((await (await numbers.extract("x.weight")).bytes()).length, 128 + 32);
+  const half = await model.logical({ dtype: "f16" });
+  assert.deepEqual([...(await half.read("x.weight", { dtype: "f32" })).array], kNumbers);
+  await assert.rejects(model.logical({ dtype: "f33" }), (error) => error.kind === "misuse");
+  // A file of the same numbers.
+  const output = await (await model.plan("safetensors", { dequantize: "auto" })).convert();
+  const dense = await wb.open({ name: output.name, bytes: await output.bytes() });
+  assert.equal((await numbers.hash()).digest, (await dense.hash()).digest);
+  assert.notEqual((await model.hash()).digest, (await dense.hash()).digest);
+  for (const each of [model, numbers]) assert.equal((await each.diff(dense)).equal, true);
+  const changed = await wb.open(quantized([1, -2, 3, -4, 5, 6, -7, 4]));
+  assert.deepEqual((await model.diff(changed)).tensors.map(({ a, values }) => [a.name, values.max_abs]), [["x.weight", 8]]);
+  const map = await model.differenceMap(changed, { a: "x.weight", b: "x.weight" }, { high: 2, wide: 2 });
+  assert.deepEqual(map.max_abs, [0, 0, 0, 8]);
+  // What is made from a model goes with it.
+  await model.close();
+  await assert.rejects(numbers.rows("x.weight", 0, 1), (error) => error.kind === "misuse");
+  wb.close();
+});
+
+test("a model without codes is its own numbers, and a scheme that no tensor is of is misuse", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const model = await wb.open(tiny);
+  assert.equal(await model.logical(), model);
+  const misuse = (said) => (error) => error.kind === "misuse" && said.test(error.message);
+  await assert.rejects(wb.open(tiny, { scheme: "gptq:zeros=v3" }), misuse(/it takes zeros=auto\|v1\|v2/));
+  await assert.rejects(wb.open(tiny, { scheme: ["fp9"] }), misuse(/'fp9' is not a quantization scheme/));
+  const asked = await wb.open(tiny, { scheme: ["gptq:zeros=v1"] });
+  await assert.rejects(asked.logical(), misuse(/no tensor of the model is of the scheme gptq/));
+  wb.close();
+});
+
+test("codes that are not decoded stay codes, and a plan says why", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const model = await wb.open(quantized([1, 2, 3, 4, 5, 6, 7, 8], "scale_weight"));
+  const numbers = await model.logical();
+  assert.deepEqual(numbers.tensors.map(({ name, scheme, stored }) => [name, scheme?.codes, stored]),
+    [["x.weight", true, undefined], ["x.scale_weight", false, undefined], ["norm", undefined, undefined]]);
+  await assert.rejects(numbers.statistics("x.weight"), (error) => error.kind === "unsupported" && /int8 with scales/.test(error.message));
+  const { possible, blockers } = await model.plan("safetensors", { dequantize: "auto" });
+  assert.deepEqual([possible, blockers.map(({ kind, subject }) => [kind, subject])], [false, [["unsupported", 'tensors["x.weight"]']]]);
+  wb.close();
+});
+
+/** The bytes of an .npy file after its header. */
+function elementsOf(path) {
+  const bytes = readFileSync(path);
+  return bytes.subarray(10 + bytes.readUInt16LE(8));
+}
+const kQuantized = join(kData, "quantized");
+const withoutQuantized = withoutData || (existsSync(kQuantized) ? false : `there are no files of quantizing libraries: ${kQuantized}`);
+
+for (const [name, dtype] of [["gptq_v1_b4_g32_asym", "f16"], ["fp8_block_128", "bf16"], ["bnb_nf4_bf16", "bf16"]]) {
+  test(`the numbers of ${name} are those of its library, bit for bit`, { skip: withoutQuantized }, async () => {
+    const wb = await Weighbridge.start();
+    const numbers = await (await wb.open(join(kQuantized, name))).logical();
+    const { expected } = JSON.parse(readFileSync(join(kQuantized, name, "expected.json"), "utf8"));
+    for (const [weight, arrays] of Object.entries(expected)) {
+      const { file, shape } = arrays.find((each) => each.dtype.toLowerCase() === dtype);
+      const data = await numbers.read(weight);
+      assert.deepEqual([data.dtype, data.shape], [dtype, shape], weight);
+      assert.ok(elementsOf(join(kQuantized, name, file)).equals(data.bytes), weight);
+    }
+    wb.close();
+  });
+}
 
 test("two models are compared, and the map shows where they differ", { skip: withoutCore }, async () => {
   const wb = await Weighbridge.start();
@@ -108,6 +189,31 @@ test("two models are compared, and the map shows where they differ", { skip: wit
   const other = await Weighbridge.start();
   await assert.rejects(a.diff(await other.open(changed)), (error) => error.kind === "misuse");
   other.close();
+  wb.close();
+});
+
+test("losses that no option allows are returned and said", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const text = (name, said) => ({ name, bytes: new TextEncoder().encode(said) });
+  const folder = { name: "f", files: [{ name: "model.safetensors", bytes: tiny.bytes }, text("config.json", '{"model_type":"x"}'), text("README.md", "a card")] };
+  const model = await wb.open(folder);
+  const plan = await model.plan("zt");
+  const said = [];
+  const written = await plan.convert({ onLoss: (losses) => said.push(...losses) });
+  assert.deepEqual([written.format, written.casts, written.losses.length > 0], ["zt", [], true]);
+  assert.deepEqual(said, written.losses);
+  assert.ok(said.every((loss) => loss.kind === "file" && loss.allowed && !loss.consented));
+  const { warn } = console;
+  const warned = [];
+  console.warn = (line) => warned.push(line);
+  try {
+    await plan.convert();
+    await (await model.plan("zt", { allow: ["file"] })).convert();
+  } finally {
+    console.warn = warn;
+  }
+  assert.equal(warned.length, 1);
+  assert.match(warned[0], /^weighbridge: lost, and no option allows it: .*README\.md/);
   wb.close();
 });
 
@@ -179,7 +285,7 @@ test("options that cannot be are misuse, and the sentence names what can", { ski
   await refused(model.embedder({ precision: "f64" }), /precision cannot be "f64": it is one of f32 f16 bf16 int8$/);
   await refused(model.plan("zt", { encoding: "lzma" }), /encoding cannot be "lzma": it is one of raw zstd deflate zstd-seekable$/);
   await refused(model.plan("zt", { digest: "md5" }), /digest cannot be "md5": it is one of none sha256 crc32c xxh3$/);
-  await refused(model.plan("slm", { quantize: "q2" }), /quantize cannot be "q2": it is one of q8_0 q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 mxfp4 bf16 f16$/);
+  await refused(model.plan("slm", { quantize: "q2" }), /quantize cannot be "q2": it is one of q8_0 q4_0 .* q4_k_m .* f16 bf16 /);
   await refused(model.plan("zt", { cast: "i8" }), /cast cannot be "i8": it is one of .*f16/);
   await refused(model.plan("zt", { allow: ["dtype", "all"] }), /allow cannot be "all": it is one of attribute /);
   for (const number of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
@@ -270,4 +376,18 @@ test("many small files do not add up", { skip: withoutCore }, async () => {
 test("no message of an error controls a terminal", () => {
   const error = WeighbridgeError.of("io", "a\u001b[31m\u009b\u202e\u{e0041}\n\u00e9\\");
   assert.equal(error.message, "a\\x1b[31m\\u{9b}\\u{202e}\\u{e0041}\\n\u00e9\\");
+});
+
+test("a patch is verified and inspected, and one with a lying gap is refused", { skip: withoutCore }, async () => {
+  const wb = await Weighbridge.start();
+  const corpus = (name) => ({ name, bytes: new Uint8Array(readFileSync(join(kRepository, "corpus/zt", name))) });
+  const verdict = await wb.verify(corpus("valid-patch.zt"));
+  assert.deepEqual([verdict.valid, verdict.format, verdict.findings], [true, "zt", []]);
+  const model = await wb.open(corpus("valid-patch.zt"));
+  const said = JSON.stringify(model.inspection);
+  for (const word of ["weighbridge.delta.base", "weighbridge.delta.result", "wb2:", "delta.op", "sparse"]) assert.ok(said.includes(word), word);
+  await model.close();
+  const refused = await wb.verify(corpus("patch-gap.zt"));
+  assert.deepEqual([refused.valid, refused.findings.map(({ rule }) => rule)], [false, ["delta/gap"]]);
+  wb.close();
 });

@@ -83,7 +83,7 @@ class App extends HTMLElement {
       }
     }
     if (turn !== this.#turn) return;
-    if (entry.model) this.#showModel(entry, entry.model);
+    if (entry.model && entry.numbers) this.#showModel(entry, entry.model, entry.numbers);
     else this.#showBroken(entry);
   }
 
@@ -101,7 +101,7 @@ class App extends HTMLElement {
     this.#arrived(`${entry.name} could not be opened`);
   }
 
-  #showModel(entry: Entry, model: Model): void {
+  #showModel(entry: Entry, model: Model, numbers: Model): void {
     const broken = entry.verdict?.valid === false;
     this.dataset["state"] = broken ? "broken" : "open";
     const tabs = new Tabs();
@@ -113,18 +113,18 @@ class App extends HTMLElement {
     if (entry.verdict) tell(entry.verdict);
     tabs.addEventListener("verdict", (event) => {
       const verdict = (event as CustomEvent<Verdict>).detail;
-      if (verdict.valid === broken) this.#showModel(entry, model); // other panels apply now
+      if (verdict.valid === broken) this.#showModel(entry, model, numbers); // other panels apply now
       else tell(verdict);
     });
     replace(this.#view, heading(entry, model, badge), tabs);
-    tabs.setTabs("Views of the file", panels(entry, model)); // builds the overview first: its check runs on any tab
+    tabs.setTabs("Views of the file", panels(entry, model, numbers)); // builds the overview first: its check runs on any tab
     tabs.choose(this.#tab);
     session.comparing = tabs.chosen === "compare";
     tabs.addEventListener("tab", () => {
       this.#tab = tabs.chosen;
       session.comparing = tabs.chosen === "compare";
     });
-    this.#arrived(`${entry.name} opened: ${model.format}, ${plural(model.tensors.length, "tensor")}`);
+    this.#arrived(`${entry.name} opened: ${model.format}, ${plural(numbers.tensors.length, "tensor")}`);
   }
 
   /** Announces a new view to screen readers, and moves the focus to its heading if the old view took the focus away. */
@@ -147,24 +147,27 @@ function shown<T extends HTMLElement>(panel: T, show: (panel: T) => void): T {
   return panel;
 }
 
-/** A file that the full check found broken can only be inspected. */
-function panels(entry: Entry, model: Model): Tab[] {
+/**
+ * A file that the full check found broken can only be inspected. `numbers` is what runs and is compared; what is
+ * converted and edited is what the file stores.
+ */
+function panels(entry: Entry, model: Model, numbers: Model): Tab[] {
   const { source } = entry;
   const usable = entry.verdict?.valid !== false;
   const tabs: (Tab | false)[] = [
     { id: "overview", label: "Overview", build: () => shown(new Overview(), (panel) => panel.show(entry)) },
-    { id: "tensors", label: "Tensors", count: grouped(model.tensors.length),
-      build: () => shown(new TensorsPanel(), (panel) => panel.show(model)) },
-    usable && couldGenerate(model) && { id: "generate", label: "Generate",
-      build: () => shown(new GeneratePanel(), (panel) => panel.show(model)) },
-    usable && couldEmbed(model) && { id: "similarity", label: "Similarity",
-      build: () => shown(new EmbedPanel(), (panel) => panel.show(model)) },
+    { id: "tensors", label: "Tensors", count: grouped(numbers.tensors.length),
+      build: () => shown(new TensorsPanel(), (panel) => panel.show(entry, model, numbers)) },
+    usable && couldGenerate(numbers) && { id: "generate", label: "Generate",
+      build: () => shown(new GeneratePanel(), (panel) => panel.show(numbers)) },
+    usable && couldEmbed(numbers) && { id: "similarity", label: "Similarity",
+      build: () => shown(new EmbedPanel(), (panel) => panel.show(numbers)) },
     model.format === "slm" && { id: "admission", label: "Admission",
       build: () => shown(new AdmissionPanel(), (panel) => panel.show()) },
     usable && { id: "convert", label: "Convert",
       build: () => shown(new ConvertPanel(), (panel) => void panel.show(model)) },
     usable && { id: "compare", label: "Compare",
-      build: () => shown(new ComparePanel(), (panel) => panel.show(entry, model)) },
+      build: () => shown(new ComparePanel(), (panel) => panel.show(entry, numbers)) },
     usable && source instanceof File && { id: "edit", label: "Edit",
       build: () => shown(new EditPanel(), (panel) => panel.show(entry, model)) },
     source instanceof File && { id: "bytes", label: "Bytes",

@@ -73,9 +73,9 @@ export class ComparePanel extends HTMLElement {
     const options = this.#options();
     try {
       const { found, b } = await this.#job.run(`Comparing with ${second.name}`, async (job) => {
-        if (!second.model) await session.open(second, job);
-        if (!second.model) throw second.failure ?? new Error(`${second.name} could not be opened`);
-        return { found: await a.diff(second.model, { ...options, ...job }), b: second.model };
+        if (!second.numbers) await session.open(second, job);
+        if (!second.numbers) throw second.failure ?? new Error(`${second.name} could not be opened`);
+        return { found: await a.diff(second.numbers, { ...options, ...job }), b: second.numbers };
       });
       this.#tell(found, a, b, options);
     } catch (error) {

@@ -30,6 +30,7 @@ const LOSSES: Record<LossKind, string> = {
   overflow: "values too large for the dtype that they are cast to",
   file: "files beside the model, which the target has no place for",
   part: "files of the model that are missing",
+  requantize: "precision of quantized values, rounded once more",
 };
 
 export class ConvertPanel extends HTMLElement {
@@ -68,6 +69,8 @@ export class ConvertPanel extends HTMLElement {
       select("format", "Convert to", this.#formats.map(({ name, title }) => [name, title] as const)),
       select("cast", "Cast floats to", [["", "as they are"],
         ...plain(CASTS.filter((dtype) => holds?.dtypes.includes(dtype)))]),
+      isQuantized(this.#model as Model) ? select("dequantize", "Quantized tensors", [["", "stay quantized"],
+        ["auto", "dense, as their library decodes them (auto)"], ...plain(["f32", "f16", "bf16"])]) : null,
       target?.name === "slm"
         ? select("quantize", "Quantize weights", [["", "no"], ["q8_0", "q8_0"], ["q4_0", "q4_0"]]) : null,
       select("encoding", "Encoding", plain(holds?.encodings ?? [])),
@@ -90,6 +93,7 @@ export class ConvertPanel extends HTMLElement {
     const form = new FormData(this.#options);
     const value = (name: string): string | undefined => form.get(name)?.toString() || undefined;
     return [value("format") ?? "", { allow: [...this.#allowed], cast: value("cast"), quantize: value("quantize"),
+      dequantize: value("dequantize") as PlanOptions["dequantize"],
       encoding: value("encoding"), digest: value("digest"), version: value("version") }];
   }
 
@@ -149,7 +153,7 @@ export class ConvertPanel extends HTMLElement {
     start.disabled = true;
     replace(place);
     try {
-      const output = await this.#job.run("Converting", (options) => plan.convert(options));
+      const output = await this.#job.run("Converting", (options) => plan.convert({ ...options, onLoss: () => {} }));  // the plan above lists them
       replace(place, h("p", { class: "ok-text" }, "Written, read back and compared."), downloadButtons(output));
     } catch (error) {
       replace(place, wasCancelled(error) ? h("p", {}, "Cancelled; nothing was kept.") : failureView(error));
@@ -161,7 +165,10 @@ export class ConvertPanel extends HTMLElement {
 
 customElements.define("wb-convert-panel", ConvertPanel);
 
-function changeList(changes: readonly Change[]): HTMLElement {
+const isQuantized = ({ inspection, tensors }: Model): boolean =>
+  inspection.schemes !== undefined || tensors.some(({ layout }) => layout.startsWith("quantized"));
+
+export function changeList(changes: readonly Change[]): HTMLElement {
   return h("ul", { class: "changes" },
     ...changes.slice(0, LISTED).map(({ subject, from, to }) => h("li", {}, h("code", {}, subject), " ",
       h("span", {}, from), " → ", h("span", {}, to))),

@@ -25,13 +25,15 @@ export class Overview extends HTMLElement {
   #map = new ByteMap();
 
   show(entry: Entry): void {
-    const { model } = entry;
-    if (!model) return;
+    const { model, numbers } = entry;
+    if (!model || !numbers) return;
     this.#entry = entry;
     const file = entry.source instanceof File ? entry.source : null;
     replace(this, this.#verdict, this.#job, file ? this.#map : null,
-      h("div", { class: "columns" }, section("File", fileFacts(entry, model)), attributes(model), tokenizer(model),
-        checksums(model), this.#digest(model)), this.#warnings);
+      h("div", { class: "columns" }, section("File", fileFacts(entry, model, numbers)), attributes(model), tokenizer(model),
+        checksums(model), this.#digest("Content digest", model, "The same tensors have the same digest in every format."),
+        numbers === model ? null : this.#digest("Digest of the numbers", numbers,
+          "The same as the content digest of the dequantized model.")), this.#warnings);
     replace(this.#warnings, model.findings.length > 0
       ? section("Warnings", findingsView(model.findings, model.inspection.findings_total, file)) : null);
     this.#map.show(entry.size, model.tensors, model.findings);
@@ -81,8 +83,7 @@ export class Overview extends HTMLElement {
     }
   }
 
-  /** The content digest, which is the same in every container. */
-  #digest(model: Model): HTMLElement {
+  #digest(title: string, model: Model, meaning: string): HTMLElement {
     const place = h("div", {});
     const make = button("Compute", () => void (async () => {
       try {
@@ -93,8 +94,7 @@ export class Overview extends HTMLElement {
       }
     })(), "small");
     place.append(make);
-    return section("Content digest", h("p", { class: "quiet" },
-      "The same tensors have the same digest in every format."), place);
+    return section(title, h("p", { class: "quiet" }, meaning), place);
   }
 }
 
@@ -118,16 +118,20 @@ function soundness({ checked, parts, digests }: Verdict): HTMLElement {
 
 const code = (text: string): HTMLElement => h("code", {}, text);
 
-function fileFacts(entry: Entry, model: Model): HTMLElement {
-  const dtypes = new Map<string, number>();
-  for (const { dtype } of model.tensors) dtypes.set(dtype, (dtypes.get(dtype) ?? 0) + 1);
+function fileFacts(entry: Entry, model: Model, numbers: Model): HTMLElement {
   const rows: [string, Child][] = [["Format", code(model.format)], ["Version", model.version ?? "none stated"],
-    ["Size", sizeText(entry.size)], ["Tensors", h("span", { class: "number" }, grouped(model.tensors.length))],
-    ["Parameters", parametersText(model.inspection.parameters)],
-    ["Dtypes", [...dtypes].map(([dtype, count]) => `${dtype} × ${grouped(count)}`).join(", ") || "none"]];
+    ["Size", sizeText(entry.size)], ["Tensors", h("span", { class: "number" }, grouped(numbers.tensors.length))],
+    ["Parameters", parametersText(numbers.inspection.parameters)],
+    ["Dtypes", numbers.inspection.dtypes.map(({ dtype, tensors }) => `${dtype} × ${grouped(tensors)}`).join(", ") || "none"]];
   if (model.inspection.architecture) rows.splice(2, 0, ["Architecture", code(model.inspection.architecture)]);
-  for (const { name, codes, companions } of model.inspection.schemes ?? []) {
-    rows.push(["Quantized", `${name}: ${plural(codes, "tensor")} of codes and ${grouped(companions)} that complete them`]);
+  const weights = numbers.tensors.flatMap(({ stored }) => stored ?? []);
+  if (weights.length > 0) {
+    const parts = weights.reduce((sum, { tensors }) => sum + tensors.length, 0);
+    rows.push(["Quantized", `${plural(weights.length, "weight")} of ${plural(parts, "stored tensor")}`]);
+  }
+  for (const { name, codes, companions } of numbers.inspection.schemes ?? []) {
+    rows.push([weights.length > 0 ? "Not decoded" : "Quantized",
+      `${name}: ${plural(codes, "tensor")} of codes and ${grouped(companions)} that complete them`]);
   }
   if (model.inspection.dtype_label) rows.push(["Label", code(model.inspection.dtype_label)]);
   return facts(rows);

@@ -20,6 +20,10 @@ export interface Entry {
   role: Role;
   source: File | DroppedFolder;
   model: Model | null;
+  /** The model with the numbers of quantized weights, as people see it; `model` itself if there are none. */
+  numbers: Model | null;
+  /** What the user said that the files leave open of quantization schemes. */
+  scheme: readonly string[];
   /** Why it could not be opened. */
   failure: WeighbridgeError | null;
   verdict: Verdict | null;
@@ -127,25 +131,46 @@ export class Session extends EventTarget {
     return this.entries.flatMap((other) => (other !== entry && other.source instanceof File ? [other.source] : []));
   }
 
-  /** Opens with structure checks only, which are as fast for a large file; `verify` checks the rest. */
   async open(entry: Entry, options: JobOptions): Promise<void> {
     try {
-      const tokenizer = /\.bin$/i.test(entry.name) ? this.companion("tokenizer") : undefined;
-      const wb = await engine();
-      const model = await wb.open(entry.source, { ...options, checks: "structure", tokenizer,
-        beside: this.beside(entry) });
-      this.#forget(entry);
-      if (this.entries.includes(entry)) entry.model = model;
-      else void model.close(); // removed in the meantime
+      await this.#read(entry, entry.scheme, options);
     } catch (error) {
       if (!(error instanceof WeighbridgeError) || error.kind === "cancelled") throw error;
       entry.failure = error;
     }
   }
 
+  /** Opens the entry again with what its files leave open. If the core refuses that, the model stays as it is. */
+  async answer(entry: Entry, scheme: readonly string[], options: JobOptions): Promise<void> {
+    await this.#read(entry, scheme, options);
+    entry.scheme = scheme;
+    this.choose(entry);
+  }
+
+  /** Opens with structure checks only, which are as fast for a large file; `verify` checks the rest. */
+  async #read(entry: Entry, scheme: readonly string[], options: JobOptions): Promise<void> {
+    const tokenizer = /\.bin$/i.test(entry.name) ? this.companion("tokenizer") : undefined;
+    const wb = await engine();
+    const model = await wb.open(entry.source, { ...options, checks: "structure", tokenizer,
+      scheme, beside: this.beside(entry) });
+    // What completes codes may be unreadable: then the codes are shown, and the check says why.
+    let numbers = await model.logical(options).catch((error: unknown) => {
+      if (scheme.length === 0 && !wasCancelled(error)) return model;
+      void model.close();
+      throw error;
+    });
+    if (numbers !== model && !numbers.tensors.some(({ stored }) => stored)) {
+      void numbers.close(); // nothing was decoded
+      numbers = model;
+    }
+    this.#forget(entry);
+    if (this.entries.includes(entry)) Object.assign(entry, { model, numbers });
+    else void model.close(); // removed in the meantime
+  }
+
   async verify(entry: Entry, options: JobOptions): Promise<Verdict> {
     const wb = await engine();
-    entry.verdict = await wb.verify(entry.source, { ...options, beside: this.beside(entry) });
+    entry.verdict = await wb.verify(entry.source, { ...options, scheme: entry.scheme, beside: this.beside(entry) });
     return entry.verdict;
   }
 
@@ -154,13 +179,14 @@ export class Session extends EventTarget {
     if (this.second === entry && !this.entries.includes(entry)) this.second = null;
     void entry.model?.close();
     entry.model = null;
+    entry.numbers = null;
     entry.failure = null;
     entry.verdict = null;
   }
 }
 
 function blank(name: string, size: number, role: Role, source: Entry["source"]): Entry {
-  return { name, size, role, source, model: null, failure: null, verdict: null };
+  return { name, size, role, source, model: null, numbers: null, scheme: [], failure: null, verdict: null };
 }
 
 export const session = new Session();

@@ -6,21 +6,28 @@ import { grouped, plural, shape, size, sizeText } from "./format-numbers.js";
 import { GridTable, padded, type Column } from "./grid-table.js";
 
 export const storedBytes = (tensor: TensorInfo): number =>
-  tensor.parts.reduce((sum, part) => sum + (part.length ?? 0), 0);
+  tensor.stored?.bytes ?? tensor.parts.reduce((sum, part) => sum + (part.length ?? 0), 0);
+
+/** How the file stores the elements: their dtype, or for a weight of codes "fp8 128x128". */
+const elements = ({ dtype, stored }: TensorInfo): string => stored?.name ?? dtype;
+
+function layoutText({ layout, stored, supported, scheme }: TensorInfo): string {
+  if (stored) return `of ${plural(stored.tensors.length, "tensor")}`;
+  if (!supported) return "unsupported";
+  return scheme ? `${layout}, ${scheme.name}` : layout;
+}
 
 const firstOffset = (tensor: TensorInfo): number =>
   tensor.parts.reduce((first, part) => Math.min(first, part.offset ?? Infinity), Infinity);
 
 const COLUMNS: Column<TensorInfo>[] = [
   { key: "name", label: "Name", rank: ({ name }) => padded(name) },
-  { key: "dtype", label: "Dtype", cell: (tensor) => tensor.dtype, rank: ({ dtype }) => dtype },
+  { key: "dtype", label: "Dtype", cell: elements, rank: elements },
   { key: "shape", label: "Shape", cell: (tensor) => shape(tensor.shape),
     rank: ({ shape: dims }) => padded(dims?.join(" ") ?? "") },
   { key: "size", label: "Size", numeric: true, cell: (tensor) => sizeText(storedBytes(tensor)),
     rank: storedBytes },
-  { key: "layout", label: "Layout", cell: (tensor) => (!tensor.supported ? "unsupported"
-      : tensor.scheme ? `${tensor.layout}, ${tensor.scheme.name}` : tensor.layout),
-    rank: ({ layout }) => layout },
+  { key: "layout", label: "Layout", cell: layoutText, rank: ({ layout }) => layout },
   { key: "offset", label: "Offset", numeric: true,
     cell: (tensor) => (Number.isFinite(firstOffset(tensor)) ? grouped(firstOffset(tensor)) : "–"),
     rank: firstOffset },
@@ -32,7 +39,7 @@ const bytesOf = (tensors: readonly TensorInfo[]): string =>
 export class TensorTable extends GridTable<TensorInfo> {
   constructor() {
     super({ label: "Tensors", columns: COLUMNS, searchLabel: "Search tensors by name", filterLabel: "Filter by dtype",
-      every: "Every dtype", names: ({ name }) => name, kinds: ({ dtype }) => [dtype],
+      every: "Every dtype", names: ({ name }) => name, kinds: (tensor) => [elements(tensor)],
       count: (shown, all) => (shown.length === all ? `${plural(all, "tensor")}, ${bytesOf(shown)}`
         : `${grouped(shown.length)} of ${plural(all, "tensor")}, ${bytesOf(shown)}`),
       none: "This file holds no tensors." });

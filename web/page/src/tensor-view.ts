@@ -27,12 +27,14 @@ export class TensorView extends HTMLElement {
     const title = h("h2", { class: "tensor-name", tabindex: "-1" }, tensor.name || "(no name)");
     const close = button("Close", () => this.dispatchEvent(new Event("close")), "small", { title: "Escape" });
     replace(this, h("header", { class: "tensor-head" }, title, close), this.#about(tensor), this.#job);
+    const { stored } = tensor;
     if (tensor.scheme?.codes) {
       this.append(h("p", { class: "warning-text" }, `These are codes of ${tensor.scheme.name}, which other tensors ` +
         "complete: they are not the numbers of a weight, and have no statistics."));
     } else if (tensor.supported) this.#measure(model, place, tensor);
     else this.append(h("p", { class: "warning-text" }, tensor.reason ?? "This build does not support this tensor."));
-    this.append(this.#parts(tensor));
+    const all = session.current?.model?.tensors ?? [];
+    this.append(this.#parts(stored ? stored.tensors.flatMap((name) => all.find((each) => each.name === name) ?? []) : [tensor]));
     title.focus({ preventScroll: true });
   }
 
@@ -42,6 +44,8 @@ export class TensorView extends HTMLElement {
       ["Dtype", h("code", {}, tensor.dtype)], ["Shape", h("span", { class: "number" }, shape(tensor.shape))],
       ["Elements", elements === undefined ? "unknown" : h("span", { class: "number" }, grouped(elements))],
       ["Layout", h("code", {}, tensor.layout)], ["Stored", sizeText(storedBytes(tensor))],
+      ...(tensor.stored ? [["Stored as", `${tensor.stored.name}, of ${plural(tensor.stored.tensors.length, "tensor")}`] as
+        [string, string]] : []),
       ...(tensor.scheme ? [["Scheme", tensor.scheme.name] as [string, string]] : []),
       ...Object.entries(tensor.attributes ?? {}).map(([name, value]): [string, HTMLElement] =>
         [name, h("code", {}, attributeText(value))]),
@@ -84,10 +88,14 @@ export class TensorView extends HTMLElement {
     }
   }
 
-  #parts(tensor: TensorInfo): HTMLElement {
+  /** Of one tensor; or of those that make a weight, with their names. */
+  #parts(tensors: readonly TensorInfo[]): HTMLElement {
     const entry = session.current;
-    return h("section", { class: "stack" }, h("h3", {}, tensor.parts.length === 1 ? "Stored part" : "Stored parts"),
-      ...tensor.parts.map((part) => h("div", { class: "part stack" }, partFacts(part), partBytes(entry, part))));
+    const parts = tensors.flatMap(({ name, shape: dims, parts: each }) => each.map((part) => ({ part, name, dims })));
+    return h("section", { class: "stack" }, h("h3", {}, parts.length === 1 ? "Stored part" : "Stored parts"),
+      ...parts.map(({ part, name, dims }) => h("div", { class: "part stack" }, tensors.length === 1 ? null
+        : facts([["Tensor", h("code", {}, name)], ["Shape", h("span", { class: "number" }, shape(dims))]], "compact"),
+      partFacts(part), partBytes(entry, part))));
   }
 }
 

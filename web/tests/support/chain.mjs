@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the records of an .slm with the command, along the short path of docs/slm-chain.md: an artifact with manifest
+// Makes the records of an .slm with the command, along the short path of docs/slm/walk.md: an artifact with manifest
 // and receipt, an adapter for it, and the ledger and registry that offer both.
 
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ export function makeChain(folder) {
   fill(join(folder, "models/stories.minimodel"), { "model.id": "stories", "model.version": "1.0.0",
     "model_card.route": "cards/stories", "publisher.id": "example", "publisher.key_id": "example-1",
     "license.route": "licenses/mit" });
-  slm("write-import-receipt", artifact, "--at", kTime);
+  slm("import-receipt", artifact, "--at", kTime);
   const made = { artifact: "stories.slm", manifest: "stories.minimodel", receipt: "stories.minimodel-receipt",
     adapter: "shift.adp1", ledger: "promotion.ledger", registry: "selector.registry" };
   return Object.fromEntries(Object.entries(made).map(([role, name]) => [role, join(folder, "models", name)]));

@@ -101,6 +101,14 @@ function head(header, room = 0) {
   return bytes;
 }
 
+/** FP8 codes of 1, 2, 0.5 and -1 with one scale, 0.5, or with one for each block of a size that nothing states; and a norm. */
+export const quantized = ({ codes = [0x38, 0x40, 0x30, 0xb8], blocks = false } = {}) => safetensors({
+  ...(blocks ? { "mlp.weight": { dtype: "F8_E4M3", shape: [3, 4], bytes: Buffer.alloc(12, 0x38) },
+    "mlp.weight_scale_inv": { dtype: "F32", shape: [2, 2], bytes: floats([1, 2, 3, 4]) } }
+    : { "mlp.weight": { dtype: "F8_E4M3", shape: [2, 2], bytes: Buffer.from(codes) },
+      "mlp.weight_scale": { dtype: "F32", shape: [], bytes: floats([0.5]) } }),
+  "norm.weight": { dtype: "F32", shape: [1], bytes: floats([7]) } });
+
 export const floats = (values) => Buffer.from(Float32Array.from(values).buffer);
 
 /** Bytes that do not compress, the same each time. */

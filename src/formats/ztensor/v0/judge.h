@@ -44,6 +44,7 @@ class Judge : private ztensor::CborJudge {
         std::uint64_t index_begin)
       : CborJudge(context, findings, draft, {}), end_(index_begin), probe_(source, context) {}
 
+  using CborJudge::check_rest;
   // Adds the tensor to the draft unless it is broken. Moves the values out of the entry.
   void judge(Entry&);
 

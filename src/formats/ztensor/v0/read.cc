@@ -2,13 +2,20 @@
 // zTensor 0.1 to Model: the one walker for open and verify. It reads the index in one pass, with keys in any order,
 // and hands each tensor's map to the Judge. Maps that break a rule are left out. If the index cannot be read to its
 // end, the model is empty.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
+#include "base/endian.h"
+#include "codecs/checksum.h"
+#include "core/reading/rules.h"
 #include "formats/ztensor/cbor_walk.h"
 #include "formats/ztensor/v0/format.h"
-#include "formats/ztensor/v0/index.h"
 #include "formats/ztensor/v0/judge.h"
 #include "formats/ztensor/v0/layout.h"
 #include "wire/keys.h"
@@ -17,6 +24,39 @@ namespace weighbridge::ztensor0 {
 namespace {
 
 constexpr std::size_t kShortestEntry = 46;  // of a valid tensor
+
+bool check_magic(const Source& source, core::Findings& findings) {
+  std::array<std::byte, kMagicSize> bytes{};
+  const auto head = std::span(bytes).first(static_cast<std::size_t>(std::min(source.size(), kMagicSize)));
+  if (!head.empty()) source.read_at(0, head);
+  const auto magic = std::as_bytes(std::span(kMagic));
+  findings.span(Span::Kind::field, 0, head.size(), "magic");
+  if (!head.empty() && std::ranges::equal(head, magic.first(head.size()))) return true;
+  return findings.fail(rules::kBadMagic, {.offset = 0}, codecs::to_hex(magic), codecs::to_hex(head));
+}
+
+// The CBOR of the index, without the size that follows it. nullopt if it cannot be read, which has been reported.
+std::optional<core::HeaderMemory> read_index(const Source& source, const Context& context, core::Findings& findings) {
+  const std::uint64_t size = source.size();
+  const auto fail = [&](const Rule& rule, std::uint64_t at, const core::Said& expected, std::uint64_t found) {
+    findings.report(rule, {.offset = at}, expected, found);
+    return std::nullopt;
+  };
+  if (!check_magic(source, findings)) return std::nullopt;
+  if (size < kMinFile) return fail(rules::kTooShort, size, core::at_least(kMinFile, " bytes"), size);
+  std::array<std::byte, kFooterSize> footer{};
+  source.read_at(size - kFooterSize, footer);
+  const auto length = base::load_le<std::uint64_t>(footer.data());
+  const std::uint64_t at = size - kFooterSize;
+  findings.span(Span::Kind::field, at, size, "length of the index", [&] { return std::to_string(length); });
+  const std::uint64_t maximum = size - kMagicSize - kFooterSize;
+  if (length == 0 || length > maximum) return fail(rules::kIndexRange, at, {"1 to ", maximum}, length);
+  if (length > context.limits.header)
+    return fail(core::rules::kLimitHeader, at, core::at_most(context.limits.header), length);
+  core::HeaderMemory text(length);
+  source.read_at(size - kFooterSize - length, text.bytes());
+  return text;
+}
 
 class Walk : private ztensor::CborWalk {
  public:
@@ -32,7 +72,9 @@ class Walk : private ztensor::CborWalk {
     enter(std::move(*index), begin, kShortestEntry, "index");
     Judge judge(source_, context_, findings_, draft_, begin);
     judge_ = &judge;
-    if (attempt([this] { walk(); })) check_names(rules::kDuplicateName);
+    if (!attempt([this] { walk(); })) return;
+    check_names(rules::kDuplicateName);
+    judge.check_rest(source_, begin);
   }
 
  private:
@@ -54,8 +96,6 @@ class Walk : private ztensor::CborWalk {
     finish();
   }
 
-  std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
-
   void read_entry() {
     entry_.clear();
     entry_.at = here();
@@ -69,25 +109,12 @@ class Walk : private ztensor::CborWalk {
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       std::string_view key;
-      if (known_text(key, kName, kOffset, kSize, kDtype, kLayout, kShape, kEncoding, kChecksum) || other_key(key))
+      if (known_text(key, kName, kOffset, kSize, kDtype, kLayout, kShape, kEncoding, kChecksum) ||
+          read_key(entry_, key, rules::kEntryKey))
         read_field(key, key_at);
     }
     need_sound();
     if (const auto twice = wire::first_duplicate(keys_)) report_duplicate(*twice);
-  }
-
-  // Reads any other key. False if it is not text: then it is reported, and skipped with its value.
-  bool other_key(std::string_view& out) {
-    const std::size_t key_at = in_.offset();
-    wire::CborString key;
-    if (in_.read_text(key)) {
-      out = entry_text(key);
-      return true;
-    }
-    need_sound();
-    broken(entry_, rules::kEntryKey, at(key_at), {});
-    pass_items(2);
-    return false;
   }
 
   void read_field(std::string_view key, std::size_t key_at) {
@@ -123,19 +150,11 @@ class Walk : private ztensor::CborWalk {
   void report_duplicate(std::size_t key_at) { broken(entry_, rules::kDuplicateKey, at(key_at), {}); }
 
   void text_field(std::string_view& out, bool& seen, std::string_view field, std::size_t key_at) {
-    wire::CborString text;
-    if (!is_first(seen, key_at)) return;
-    if (in_.read_text(text))
-      out = entry_text(text);
-    else
-      wrong_type(entry_, rules::kField, field, "text");
+    if (is_first(seen, key_at)) read_text(entry_, out, rules::kField, field);
   }
-
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
-    if (is_first(seen, key_at) && !in_.read_u64(out))
-      wrong_type(entry_, rules::kField, field, "an unsigned integer below 2^64");
+    if (is_first(seen, key_at)) read_number(entry_, out, rules::kField, field);
   }
-
   void shape_field(std::size_t key_at) {
     if (is_first(entry_.has_shape, key_at)) read_shape(entry_, rules::kField, rules::kRank);
   }

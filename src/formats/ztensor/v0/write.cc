@@ -3,22 +3,25 @@
 // the given order, each at a multiple of 64 (reading Z6). From zt0 to zt0, stored bytes are copied verbatim. Equal
 // extents are stored once and shared (G6).
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
+#include "base/endian.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/payload/extents.h"
 #include "core/payload/part_digest.h"
 #include "core/payload/payload.h"
 #include "core/writing/layout.h"
-#include "core/writing/plan_items.h"
 #include "formats/ztensor/cbor_value.h"
+#include "formats/ztensor/planning.h"
 #include "formats/ztensor/v0/format.h"
-#include "formats/ztensor/v0/index.h"
 #include "formats/ztensor/v0/layout.h"
+#include "wire/cbor_writer.h"
 
 namespace weighbridge::ztensor0 {
 namespace {
@@ -26,13 +29,74 @@ namespace {
 using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-// The bound on sums of sizes, which leaves room for an index below 2^64.
-constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
+// The index of a file to write. The plan knows everything except offsets, sizes and checksums. Decides the order of
+// keys (reading Z6).
+struct OutEntry {
+  Tensor from;  // name, shape
+  Part part;    // of the input; gives the names of dtype, encoding and checksum if bytes are copied verbatim
+  std::uint32_t payload = 0;
+  DType dtype = DType::unknown;       // unknown: from.type_name()
+  Encoding encoding = Encoding::raw;  // unknown: part.encoding_name()
+  std::string_view layout;            // empty: the field is not written
+  bool keep_checksum = false, keep_extra = false, big_endian = false;
+  std::string attributes;  // custom fields: alternating keys and values
+  std::uint64_t attribute_count = 0;
+};
 
-class Planner : core::Planning {
+struct OutIndex {
+  std::vector<OutEntry> entries;
+  std::shared_ptr<const void> keep;
+
+  // The index array and its size in bytes. stored[i] belongs to payload i.
+  std::string tail(std::span<const core::Stored>) const;
+};
+
+// Z2: spells a checksum as the published packages do, with the digits of a CRC in upper case.
+std::string spell(std::string digest) {
+  constexpr std::string_view kCrc = "crc32c:0x";
+  if (!digest.starts_with(kCrc)) return digest;
+  for (std::size_t i = kCrc.size(); i < digest.size(); ++i)
+    if (digest[i] >= 'a' && digest[i] <= 'f') digest[i] = static_cast<char>(digest[i] - 'a' + 'A');
+  return digest;
+}
+
+void write_entry(wire::CborWriter& out, const OutEntry& e, const core::Stored& stored) {
+  const std::string checksum = e.keep_checksum ? std::string(e.part.digest()) : spell(stored.digest);
+  const auto extra = e.keep_extra ? e.part.extra() : Attributes();
+  out.map(6 + (e.layout.empty() ? 0U : 1U) + extra.size() + (e.big_endian ? 1U : 0U) + (checksum.empty() ? 0U : 1U) +
+          e.attribute_count);
+  out.member(kName, e.from.name());
+  out.member(kOffset, stored.offset);
+  out.member(kSize, stored.length);
+  out.member(kDtype, e.dtype == DType::unknown ? e.from.type_name() : name_of(e.dtype));
+  if (!e.layout.empty()) out.member(kLayout, e.layout);
+  out.text(kShape);
+  out.numbers(e.from.shape());
+  out.member(kEncoding, e.encoding == Encoding::unknown ? e.part.encoding_name() : name(e.encoding));
+  for (const auto& [key, value] : extra) {  // data_endianness of tensors that this build does not support
+    out.text(key);
+    ztensor::write_value(out, value);
+  }
+  if (e.big_endian) out.member(kEndianness, kBig);
+  if (!checksum.empty()) out.member(kChecksum, checksum);
+  out.raw(e.attributes);
+}
+
+std::string OutIndex::tail(std::span<const core::Stored> stored) const {
+  wire::CborWriter out;
+  out.array(entries.size());
+  for (const OutEntry& e : entries) write_entry(out, e, stored[e.payload]);
+  std::string tail = out.take();
+  char size[kFooterSize];
+  base::store_le<std::uint64_t>(size, tail.size());
+  tail.append(size, sizeof size);
+  return tail;
+}
+
+class Planner : ztensor::Planning {
  public:
   Planner(const Model& model, const Options& options)
-      : Planning(model, options),
+      : Planning(model, options, Subject::tensor),
         index_(std::make_shared<OutIndex>()),
         from_zt0_(!options.canonical && model.format() == "zt0") {
     index_->keep = out_.owner;
@@ -43,7 +107,8 @@ class Planner : core::Planning {
     check_root();
     for (std::uint32_t i = 0; i < model_.size(); ++i) judge(model_[i]);
     if (out_.blockers.empty()) place_all();
-    finish();
+    out_.owner = index_;
+    if (out_.blockers.empty()) add_tail(index_);
     return std::move(out_);
   }
 
@@ -146,17 +211,11 @@ class Planner : core::Planning {
   }
 
   void place_all() {
-    sharing_ = core::sharing(model_);
-    payload_of_.assign(sharing_.first.size(), core::kNone);
-    out_.tensors.reserve(model_.size());
-    out_.payloads.reserve(model_.size());
+    begin_payloads(kMagicSize);
     index_->entries.reserve(model_.size());
-    std::uint32_t ordinal = 0;  // the index of the tensor's first part
-    for (std::uint32_t i = 0; i < model_.size(); ordinal += model_[i++].part_count()) {
-      const Tensor tensor = model_[i];
-      const std::uint32_t main = core::main_part(tensor);
-      if (!place(tensor, main, ordinal + main)) return;
-    }
+    std::uint32_t ordinal = 0;  // the number of the tensor's first part
+    for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ordinal += model_[i++].part_count())
+      place(model_[i], ordinal);
   }
 
   core::Payload payload_of(const Tensor& tensor, std::uint32_t main) {
@@ -164,6 +223,7 @@ class Planner : core::Planning {
     core::Payload p;
     p.tensor = tensor;
     p.part = main;
+    p.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
     p.alignment = static_cast<std::uint32_t>(kAlignment);
     p.role = opaque(tensor) ? part.role() : "data";
     p.digest = core::digest_of(options_.digest);
@@ -184,44 +244,25 @@ class Planner : core::Planning {
     return p;
   }
 
-  static bool same_bytes(const core::Payload& a, const core::Payload& b) {
-    return a.form == b.form && a.form != Form::dense && a.encoding == b.encoding && a.dtype == b.dtype &&
-           a.logical_size == b.logical_size && core::same_elements(a.tensor.main(), b.tensor.main());
-  }
-
-  // `ordinal` is the index of the part in sharing_. False if the file would exceed 2^64 bytes.
-  bool place(const Tensor& tensor, std::uint32_t main, std::uint32_t ordinal) {
+  void place(const Tensor& tensor, std::uint32_t first_part) {
+    const std::uint32_t main = core::main_part(tensor);
     core::Payload p = payload_of(tensor, main);
-    std::uint32_t& own = payload_of_[ordinal];
-    const std::uint32_t twin = payload_of_[sharing_.first[ordinal]], partly = sharing_.partly[ordinal];
-    const bool shares = !options_.canonical && twin != core::kNone && same_bytes(out_.payloads[twin], p);
-    if (twin != core::kNone && !shares) core::name_copy(plan_items_, tensor, out_.payloads[twin].tensor);
-    if (partly != core::kNone) core::name_partial_copy(plan_items_, tensor, model_[sharing_.tensor[partly]]);
-    own = shares ? twin : static_cast<std::uint32_t>(out_.payloads.size());
-    add_entry(tensor, p, own);
+    OutEntry entry = entry_of(tensor, p);
+    const auto shared = shared_payload(p, first_part + main);
+    const auto payload = shared ? shared : append_payload(std::move(p), first_part + main);
+    if (!payload) return;
+    entry.payload = *payload;
+    index_->entries.push_back(std::move(entry));
     out_.tensors.push_back({.name = tensor.name(),
                             .from = tensor,
                             .layout = opaque(tensor) ? tensor.layout() : Layout::dense,
                             .dtype = target_dtype(tensor),
-                            .shared_parts = (opaque(tensor) ? tensor.part_count() - 1 : 0U) + (shares ? 1U : 0U)});
-    if (shares) return true;
-    const auto start = base::align_up(at_, kAlignment);
-    const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
-    if (!end || *end > kMaxSum) {
-      plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
-      return false;
-    }
-    at_ = *end;
-    p.out_tensor = static_cast<std::uint32_t>(out_.tensors.size() - 1);
-    out_.payloads.push_back(std::move(p));
-    return true;
+                            .shared_parts = (opaque(tensor) ? tensor.part_count() - 1 : 0U) + (shared ? 1U : 0U)});
   }
-
-  void add_entry(const Tensor& tensor, const core::Payload& p, std::uint32_t payload) {
+  OutEntry entry_of(const Tensor& tensor, const core::Payload& p) const {
     OutEntry e;
     e.from = tensor;
     e.part = tensor.part(p.part);
-    e.payload = payload;
     e.dtype = target_dtype(tensor);
     e.encoding = p.encoding;
     e.keep_checksum = keeps_checksum(tensor);
@@ -234,7 +275,7 @@ class Planner : core::Planning {
     else if (!options_.zt0.omit_layout_field)
       e.layout = kDense;
     encode_attributes(tensor, e, {});
-    index_->entries.push_back(std::move(e));
+    return e;
   }
 
   // Fills the custom fields of the entry, sorted by the bytes of their keys, and calls `add_loss` for each loss.
@@ -289,20 +330,8 @@ class Planner : core::Planning {
     return ztensor::read_value(in, budget, duplicate, ztensor::Floats::shortest) == value;
   }
 
-  void finish() {
-    out_.owner = index_;
-    if (!out_.blockers.empty()) return;
-    // The size of the index; if sizes of payloads are only bounds, the largest that it can become.
-    const core::PlannedPayloads planned = core::plan_payloads(out_, kMagicSize);
-    out_.size = planned.end + index_->tail(planned.stored).size();
-    out_.tail = [index = index_](std::span<const core::Stored> made) { return index->tail(made); };
-  }
-
   std::shared_ptr<OutIndex> index_;
   const bool from_zt0_;
-  std::uint64_t at_ = kMagicSize;
-  core::Sharing sharing_;
-  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order; kNone: none yet
 };
 
 }  // namespace

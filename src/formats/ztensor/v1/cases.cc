@@ -386,6 +386,125 @@ void add_limits(Corpus& c) {
   c.limited("limit-memory", "limit/memory", file(root({}, {{t(kAttributes), map({{t("a"), t("b")}})}})), limits);
 }
 
+// A patch of "w" (docs/patching.md), right unless a member is changed: 65,537 bytes in two chunks, of which one
+// changes.
+struct PatchFile {
+  std::string version = "1", metadata = "keep", base{}, result{};  // empty: that of the nodes
+  std::string names = name("w"), nodes = std::string(32, 'a') + std::string(32, 'b');
+  std::string shape = "65537", counts = "1,0", data = frame("\5") + frame(std::string(1, '\0')) + frame("\2"), frames{};
+  std::uint64_t decoded = 3;
+  Fields more{};                           // attributes of the object
+  std::string object = "w", dtype = "u8";  // its name, and that of its bytes
+  bool coded = true;                       // else it is a tensor of four bytes
+  Fields objects{};                        // more of them
+
+  static std::string name(std::string_view text) { return le32(text.size()) + std::string(text); }
+  static std::string le32(std::uint64_t value) { return le({value}).substr(0, 4); }
+  // Of nodes under one name, on the side that begins there.
+  std::string id(std::size_t side) const {
+    const std::string node = nodes.substr(side, 32), none(32, '\0');
+    const std::string body = node.size() < 32 || node == none ? le({0}) : le({1, 1}) + "w" + node;
+    return "wb2:" + sha256("wbdig2.M" + body).substr(7);
+  }
+  std::string bytes() const {
+    const auto part = [](std::string_view payload, std::uint64_t offset, std::uint64_t size, Fields encoding) {
+      return dense(array({u(size)}), component("u8", offset, payload.size(), std::move(encoding)));
+    };
+    const std::uint64_t at_nodes = 64 + (names.size() + 63) / 64 * 64,
+                        at_data = at_nodes + (nodes.size() + 63) / 64 * 64;
+    Fields attributes = more;
+    const auto set = [&](std::string_view key, const std::string& value) {
+      if (!value.empty()) attributes.emplace_back(t(key), t(value));
+    };
+    if (coded) {
+      if (more.empty()) set("delta.op", "sparse");
+      set("dtype", "u8");
+      set("shape", shape);
+      set("chunk", "65536");
+      set("counts", counts);
+      set("frames", frames.empty() ? std::to_string(frame("x").size()) + "," + std::to_string(frame("x").size()) + "," +
+                                         std::to_string(frame("x").size())
+                                   : frames);
+    }
+    std::string entry =
+        dense(array({u(coded ? decoded : 4)}),
+              component(dtype, at_data, coded ? data.size() : 4, coded ? Fields{{t(kEncoding), t("zstd")}} : Fields{}),
+              {{t(kAttributes), map(attributes)}});
+    Fields all{{t("weighbridge.delta/names"), part(names, 64, names.size(), {})},
+               {t("weighbridge.delta/nodes"), part(nodes, at_nodes, nodes.size(), {})}};
+    if (!object.empty()) all.emplace_back(t(object), std::move(entry));
+    all.insert(all.end(), objects.begin(), objects.end());
+    const std::string payloads = object.empty() ? body({names, nodes}) : body({names, nodes, coded ? data : kFour});
+    return payloads +
+           footer(root(all, {{t(kAttributes), map({{t("weighbridge.delta"), t(version)},
+                                                   {t("weighbridge.delta.base"), t(base.empty() ? id(0) : base)},
+                                                   {t("weighbridge.delta.result"), t(result.empty() ? id(32) : result)},
+                                                   {t("weighbridge.delta.metadata"), t(metadata)}})}}));
+  }
+};
+
+void add_patches(Corpus& c) {
+  const auto add = [&](std::string name, std::string rule, const auto& change) {
+    PatchFile patch;
+    change(patch);
+    if (!rule.empty()) rule = "delta/" + rule;
+    c.add("patch-" + std::move(name), std::move(rule), patch.bytes());
+  };
+  using P = PatchFile&;
+  c.add("valid-patch", "", PatchFile{}.bytes());
+  c.add("valid-patch-of-nothing", "", PatchFile{.nodes = std::string(64, 'a'), .object = ""}.bytes());
+  add("version-2", "version", [](P p) { p.version = "2"; });
+  add("version-none", "version", [](P p) { p.version = "one"; });
+  add("base-version-1", "root", [](P p) { p.base = std::string(64, 'a'); });
+  add("result-cut", "root", [](P p) { p.result = p.id(32).substr(0, 67); });
+  add("metadata", "metadata", [](P p) { p.metadata = "sha256:" + std::string(64, '0'); });
+  add("metadata-of-config", "metadata", [](P p) {
+    p.metadata = sha256("wbdig2.A" + le({1, 9}) + "hf.config" + le({1}) + "x" + le({0}));
+    p.objects = {{t("weighbridge.delta/metadata"),
+                  dense(array({u(0)}), component("u8", 64, 0), {{t(kAttributes), map({{t("+hf.config"), t("x")}})}})}};
+  });
+  add("names-cut", "names", [](P p) { p.names.pop_back(); });
+  add("names-more", "names", [](P p) { p.names += "x"; });
+  add("names-reserved", "names", [](P p) { p.names = PatchFile::name("weighbridge.delta/w"); });
+  add("names-twice", "names", [](P p) { p.names += p.names, p.nodes += p.nodes; });
+  add("nodes-cut", "names", [](P p) { p.nodes.pop_back(); });
+  add("nodes-none", "names", [](P p) { p.nodes = std::string(64, '\0'); });
+  add("nodes-swapped", "nodes", [](P p) { p.base = p.id(32), p.result = p.id(0); });
+  add("row-without-object", "row", [](P p) { p.object = ""; });
+  add("row-of-no-tensor", "row", [](P p) { p.nodes = std::string(32, 'a') + std::string(32, '\0'); });
+  add("row-without-base", "row", [](P p) { p.nodes = std::string(32, '\0') + std::string(32, 'b'); });
+  add("row-from-nothing", "row", [](P p) { p.more = {{t("delta.op"), t("sparse")}, {t("from"), t("v")}}; });
+  add("row-of-a-rename", "row", [](P p) { p.more = {{t("delta.op"), t("rename")}}; });
+  add("object-op", "object", [](P p) { p.more = {{t("delta.op"), t("bitmap")}}; });
+  add("object-code", "object", [](P p) { p.more = {{t("delta.op"), t("sparse")}, {t("code"), t("add")}}; });
+  add("object-dense-set", "object", [](P p) { p.more = {{t("delta.op"), t("dense")}, {t("code"), t("set")}}; });
+  add("object-gap", "object", [](P p) { p.more = {{t("delta.op"), t("sparse")}, {t("gap"), t("5")}}; });
+  add("object-shape", "object", [](P p) { p.shape = "65537,"; });
+  add("object-shape-2-64", "object", [](P p) { p.shape = "4294967296,4294967296"; });
+  add("object-counts", "object", [](P p) { p.counts = "1"; });
+  add("length", "length", [](P p) { p.counts = "1,1"; });
+  add("count", "count", [](P p) { p.counts = "1,2"; });
+  add("gap", "gap", [](P p) { p.data = frame("\5") + frame("\xff") + frame("\2"), p.shape = "65280", p.counts = "1"; });
+  add("gap-in-the-second-chunk", "gap",
+      [](P p) { p.data = frame("\1") + frame(std::string(1, '\0')) + frame("\2"), p.counts = "0,1"; });
+  const std::string size = std::to_string(frame("x").size());
+  add("frame-skippable", "frame", [&](P p) {
+    p.data = kSkippable + p.data;
+    p.frames = std::to_string(frame("x").size() + kSkippable.size()) + "," + size + "," + size;
+  });
+  add("frame-sizes-lie", "frame", [&](P p) {
+    p.frames = std::to_string(frame("x").size() + 1) + "," + std::to_string(frame("x").size() - 1) + "," + size;
+  });
+  add("frame-of-two", "frame", [&](P p) {
+    p.data = frame("\5") + frame(std::string("\0\2", 2)),
+    p.frames = size + "," + std::to_string(frame("ab").size() - 1) + ",1";
+  });
+  add("node", "node", [](P p) { p.coded = false, p.nodes = std::string(32, '\0') + std::string(32, 'b'); });
+  PatchFile no_dtype{.nodes = std::string(32, '\0') + std::string(32, 'b'), .dtype = "t8", .coded = false};
+  c.add("patch-node-of-no-dtype", "unknown-dtype", no_dtype.bytes(), {"delta/node"});
+  add("reencoded", "reencoded", [](P p) { p.frames = "1,1,1"; });
+}
+
 }  // namespace
 
 std::vector<core::CorpusCase> cases() {
@@ -397,6 +516,7 @@ std::vector<core::CorpusCase> cases() {
   add_layouts(corpus);
   add_gaps(corpus);
   add_limits(corpus);
+  add_patches(corpus);
   return corpus.take();
 }
 

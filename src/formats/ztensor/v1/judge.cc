@@ -126,20 +126,12 @@ bool Judge::demand(Entry& e, Component& c, std::optional<std::uint64_t> elements
 
 // No field states the number of elements: it is as many as the bytes hold.
 bool Judge::loose(Entry& e, Component& c) {
-  const std::uint64_t unit = element_size(c);
-  if (is(c.encoding, kRaw)) {
-    if (c.length % unit != 0) {
-      return reject(rules::kLengthRule, e, c, core::multiple_of(unit, " bytes"), c.length);
-    }
-    set_count(c, c.length);
-    return true;
-  }
-  if (c.encoding == kZstdName && c.has_decoded) {
-    if (c.decoded_length % unit != 0) {
-      return reject(rules::kUncompressed, e, c, core::multiple_of(unit, " bytes"), c.decoded_length);
-    }
-    set_count(c, c.decoded_length);
-    return within_limit(e, &c, c.size);
+  const bool raw = is(c.encoding, kRaw);
+  if (raw || (c.encoding == kZstdName && c.has_decoded)) {
+    const auto count = stated_count(e, c);
+    if (!count) return false;
+    set_count(c, *count * element_size(c));
+    return raw || within_limit(e, &c, c.size);
   }
   c.undecodable = true;
   c.size = c.dims[0] = c.length;
@@ -171,8 +163,7 @@ std::optional<std::uint64_t> Judge::stated_count(Entry& e, const Component& c) {
   if (!raw && !c.has_decoded) return std::nullopt;
   const std::uint64_t size = raw ? c.length : c.decoded_length, unit = element_size(c);
   if (size % unit == 0) return size / unit;
-  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c.at, role_text(&c), core::multiple_of(unit, " bytes"),
-         size);
+  reject(raw ? rules::kLengthRule : rules::kUncompressed, e, c, core::multiple_of(unit, " bytes"), size);
   return std::nullopt;
 }
 
@@ -263,6 +254,7 @@ bool Judge::add_usual(std::string_view name, const UsualObject& o) {
   if (!size || o.length != *size || o.offset < kAlignment || o.offset % kAlignment != 0 ||
       !base::fits(o.offset, o.length, end_) || draft_.roles().size() >= kMaxRoles)
     return false;
+  reach_ = std::max(reach_, o.offset + o.length);
   draft_.add_dense(name, dtype, o.shape(), {0, o.offset, o.length});
   return true;
 }

@@ -2,6 +2,7 @@
 // A manifest for components that stay where they are: each object keeps its entry byte for byte, under its new name.
 // The manifest is the end of the file, so it may have any length.
 #include <algorithm>
+#include <deque>
 #include <string>
 
 #include "core/writing/layout.h"
@@ -10,6 +11,20 @@
 #include "formats/ztensor/v1/plan.h"
 
 namespace weighbridge::ztensor1 {
+namespace {
+
+// The entry of an object with the digests of `now`, which are as long as those that it states.
+void with_digests(std::string_view& item, const Tensor& before, const Tensor& now, std::deque<std::string>& renewed) {
+  for (std::uint32_t i = 0; i < before.part_count(); ++i) {
+    const Part old = before.part(i), part = now.part(i);
+    const std::size_t at = old.digest() == part.digest() ? item.npos : item.rfind(old.digest());
+    if (at == item.npos) continue;
+    renewed.push_back(std::string(item).replace(at, old.digest().size(), part.digest()));
+    item = renewed.back();
+  }
+}
+
+}  // namespace
 
 std::optional<core::NewHeader> new_header(const Model& original, const Model& edited,
                                           std::span<const std::uint32_t> kept) {
@@ -18,12 +33,15 @@ std::optional<core::NewHeader> new_header(const Model& original, const Model& ed
   Manifest& manifest = planner.manifest();
   manifest.kept = old_objects(original);
   // `kept` is in the order of the bytes of the names, and so are the names of the model.
+  std::deque<std::string> renewed;  // entries with other digests
   for (auto& [name, item] : manifest.kept) {
     const auto tensor = original.find(name);
     if (!tensor) return std::nullopt;
     const auto at = std::lower_bound(kept.begin(), kept.end(), tensor->index());
     const bool stays = at != kept.end() && *at == tensor->index();
-    name = stays ? edited.name(static_cast<std::uint32_t>(at - kept.begin())) : std::string_view();
+    const auto place = static_cast<std::uint32_t>(at - kept.begin());
+    if (stays) with_digests(item, *tensor, edited[place], renewed);
+    name = stays ? edited.name(place) : std::string_view();
     if (!stays) item = {};
   }
   std::erase_if(manifest.kept, [](const auto& each) { return each.second.empty(); });

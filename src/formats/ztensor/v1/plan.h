@@ -6,15 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/payload/extents.h"
 #include "core/reading/format.h"
 #include "core/writing/layout.h"
-#include "core/writing/plan_items.h"
+#include "formats/ztensor/planning.h"
 #include "formats/ztensor/v1/manifest.h"
 
 namespace weighbridge::ztensor1 {
 
-class Planner : core::Planning {
+class Planner : ztensor::Planning {
  public:
   // `version` is the version of the file, MAJOR.MINOR.PATCH.
   Planner(const Model& model, const Options& options, std::string version);
@@ -42,16 +41,12 @@ class Planner : core::Planning {
   bool may_compress(const Tensor&, const Part&) const;
   void widen(core::Payload&, OutComponent&);
   PartPlan plan_part(const Tensor&, std::uint32_t part, DType cast);
-  void name_changes(const Tensor&, const PartPlan&);
   void place(const Tensor&);
   bool place_part(const Tensor&, std::uint32_t part, DType cast);
 
   std::shared_ptr<Manifest> manifest_;
-  bool from_zt_ = false;  // stored bytes may be copied verbatim
-  std::uint64_t at_ = 0;
-  core::Sharing sharing_;
-  std::vector<std::uint32_t> payload_of_;  // the payload of each part of the model in order
-  std::uint32_t ordinal_ = 0;
+  bool from_zt_ = false;       // stored bytes may be copied verbatim
+  std::uint32_t ordinal_ = 0;  // of the next part
 };
 
 // The names and CBOR items of a manifest's objects, sorted by the bytes of their names. The reader has accepted it.

@@ -2,13 +2,11 @@
 // zTensor 1.x to Model: the one walker for open and verify. It reads the manifest in one pass, with keys in any
 // order, and hands each object to the Judge. Objects that break a rule are left out. If the manifest cannot be read to
 // its end, the model is empty.
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "formats/ztensor/cbor_walk.h"
-#include "formats/ztensor/v1/entry.h"
 #include "formats/ztensor/v1/format.h"
 #include "formats/ztensor/v1/judge.h"
 #include "formats/ztensor/v1/layout.h"
@@ -36,6 +34,7 @@ class Walk : private ztensor::CborWalk {
     judge_ = &judge;
     if (!attempt([this] { walk(); })) return;
     check_names(rules::kDuplicateName);
+    judge.check_rest(source_, begin);
     set_attributes(std::move(attributes_));
   }
 
@@ -84,7 +83,7 @@ class Walk : private ztensor::CborWalk {
           report_and_go_on(rules::kRootField, value_at, name, "a map");
           pass_items(1);
         }
-        if (!others.empty()) draft_.set_extra(kAttributes, foreign(others));
+        if (!others.empty()) draft_.set_extra(kAttributes, ztensor::foreign(others));
       } else {
         pass_items(1);
       }
@@ -94,7 +93,6 @@ class Walk : private ztensor::CborWalk {
   }
 
   std::string_view root_text(const wire::CborString& text) { return text_of(text, root_texts_); }
-  std::string_view entry_text(const wire::CborString& text) { return text_of(text, entry_.texts); }
 
   void read_version() {
     const std::uint64_t value_at = here();
@@ -129,12 +127,6 @@ class Walk : private ztensor::CborWalk {
       entry_.broken = true;
     }
     findings_.report(rule, where);
-  }
-
-  // A CBOR map, verbatim.
-  static Value foreign(std::string_view map) {
-    const auto bytes = std::as_bytes(std::span(map));
-    return Value::foreign("cbor", {bytes.begin(), bytes.end()});
   }
 
   // Reads a map of attributes. False if the next item is not a map; it is not consumed. Attributes have texts for keys:
@@ -207,7 +199,7 @@ class Walk : private ztensor::CborWalk {
         pass_items(2);
         continue;
       }
-      entry_.name = entry_text(key);
+      entry_.name = text_of(key, entry_.texts);
       entry_.at = here();
       note_name(entry_.name, !key.indefinite);
       if (take_usual()) continue;
@@ -233,7 +225,7 @@ class Walk : private ztensor::CborWalk {
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       std::string_view name;
-      if (!known_text(name, kShape, kFormatKey, kComponents) && !entry_key(name, rules::kObjectKey, {})) continue;
+      if (!known_text(name, kShape, kFormatKey, kComponents) && !read_key(entry_, name, rules::kObjectKey)) continue;
       if (is(name, kShape) && is_first(entry_.has_shape, key_at))
         read_shape(entry_, rules::kObjectField, rules::kRank);
       else if (is(name, kFormatKey) && is_first(entry_.has_layout, key_at))
@@ -265,31 +257,9 @@ class Walk : private ztensor::CborWalk {
     out.emplace_back(std::string(name), std::move(value));
   }
 
-  // Reads any other key. False if it is not text: then it is reported, and skipped with its value.
-  bool entry_key(std::string_view& out, const Rule& rule, std::string_view detail) {
-    const std::size_t key_at = in_.offset();
-    wire::CborString key;
-    if (in_.read_text(key)) {
-      out = entry_text(key);
-      return true;
-    }
-    need_sound();
-    broken(entry_, rule, at(key_at), detail);
-    pass_items(2);
-    return false;
-  }
-
-  void read_text_field(std::string_view& out, const Rule& rule, std::string_view field) {
-    wire::CborString text;
-    if (in_.read_text(text))
-      out = entry_text(text);
-    else
-      wrong_type(entry_, rule, field, "text");
-  }
-
   void read_format() {
     if (!known_text(entry_.layout, name(Layout::dense)))
-      read_text_field(entry_.layout, rules::kObjectField, kFormatKey);
+      read_text(entry_, entry_.layout, rules::kObjectField, kFormatKey);
   }
 
   void read_object_attributes(std::size_t key_at) {
@@ -301,7 +271,7 @@ class Walk : private ztensor::CborWalk {
       if (!read_attributes(entry_.attributes, others, rules::kObjectDuplicate))
         wrong_type(entry_, rules::kObjectField, kAttributes, "a map");
       ztensor::restore_types(entry_.attributes);
-      if (!others.empty()) entry_.extra.emplace_back(kAttributes, foreign(others));
+      if (!others.empty()) entry_.extra.emplace_back(kAttributes, ztensor::foreign(others));
     } else {
       pass_items(1);
     }
@@ -316,7 +286,7 @@ class Walk : private ztensor::CborWalk {
     while (in_.next_entry()) {
       const std::size_t key_at = in_.offset();
       std::string_view role;
-      if (!known_text(role, kData) && !entry_key(role, rules::kComponentKey, {})) continue;
+      if (!known_text(role, kData) && !read_key(entry_, role, rules::kComponentKey)) continue;
       Component& c = entry_.parts.emplace_back();
       c.role = role;
       c.at = here();
@@ -340,7 +310,7 @@ class Walk : private ztensor::CborWalk {
       const std::size_t key_at = in_.offset();
       std::string_view name;
       if (known_text(name, kDtype, kOffset, kLength, kEncoding, kDigest) ||
-          entry_key(name, rules::kComponentKey, c.role))
+          read_key(entry_, name, rules::kComponentKey, c.role))
         read_component_field(c, name, key_at, has_encoding);
     }
     need_sound();
@@ -369,14 +339,14 @@ class Walk : private ztensor::CborWalk {
     else if (is(field, kEncoding) && in_.peek() == wire::CborKind::null)
       in_.read_null();  // Y2: null counts as absent
     else
-      read_text_field(out, rules::kComponentField, field);
+      read_text(entry_, out, rules::kComponentField, field);
   }
 
   void number_field(std::uint64_t& out, bool& seen, std::string_view field, std::size_t key_at) {
     if (!is_first(seen, key_at))
       pass_items(1);
-    else if (!in_.read_u64(out))
-      wrong_type(entry_, rules::kComponentField, field, "an unsigned integer below 2^64");
+    else
+      read_number(entry_, out, rules::kComponentField, field);
   }
 
   // Y2: null counts as absent, but the key still counts for duplicates.
@@ -388,9 +358,9 @@ class Walk : private ztensor::CborWalk {
     } else if (std::exchange(seen, true)) {
       pass_items(1);
     } else if (!is(name, kUncompressedLength)) {
-      read_text_field(is(name, kDigest) ? c.digest : c.type, rules::kComponentField, name);
-    } else if (!in_.read_u64(c.decoded_length)) {
-      wrong_type(entry_, rules::kComponentField, name, "an unsigned integer below 2^64");
+      read_text(entry_, is(name, kDigest) ? c.digest : c.type, rules::kComponentField, name);
+    } else {
+      read_number(entry_, c.decoded_length, rules::kComponentField, name);
     }
   }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/endian.h"
-#include "formats/ztensor/v1/entry.h"
 #include "formats/ztensor/v1/format.h"
+#include "formats/ztensor/v1/judge.h"
 #include "formats/ztensor/v1/layout.h"
 #include "support/cbor_items.h"
 #include "support/format_testing.h"

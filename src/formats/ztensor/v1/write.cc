@@ -29,9 +29,6 @@ namespace {
 using core::digest_of, core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-// The bound on sums of sizes, which leaves room for a manifest below 2^64.
-constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
-
 bool has_layout(Layout layout) noexcept {
   return layout == Layout::dense || layout == Layout::sparse_csr || layout == Layout::sparse_coo ||
          is_quantized(layout) || layout == Layout::structural;
@@ -47,7 +44,7 @@ std::string version_of(const Model& model, const Options& options) {
 }  // namespace
 
 Planner::Planner(const Model& model, const Options& options, std::string version)
-    : Planning(model, options),
+    : Planning(model, options, Subject::part),
       manifest_(std::make_shared<Manifest>()),
       from_zt_(!options.canonical && (model.format() == "zt" || model.format().empty())) {
   manifest_->keys_of_1_2 = has_keys_of_1_2(version);
@@ -102,13 +99,7 @@ bool Planner::check_parts(const Tensor& tensor, DType cast) {
   }
   for (std::uint32_t i = 0; i < tensor.part_count(); ++i) {
     const Part part = tensor.part(i);
-    const bool verbatim = stores(tensor, part);
-    if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
-      plan_items_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
-                        "no dtype of zTensor 1.x: a cast can make one");
-    else if (part.encoding() == Encoding::unknown && !verbatim)
-      plan_items_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
-                                      "an encoding that this build cannot undo");
+    check_part(tensor, part, holds(part.dtype()), stores(tensor, part), "no dtype of zTensor 1.x: a cast can make one");
   }
   return out_.blockers.size() == before;
 }
@@ -133,7 +124,7 @@ void Planner::widen(core::Payload& p, OutComponent& c) {
   plan_items_.change(LossKind::dtype, subject(p.tensor, c.part), std::string(name(c.part.dtype())), "u64");
   p.form = Form::generated;
   core::fill_with(p, core::widened(c.part));
-  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(kMaxSum);
+  p.logical_size = base::checked_mul(c.part.count(), 8).value_or(core::kMaxSum);
   c.dtype = p.dtype = DType::u64;
 }
 
@@ -150,7 +141,7 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   c.dtype = p.dtype = cast != DType::unknown ? cast : c.part.dtype();
   if (cast != DType::unknown) {
     p.form = Form::dense;
-    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMaxSum);
+    p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(core::kMaxSum);
   } else {
     p.form = stores(tensor, c.part) ? Form::stored : Form::logical;
     p.logical_size = c.part.size();
@@ -171,56 +162,16 @@ Planner::PartPlan Planner::plan_part(const Tensor& tensor, std::uint32_t index, 
   return plan;
 }
 
-// Lists the changes of encoding, and the losses of a part that is re-encoded.
-void Planner::name_changes(const Tensor& tensor, const PartPlan& plan) {
-  const Part& part = plan.component.part;
-  const core::Payload& p = plan.payload;
-  if (!part.digest().empty() && !plan.component.keep_digest) {
-    plan_items_.change(LossKind::extra, subject(tensor, part), std::string(part.digest()),
-                       p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
-  }
-  if (p.form == Form::stored) return;
-  for (const auto& [key, value] : part.extra())
-    plan_items_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
-                     "dropped: the bytes are stored anew");
-  core::check_encoding(plan_items_, tensor, part, p.encoding);
-  if (core::cut_of(part))
-    plan_items_.change(LossKind::layout, subject(tensor, part), "in one run of bytes with the others",
-                       "in a component of its own");
-}
-
 // False if the file would exceed 2^64 bytes.
 bool Planner::place_part(const Tensor& tensor, std::uint32_t index, DType cast) {
   PartPlan plan = plan_part(tensor, index, cast);
-  name_changes(tensor, plan);
+  name_changes(plan.payload, plan.component.keep_digest, "in a component of its own");
   const std::uint32_t ordinal = ordinal_++;
-  const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
-  if (twin != UINT32_MAX) {
-    const core::Payload &a = out_.payloads[twin], &b = plan.payload;
-    const bool same = !options_.canonical && a.form == b.form && a.form != Form::dense && a.encoding == b.encoding &&
-                      a.dtype == b.dtype && a.logical_size == b.logical_size &&
-                      core::same_elements(a.tensor.part(a.part), plan.component.part);
-    if (same) {
-      plan.component.payload = payload_of_[ordinal] = twin;
-      manifest_->components.push_back(std::move(plan.component));
-      return true;
-    }
-    plan_items_.lose(LossKind::alias, subject(tensor, plan.component.part), "the bytes of " + subject(a.tensor),
-                     "a copy of them");
-  }
-  if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
-    plan_items_.lose(LossKind::alias, subject(tensor, plan.component.part),
-                     "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
-  const auto start = base::align_up(at_, kAlignment);
-  const auto end = start ? base::checked_add(*start, plan.payload.stored_size) : std::nullopt;
-  if (!end || *end > kMaxSum) {
-    plan_items_.block(LossKind::shape, subject(tensor), "its size", "more than 2^64 - 1 bytes in all");
-    return false;
-  }
-  at_ = *end;
   plan.payload.out_tensor = static_cast<std::uint32_t>(out_.tensors.size());
-  plan.component.payload = payload_of_[ordinal] = static_cast<std::uint32_t>(out_.payloads.size());
-  out_.payloads.push_back(std::move(plan.payload));
+  auto payload = shared_payload(plan.payload, ordinal);
+  if (!payload) payload = append_payload(std::move(plan.payload), ordinal);
+  if (!payload) return false;
+  plan.component.payload = *payload;
   manifest_->components.push_back(std::move(plan.component));
   return true;
 }
@@ -251,14 +202,10 @@ void Planner::place(const Tensor& tensor) {
 }
 
 void Planner::place_objects(std::uint64_t begin) {
-  at_ = begin;
   bool possible = out_.blockers.empty();
   for (std::uint32_t i = 0; i < model_.size(); ++i) possible &= judge(model_[i]);
   if (!possible) return;
-  sharing_ = core::sharing(model_);
-  payload_of_.assign(sharing_.first.size(), UINT32_MAX);
-  out_.tensors.reserve(model_.size());
-  out_.payloads.reserve(payload_of_.size());
+  begin_payloads(begin);
   manifest_->components.reserve(payload_of_.size());
   manifest_->objects.reserve(model_.size());
   for (std::uint32_t i = 0; i < model_.size() && out_.blockers.empty(); ++i) place(model_[i]);
@@ -292,15 +239,7 @@ void Planner::place_root(const Model* target) {
       plan_items_.lose(LossKind::attribute, indexed("attributes", key), value.to_text(),
                        "dropped: the file has another value for it");
   }
-  if (tokenizer) {
-    std::erase_if(entries, [&](const Value::Entry& e) {
-      if (e.first != kTokenizerKey) return false;
-      plan_items_.lose(LossKind::attribute, indexed("attributes", e.first), e.second.to_text(),
-                       "dropped: the key is weighbridge's own");
-      return true;
-    });
-    entries.emplace_back(std::string(kTokenizerKey), Value::text(tokenizers::tokenizer_to_json(*tokenizer)));
-  }
+  add_tokenizer(entries, tokenizer);
   manifest_->attributes = encode_attributes(
       entries, !manifest_->keys_of_1_2, [&](LossKind kind, const Value::Entry& e, std::string_view to) {
         plan_items_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
@@ -335,11 +274,7 @@ void Planner::place_root(const Model* target) {
 
 core::WriteLayout Planner::finish() {
   out_.owner = manifest_;
-  if (!out_.blockers.empty()) return std::move(out_);
-  // The size of the manifest; if sizes of payloads are only bounds, the largest that it can become.
-  const core::PlannedPayloads planned = core::plan_payloads(out_, out_.prefix_length + out_.head.size());
-  out_.size = planned.end + manifest_->tail(planned.stored).size();
-  out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
+  if (out_.blockers.empty()) add_tail(manifest_);
   return std::move(out_);
 }
 

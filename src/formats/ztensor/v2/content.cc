@@ -54,69 +54,41 @@ void check_nibbles(const Model& model, const Context& context, std::vector<Findi
     }
 }
 
-// 7.3: the digests of the shards' files, which the table has.
-class ShardPass {
- public:
-  ShardPass(const Model& model, core::Progress& progress, std::vector<Finding>& out)
-      : model_(model), progress_(progress), out_(out) {}
+void check_file(const Source& source, std::uint32_t index, std::string_view declared, core::Progress& progress,
+                std::vector<Finding>& out) {
+  const core::DigestText digest = core::parse_decoded_digest(declared);
+  if (digest.kind == core::PartDigest::none) return;
+  core::Digester digester(digest.kind);
+  io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> piece) {
+    digester.update(piece);
+    progress.add(0);
+    return true;
+  });
+  const std::string found(core::parse_decoded_digest(digester.finish()).digits);
+  if (found == digest.digits) return;
+  Finding finding = core::Findings::make(rules::kShardDigest, {}, digest.digits, found);
+  finding.file = {std::string(source.name()), index};
+  out.push_back(std::move(finding));
+}
 
-  void run() {
-    const std::shared_ptr<const Source> root = model_.sources()[0];
-    wire::CborReader in(core::retained_header(model_), kMaxDepth);
-    if (!in.enter_map()) return;  // a data shard
-    for (std::uint32_t i = 1; i < model_.sources().size(); ++i) {
-      by_name_.emplace(model_.sources()[i]->file_name(), i);
-    }
-    while (in.next_entry()) {
-      if (!in.accept_text(kShards)) {
-        in.skip_item();
-        in.skip_item();
-        continue;
-      }
-      in.enter_map();
-      while (in.next_entry()) shard(in, *root);
-    }
-  }
-
- private:
-  void shard(wire::CborReader& in, const Source& root) {
-    wire::CborString name, digest;
-    in.read_text(name);
-    in.enter_map();
-    while (in.next_entry()) {
-      if (!in.accept_text(kDigest)) {
-        in.skip_item();
-        in.skip_item();
-      } else {
-        in.read_text(digest);
+// 7.3: the digests of the shards' files, which the table has. A data shard has no table.
+void check_shards(const Model& model, core::Progress& progress, std::vector<Finding>& out) {
+  const auto sources = model.sources();
+  std::map<std::string_view, std::uint32_t, std::less<>> by_name;
+  for (std::uint32_t i = 1; i < sources.size(); ++i) by_name.emplace(sources[i]->file_name(), i);
+  for (const auto& [key, table] : entries_of(core::retained_header(model))) {
+    if (key != kShards) continue;
+    for (const auto& [name, fields] : entries_of(table)) {
+      const auto source = by_name.find(shard_file(sources[0]->file_name(), name));
+      if (source == by_name.end()) continue;
+      for (const auto& [field, item] : entries_of(fields)) {
+        wire::CborString digest;
+        if (field == kDigest && wire::CborReader(item).read_text(digest))
+          check_file(*sources[source->second], source->second, digest.raw, progress, out);
       }
     }
-    const auto source = by_name_.find(shard_file(root.file_name(), name.raw));
-    if (source != by_name_.end()) compare(source->second, digest.raw);
   }
-
-  void compare(std::uint32_t index, std::string_view declared) {
-    const Source& source = *model_.sources()[index];
-    const core::DigestText digest = core::parse_decoded_digest(declared);
-    if (digest.kind == core::PartDigest::none) return;
-    core::Digester digester(digest.kind);
-    io::read_pieces(source, 0, source.size(), [&](std::uint64_t, std::span<const std::byte> piece) {
-      digester.update(piece);
-      progress_.add(0);
-      return true;
-    });
-    const std::string found(core::parse_decoded_digest(digester.finish()).digits);
-    if (found == digest.digits) return;
-    Finding finding = core::Findings::make(rules::kShardDigest, {}, digest.digits, found);
-    finding.file = {std::string(source.name()), index};
-    out_.push_back(std::move(finding));
-  }
-
-  const Model& model_;
-  core::Progress& progress_;
-  std::vector<Finding>& out_;
-  std::map<std::string_view, std::uint32_t, std::less<>> by_name_;  // the sources, by the names of their files
-};
+}
 
 // Warns of bytes outside all blobs that are not zero: once, for the first.
 void check_padding(const Model& model, core::Progress& progress, std::vector<Finding>& out) {
@@ -166,7 +138,7 @@ void check_share(const Model& model, const Share& share, const Context& context,
                        // These read the manifest again, or take the bytes of a broken part for padding: both need a
                        // file without errors.
                        if (findings.errors() != 0) return;
-                       ShardPass(model, progress, found).run();
+                       check_shards(model, progress, found);
                        check_padding(model, progress, found);
                      });
 }

@@ -68,7 +68,6 @@ constexpr core::Format kFormat = {
     .check_share = check_share,
     .content_can_fail = true,
     .layout = layout,
-    .layout_files = layout_files,
     .identity = content_identity,
 };
 

@@ -61,6 +61,11 @@ struct Manifest {
   std::string tail(std::span<const core::Stored>) const;
 };
 
+// The entries of a map of an accepted manifest: keys and items, which are slices of it, in the order of the file, which
+// is by the bytes of the keys. Entries whose keys are not text are left out.
+using Entries = std::vector<std::pair<std::string_view, std::string_view>>;
+Entries entries_of(std::string_view map);
+
 // Attributes as one map, with "weighbridge.types" if reading needs it (formats/ztensor/cbor_value.h), in deterministic
 // CBOR. `level` is the depth of the map. Calls `judge` for each entry that is dropped or changes its type. Empty if
 // none is left.

@@ -259,9 +259,8 @@ class Walk : private ztensor::CborWalk {
 
   void text_field(std::string_view& out, bool& seen, std::string_view key) {
     seen = true;
-    if (!read_text(out)) wrong_type(entry_, rules::kPartField, key, "text");
+    CborWalk::read_text(entry_, out, rules::kPartField, key);
   }
-
   void read_part(PartEntry& part) {
     if (!in_.enter_map()) return wrong_type(entry_, rules::kPartType, part.role, "a map");
     part.first_extra = static_cast<std::uint32_t>(entry_.part_extras.size());
@@ -283,8 +282,7 @@ class Walk : private ztensor::CborWalk {
         text_field(part.shard, part.has_shard, key);
       } else if (key == kDecodedLength) {
         part.has_decoded = true;
-        if (!in_.read_u64(part.decoded_length))
-          wrong_type(entry_, rules::kPartField, key, "an unsigned integer below 2^64");
+        read_number(entry_, part.decoded_length, rules::kPartField, key);
       } else {
         entry_.part_extras.emplace_back(std::string(key), keep_value(key.size()));
       }

@@ -20,13 +20,12 @@
 #include "core/payload/payload.h"
 #include "core/payload/widen.h"
 #include "core/writing/layout.h"
-#include "core/writing/plan_items.h"
+#include "formats/ztensor/planning.h"
 #include "formats/ztensor/v2/format.h"
 #include "formats/ztensor/v2/layout.h"
 #include "formats/ztensor/v2/manifest.h"
 #include "formats/ztensor/v2/profiles.h"
 #include "formats/ztensor/v2/shards.h"
-#include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::ztensor2 {
 namespace {
@@ -34,8 +33,6 @@ namespace {
 using core::indexed, core::subject;
 using Form = core::Payload::Form;
 
-// The bound on sums of sizes, which leaves room for a manifest below 2^64.
-constexpr std::uint64_t kMaxSum = UINT64_MAX - (std::uint64_t{1} << 40);
 constexpr std::uint32_t kRootLevel = 2, kObjectLevel = 4;  // of the maps of attributes
 
 core::PartDigest digest_of(const Options& options) {
@@ -98,10 +95,10 @@ void require_sound_indices(const Tensor& tensor, const Context& context) {
                base::option_hint("sparse", tensor.layout() == Layout::sparse_csr ? "csr" : "coo"));
 }
 
-class Planner : core::Planning {
+class Planner : ztensor::Planning {
  public:
   Planner(const Model& model, const Options& options, const Context& context)
-      : Planning(model, options),
+      : Planning(model, options, Subject::part),
         context_(context),
         from_zt2_(!options.canonical && model.format() == "zt2"),
         manifest_(std::make_shared<Manifest>()) {
@@ -118,17 +115,13 @@ class Planner : core::Planning {
     if (possible) place_all();
     out_.owner = manifest_;
     if (!out_.blockers.empty()) return std::move(out_);
-    const core::PlannedPayloads planned = core::plan_payloads(out_, out_.head.size());
-    const std::string tail = manifest_->tail(planned.stored);
-    out_.size = std::max<std::uint64_t>(planned.end, out_.head.size()) + tail.size();
+    const std::uint64_t tail = add_tail(manifest_);
     // The actual sizes of compressed parts may need more padding to a multiple of 64 KiB than their upper bounds do.
     if (!out_.size_exact) out_.size += kPlacement;
-    if (tail.size() > kMaxManifest)
-      plan_items_.block(LossKind::shape, "the manifest", std::to_string(tail.size()) + " bytes", "at most 1 GiB");
-    out_.tail = [manifest = manifest_](std::span<const core::Stored> made) { return manifest->tail(made); };
+    if (tail > kMaxManifest)
+      plan_items_.block(LossKind::shape, "the manifest", std::to_string(tail) + " bytes", "at most 1 GiB");
     return std::move(out_);
   }
-
   core::WriteLayout run_files() {
     core::WriteLayout whole = run();
     if (!whole.blockers.empty()) return whole;
@@ -179,18 +172,13 @@ class Planner : core::Planning {
 
   void check_part(const Tensor& tensor, const Part& part) {
     if (!is_written(tensor, part)) return;
-    const bool verbatim = stores(part);
     if (!base::is_utf8(part.role()) || !is_name(part.role()))
       plan_items_.block(LossKind::name, subject(tensor, part), "its name",
                         "a name has 1 to 1024 bytes of UTF-8, without NUL");
-    else if (!holds(part.dtype()) && !(part.dtype() == DType::unknown && verbatim))
-      plan_items_.block(LossKind::dtype, subject(tensor, part), std::string(part.dtype_name()),
-                        "no type of zTensor 2: a cast can make one");
-    else if (part.encoding() == Encoding::unknown && !verbatim)
-      plan_items_.block_uninterpreted(tensor, subject(tensor, part), std::string(part.encoding_name()),
-                                      "an encoding that this build cannot undo");
+    else
+      Planning::check_part(tensor, part, holds(part.dtype()), stores(part),
+                           "no type of zTensor 2: a cast can make one");
   }
-
   static std::vector<Part> all_parts(const Tensor& tensor) {
     std::vector<Part> out;
     for (const Part& part : tensor.parts()) out.push_back(part);
@@ -246,7 +234,7 @@ class Planner : core::Planning {
     const bool index_part = core::is_index(tensor.layout(), from.role());
     if (cast != DType::unknown) {
       p.form = Form::dense;
-      p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(kMaxSum);
+      p.logical_size = packed_size(cast, base::element_count(tensor.shape()).value_or(0)).value_or(core::kMaxSum);
     } else {
       p.form = stores(from) ? Form::stored : Form::logical;
       p.logical_size = from.size();
@@ -255,12 +243,12 @@ class Planner : core::Planning {
     if (p.form == Form::stored) {
       p.encoding = from.encoding();
       p.stored_size = from.extent()->length;
-      keep_stored(tensor, made);
+      keep_stored(made);
     } else {
       core::encode_payload(p, encoding_);
       out_.size_exact &= p.encoding == Encoding::raw;
-      name_changes(tensor, made);
     }
+    name_changes(p, made.part.keeps_digest, "in a part of its own");
     describe(made);
     return made;
   }
@@ -273,7 +261,7 @@ class Planner : core::Planning {
     if (wide) {
       plan_items_.change(LossKind::dtype, subject(tensor, made.from), std::string(name(made.from.dtype())),
                          std::string(name(wanted)));
-      p.logical_size = base::checked_mul(made.from.count(), 8).value_or(kMaxSum);
+      p.logical_size = base::checked_mul(made.from.count(), 8).value_or(core::kMaxSum);
     }
     p.dtype = wanted;
     const bool checks = made.from.role() != kIndptr;  // once for each tensor
@@ -286,34 +274,14 @@ class Planner : core::Planning {
     };
   }
 
-  void keep_stored(const Tensor& tensor, Made& made) {
+  void keep_stored(Made& made) const {
     made.part.keeps_digest = options_.digest.empty();
     made.part.digest = made.part.keeps_digest ? std::string(made.from.digest()) : std::string();
     if (made.part.keeps_digest) made.payload.digest = core::PartDigest::none;
-    if (!made.part.keeps_digest && !made.from.digest().empty())
-      plan_items_.change(LossKind::extra, subject(tensor, made.from), std::string(made.from.digest()),
-                         options_.digest == "none" ? "no digest" : "a digest of the new bytes");
     for (const auto& [key, value] : made.from.extra()) {
       auto item = is_part_field(key) ? std::nullopt : encode_value(value, kObjectLevel + 1);
       if (item) made.part.extra.emplace_back(key, *std::move(item));
     }
-  }
-
-  // The changes of encoding, and the losses of a part that is stored anew.
-  void name_changes(const Tensor& tensor, const Made& made) {
-    const Part& part = made.from;
-    const core::Payload& p = made.payload;
-    const auto change = [&](LossKind kind, std::string from, std::string to) {
-      plan_items_.change(kind, subject(tensor, part), std::move(from), std::move(to));
-    };
-    if (!part.digest().empty())
-      change(LossKind::extra, std::string(part.digest()),
-             p.digest == core::PartDigest::none ? "no digest" : "a digest of the new bytes");
-    for (const auto& [key, value] : part.extra())
-      plan_items_.lose(LossKind::extra, subject(tensor, part) + "." + indexed("extra", key), value.to_text(),
-                       "dropped: the bytes are stored anew");
-    core::check_encoding(plan_items_, tensor, part, p.encoding);
-    if (core::cut_of(part)) change(LossKind::layout, "in one run of bytes with the others", "in a part of its own");
   }
 
   // The fields of the manifest.
@@ -336,10 +304,9 @@ class Planner : core::Planning {
   }
 
   void place_all() {
-    sharing_ = core::sharing(model_);
+    begin_payloads(kMagicSize);
     std::vector<std::uint32_t> first_part(model_.size() + 1);
     for (std::uint32_t i = 0; i < model_.size(); ++i) first_part[i + 1] = first_part[i] + model_[i].part_count();
-    payload_of_.assign(sharing_.first.size(), core::kNone);
     for (const std::uint32_t i : core::by_name(model_)) {
       place(model_[i], first_part[i]);
       if (!out_.blockers.empty()) return;
@@ -382,42 +349,12 @@ class Planner : core::Planning {
 
   OutPart place_part(Made made, std::uint32_t ordinal) {
     core::Payload& p = made.payload;
-    const auto share = [&](std::uint32_t payload) {
-      made.part.payload = payload_of_[ordinal] = payload;
-      return std::move(made.part);
-    };
-    if (options_.canonical) {
-      if (const auto twin = equal_content(p)) return share(*twin);
-    } else {
-      const std::uint32_t twin = payload_of_[sharing_.first[ordinal]];
-      if (twin != core::kNone) {
-        const core::Payload& a = out_.payloads[twin];
-        // Parts of one blob have the same bytes, even if their types differ.
-        const bool copied = from_zt2_ && (a.form == Form::stored || a.form == Form::logical);
-        const bool same = a.form == p.form && a.encoding == p.encoding && a.logical_size == p.logical_size &&
-                          (copied || (a.form == Form::logical && a.dtype == p.dtype &&
-                                      core::same_elements(a.tensor.part(a.part), made.from)));
-        if (same) return share(twin);
-        plan_items_.lose(LossKind::alias, subject(p.tensor, made.from), "the bytes of " + subject(a.tensor),
-                         "a copy of them");
-      }
-    }
-    if (const std::uint32_t partly = sharing_.partly[ordinal]; partly != core::kNone)
-      plan_items_.lose(LossKind::alias, subject(p.tensor, made.from),
-                       "some of the bytes of " + subject(model_[sharing_.tensor[partly]]), "a copy of them");
-    const auto start = base::align_up(at_, kPlacement);
-    const auto end = start ? base::checked_add(*start, p.stored_size) : std::nullopt;
-    if (!end || *end > kMaxSum) {
-      plan_items_.block(LossKind::shape, subject(p.tensor), "its size", "more than 2^64 - 1 bytes in all");
-      return std::move(made.part);
-    }
-    at_ = *end;
     p.out_tensor = static_cast<std::uint32_t>(out_.tensors.size() - 1);
-    const auto payload = static_cast<std::uint32_t>(out_.payloads.size());
-    out_.payloads.push_back(std::move(p));
-    return share(payload);
+    auto payload = options_.canonical ? equal_content(p) : shared_payload(p, ordinal, from_zt2_);
+    if (!payload) payload = append_payload(std::move(p), ordinal);
+    made.part.payload = payload.value_or(core::kNone);  // none: a blocker
+    return std::move(made.part);
   }
-
   // 6.3, rule 3: finds the payload with the same bytes, comparing SHA-256; only payloads of equal sizes are read. If
   // there is none, remembers this one, which becomes the next payload.
   std::optional<std::uint32_t> equal_content(const core::Payload& p) {
@@ -453,15 +390,7 @@ class Planner : core::Planning {
     const auto lose = [&](LossKind kind, const Value::Entry& e, std::string_view to) {
       plan_items_.lose(kind, indexed("attributes", e.first), e.second.to_text(), std::string(to));
     };
-    if (const auto tokenizer = model_.tokenizer()) {
-      std::erase_if(entries, [&](const Value::Entry& e) {
-        if (e.first != tokenizers::kTokenizerKey) return false;
-        lose(LossKind::attribute, e, "dropped: the key is weighbridge's own");
-        return true;
-      });
-      entries.emplace_back(std::string(tokenizers::kTokenizerKey),
-                           Value::text(tokenizers::tokenizer_to_json(*tokenizer)));
-    }
+    add_tokenizer(entries, model_.tokenizer());
     manifest_->attributes = encode_attributes(entries, kRootLevel, lose);
     for (const auto& [key, value] : model_.extra()) {
       const bool own = key == kAttributes || key == kShards || key == kObjects || !is_name(key) || !base::is_utf8(key);
@@ -482,9 +411,6 @@ class Planner : core::Planning {
   Options encoding_;
   const bool from_zt2_;  // stored bytes may be copied verbatim
   std::shared_ptr<Manifest> manifest_;
-  std::uint64_t at_ = kMagicSize;
-  core::Sharing sharing_;
-  std::vector<std::uint32_t> payload_of_;                   // the payload of each part of the model
   std::map<std::uint64_t, std::vector<Content>> contents_;  // canonical: by size
 };
 

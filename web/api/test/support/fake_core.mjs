@@ -129,7 +129,7 @@ export default async function fakeCore({ wasmBinary }) {
       FS.nodes.delete(`${temporary.parent.id}/.temporary`);
       temporary.node_ops.rename(temporary, temporary.parent, path.slice(at + 1));
       if (path.endsWith(".stb")) FS.write(FS.create(`${path}.json`), new Uint8Array([123]), 0);
-      return JSON.stringify({ schema: 3, written: true });
+      return JSON.stringify({ schema: 3, written: true, losses: [], changes: [], casts: [] });
     },
     closePlan() {},
     generator: () => JSON.stringify({ generator: next++, vocabulary: 3, context: 100 }),

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// find_models(): the models beneath a folder, each once. Reads the head of each file, and the headers of those models
+// that consist of several files.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/model/progress.h"
+#include "registry/detect.h"
+#include "registry/registry.h"
+#include "weighbridge/open.h"
+
+namespace weighbridge {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The path without links, by which a file is known again.
+std::string whole(const fs::path& path) {
+  std::error_code error;
+  const fs::path found = fs::canonical(path, error);
+  return error ? path.native() : found.native();
+}
+
+class Finder {
+ public:
+  explicit Finder(const Context& context) : context_(context) {}
+
+  void look(const fs::path& folder) {
+    core::check_cancelled(context_);
+    std::vector<std::string> listing;
+    std::shared_ptr<const Place> place;
+    try {
+      place = place_at(folder.native());
+      listing = place->list();
+    } catch (const Error&) {
+      return out_.push_back(folder.native());  // opening it says why
+    }
+    if (is_model(*place) && take_files(folder.native())) out_.push_back(folder.native());
+    std::map<std::string, bool> files;  // names, and whether one is a model of several files
+    for (const std::string& name : listing)
+      if (const auto found = name.ends_with('/') ? std::nullopt : file(folder / name)) files.emplace(name, *found);
+    std::set<std::string, std::less<>> heads;  // of models of several files
+    for (const auto& [name, several] : files)
+      if (several && !taken_.contains(whole(folder / name)) && take_files((folder / name).native())) heads.insert(name);
+    const bool cache = std::ranges::find(listing, "snapshots/") != listing.end();  // whose links lead to blobs/
+    for (const std::string& name : listing) {
+      const fs::path path = folder / (name.ends_with('/') ? name.substr(0, name.size() - 1) : name);
+      std::error_code error;
+      if (!name.ends_with('/')) {
+        const auto is = files.find(name);
+        if (is != files.end() && (is->second ? heads.contains(name) : taken_.insert(whole(path)).second))
+          out_.push_back(path.native());
+      } else if (name != ".git/" && !(cache && name == "blobs/") && !fs::is_symlink(path, error)) {
+        look(path);
+      }
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(out_); }
+
+ private:
+  static bool is_model(const Place& folder) {
+    try {
+      return registry::detect(folder, nullptr, {}).format != nullptr;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // Whether it is a file of a model, as its content or its extension says, and one of a model of several files.
+  static std::optional<bool> file(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return std::nullopt;
+    std::string extension = path.extension().native();
+    if (!extension.empty()) extension.erase(0, 1);
+    const core::Format* const named = registry::find_by_extension(extension);
+    // Anything is called .bin.
+    const bool meant = named != nullptr && named->info.reads && extension != "bin";
+    try {
+      const auto place = place_at(path.native());
+      const registry::Detected found = registry::detect(*place, place->file().get(), {});
+      if (found.format != nullptr) return found.files;
+    } catch (const Error&) {}
+    return meant ? std::optional(false) : std::nullopt;
+  }
+
+  // Notes the files of the model at `path`; those of one that is invalid are listed one by one. Whether it is a model
+  // of its own: a folder that says to open its parts is not, and neither is the index of a folder that was taken.
+  bool take_files(const std::string& path) {
+    Report ignored;
+    bool own = false;
+    try {
+      const auto model = open(path, ignored, context_, {.checks = Checks::structure, .list_incomplete = true});
+      if (!model || model->sources().empty()) return true;
+      for (const auto& source : model->sources()) own = taken_.insert(whole(source->path())).second || own;
+    } catch (const Error& error) {
+      return error.kind() != Kind::misuse;
+    }
+    return own;
+  }
+
+  const Context& context_;
+  std::set<std::string> taken_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> find_models(const std::string& folder, const Context& context) {
+  Finder finder(context);
+  finder.look(folder);
+  return finder.take();
+}
+
+}  // namespace weighbridge
