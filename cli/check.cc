@@ -210,13 +210,8 @@ Status run_check(Session& session) {
     PolicyVerdict found = check(place, policy, session.context(), options, manifest);
     session.progress().clear();
     drop_shard_alone(session.args, path, found.others);
-    std::erase_if(found.breaches, [&](const Breach& each) {
-      Report alone;
-      alone.add(each.finding);
-      drop_shard_alone(session.args, path, alone);
-      if (alone.total() == 0) --found.breached;
-      return alone.total() == 0;
-    });
+    found.breached -= std::erase_if(
+        found.breaches, [&](const Breach& each) { return is_in_company(session.args, path, each.finding); });
     const Status of_file = status_of(found);
     if (!sarif || file)
       session.print_result([&] { return to_json(path, policy, found); }, [&] { print(session, path, policy, found); });

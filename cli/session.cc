@@ -374,15 +374,16 @@ bool has_all_shards(const Arguments& args, std::string_view path) {
 
 }  // namespace
 
+bool is_in_company(const Arguments& args, const std::string& path, const Finding& finding) {
+  return finding.rule.ends_with("/shard-alone") && has_all_shards(args, path);
+}
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report) {
   const auto& all = report.findings();
-  const auto is_it = [](const Finding& each) { return each.rule.ends_with("/shard-alone"); };
-  if (report.total() != all.size() || std::none_of(all.begin(), all.end(), is_it) || !has_all_shards(args, path))
-    return;
+  if (report.total() != all.size()) return;
   Report others;
   for (const Finding& each : all)
-    if (!is_it(each)) others.add(each);
-  report = std::move(others);
+    if (!is_in_company(args, path, each)) others.add(each);
+  if (others.total() != all.size()) report = std::move(others);
 }
 
 std::string not_known_safe_list(const Verdict& verdict) {

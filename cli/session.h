@@ -154,7 +154,9 @@ std::vector<Model> open_stored(Session& session, std::span<const std::string> pa
 // What the patches of --with-patch make of the model. Throws Error.
 Model with_patches(Session& session, const Model& model);
 
-// Takes the warning that a file is one of several shards out of its report, if all of them are on the command line.
+// Whether the finding warns that a file is one of several shards, and all of them are on the command line.
+bool is_in_company(const Arguments& args, const std::string& path, const Finding& finding);
+// Takes such a warning out of the file's report.
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);
 
 // The tensors that --only and --without leave. Throws Error if one of their globs matches none.

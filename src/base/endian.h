@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 namespace weighbridge::base {
 
@@ -41,6 +42,12 @@ template <std::unsigned_integral T> inline void store_le(void* to, T value) noex
 template <std::unsigned_integral T> inline void store_be(void* to, T value) noexcept {
   if constexpr (std::endian::native == std::endian::little) value = byteswap(value);
   std::memcpy(to, &value, sizeof value);
+}
+
+template <std::unsigned_integral T> inline void append_le(std::string& to, T value) {
+  char bytes[sizeof value];
+  store_le(bytes, value);
+  to.append(bytes, sizeof bytes);
 }
 
 // Reverses the bytes of each group of `unit` bytes (2, 4 or 8; 1 does nothing). data.size() is a multiple of `unit`.

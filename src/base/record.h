@@ -107,9 +107,7 @@ template <class T> void append_field(std::string& to, const T& field) {
   if constexpr (std::is_array_v<T>) {
     for (const auto& element : field) append_field(to, element);
   } else {
-    char bytes[sizeof(T)];
-    store_le(bytes, std::bit_cast<Bits<sizeof(T)>>(field));
-    to.append(bytes, sizeof bytes);
+    append_le(to, std::bit_cast<Bits<sizeof(T)>>(field));
   }
 }
 

@@ -66,9 +66,10 @@ class Backwards {
     std::vector<Rows> all{{"blk.N.attn_k.weight", "attention.head_count_kv", kv_heads_ * head_, 0},
                           {"blk.N.attn_qkv.weight", "attention.head_count", (heads_ + 2 * kv_heads_) * head_, 0}};
     if (!is(kDeepSeek)) all.push_back({"blk.N.attn_q.weight", "attention.head_count", heads_ * head_, 0});
-    if (const auto found = number("feed_forward_length"))
-      all.push_back({"blk.N.ffn_up.weight", "feed_forward_length", count("feed_forward_length"),
-                     2 * static_cast<std::uint64_t>(*found)});
+    if (value("feed_forward_length")) {
+      const std::uint64_t rows = count("feed_forward_length");
+      all.push_back({"blk.N.ffn_up.weight", "feed_forward_length", rows, 2 * rows});
+    }
     for (const Tensor& tensor : model_) {
       const std::string_view name = tensor.name();
       if (!name.starts_with("blk.")) continue;

@@ -363,6 +363,18 @@ const Change* Patch::change_of(std::string_view name) const noexcept {
   return at != changes.end() && at->tensor.name() == name ? &*at : nullptr;
 }
 
+std::string Patch::other_change() const {
+  constexpr codecs::Digest256 kNone{};
+  if (!metadata.empty()) return "changes metadata";
+  for (const Row& row : rows)
+    if ((row.base == kNone) != (row.result == kNone))
+      return (row.base == kNone ? "adds the tensor " : "removes the tensor ") + core::quoted(row.name);
+  for (const Change& change : changes)
+    if (const std::string& name = rows[change.row].name; change.op < Op::sparse || change.from != name)
+      return "replaces or renames the tensor " + core::quoted(name);
+  return {};
+}
+
 // A compressed stream of several chunks is decoded once and held.
 void Patch::read_in_order(const Change& change, std::uint64_t begin, std::span<std::byte> out,
                           const Context& context) const {

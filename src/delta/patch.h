@@ -116,6 +116,9 @@ class Patch {
 
   const Row* find(std::string_view name) const noexcept;
   const Change* change_of(std::string_view name) const noexcept;
+  // What the patch does besides changing elements where they are: "adds the tensor 'x'"; empty if there is no such
+  // thing.
+  std::string other_change() const;
   // [reads] Throws Error{malformed}.
   Words decode(const Change&, std::uint64_t chunk, const Context&) const;
   // The same, and keeps what was decoded last, up to some memory for all changes.

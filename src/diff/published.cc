@@ -371,14 +371,8 @@ Published export_patch(const Model& base, const Model& patch, const PublishOptio
   if (options.step == 0) base::misuse("step", "the first step is 1: 0 is the base itself");
   const auto known = Patch::require(patch, context.limits);
   const Model result = patched(base, {&patch, 1}, context);
-  const auto refuse = [](std::string_view what, std::string_view name) {
-    base::misuse("patch-export", "such a folder can only change elements, and the patch " + std::string(what) +
-                                     (name.empty() ? "" : " the tensor " + core::quoted(name)));
-  };
-  if (!known->metadata.empty()) refuse("changes metadata: make one without them", {});
-  for (const Row& row : known->rows)
-    if (row.base == codecs::Digest256{} || row.result == codecs::Digest256{})
-      refuse(row.base == codecs::Digest256{} ? "adds" : "removes", row.name);
+  if (const std::string other = known->other_change(); !other.empty())
+    base::misuse("patch-export", "such a folder can only change elements where they are, and the patch " + other);
 
   Scratch scratch(scratch_options.scratch);
   struct Made {
@@ -391,7 +385,6 @@ Published export_patch(const Model& base, const Model& patch, const PublishOptio
   const auto sink = [&](std::span<const std::byte> bytes) { scratch.append(bytes); };
   for (const Change& change : known->changes) {
     const std::string& name = known->rows[change.row].name;
-    if (change.op < Op::sparse || change.from != name) refuse("replaces", name);
     const Tensor tensor = *result.find(name);
     const Part part = tensor.main();
     if (overwrite && part.size() > kPositions)
@@ -415,8 +408,9 @@ Published export_patch(const Model& base, const Model& patch, const PublishOptio
       if (positions.size() + values.size() > context.limits.memory)
         base::over_limit("memory", "the positions of the tensor " + core::quoted(name) + " exceed the limit");
       at += piece.size();
+      if (overwrite) return true;
       exclusive_or(old, piece);
-      if (!overwrite) encoder->push(old, sink);
+      encoder->push(old, sink);
       return true;
     });
     if (overwrite) {

@@ -42,19 +42,9 @@ const OpenOptions kStructure{.checks = Checks::structure};
 // Refuses patches that do more than change elements where they are. Returns the names of the tensors that change.
 std::vector<std::string> changed_names(const Chain& chain) {
   std::vector<std::string> out;
-  const codecs::Digest256 none{};
   for (const auto& patch : chain) {
-    if (!patch->metadata.empty()) refuse("the patch changes metadata");
-    for (const delta::Row& row : patch->rows)
-      if ((row.base == none) != (row.result == none))
-        refuse("the patch " + std::string(row.base == none ? "adds" : "removes") + " the tensor " +
-               core::quoted(row.name));
-    for (const delta::Change& change : patch->changes) {
-      const std::string& name = patch->rows[change.row].name;
-      if (change.op < delta::Op::sparse || change.from != name)
-        refuse("the patch replaces or renames the tensor " + core::quoted(name));
-      out.push_back(name);
-    }
+    if (const std::string other = patch->other_change(); !other.empty()) refuse("the patch " + other);
+    for (const delta::Change& change : patch->changes) out.push_back(patch->rows[change.row].name);
   }
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -111,52 +101,56 @@ class InPlace {
       if (!dry_run && !journal.empty())
         out_.left = edit_files::PatchedFile(path_, edit_files::max_journal_size(context_.limits)).left();
       else if (!dry_run)
-        name_torn([&] { out_.left = edit_files::settle_applying(path_); });
+        try {
+          out_.left = edit_files::settle_applying(path_);
+        } catch (const Error& error) {
+          name_torn(error);
+          throw;
+        }
     }
     // A shard that is missing may have the name of a mixed file.
     try {
       model_.emplace(open(path_, context_, kStructure));
-    } catch (const Error&) {
+    } catch (const Error& error) {
       if (dry_run) throw;
       out_.left = edit_files::settle_folder(folder_);
-      if (out_.left == Edited::Left::nothing) name_torn([] { throw; });
+      if (out_.left == Edited::Left::nothing) {
+        name_torn(error);
+        throw;
+      }
       model_.emplace(open(path_, context_, kStructure));
     }
   }
 
-  // Runs the work. If it throws, and files have the names of mixed ones without a journal, says which tensors are
-  // neither old nor new.
-  template <class Work> void name_torn(Work&& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      io::OtherFiles files;
-      const std::string own = io::split_path(path_).name;
-      for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-        const std::string name = entry.path().filename().string();
-        if (!name.ends_with(io::kApplying)) continue;
-        std::string old = name.substr(0, name.size() - io::kApplying.size());
-        if (is_folder_ || old == own) files.emplace(std::move(old), open_file(entry.path().string()));
-      }
-      if (files.empty()) throw;
-      const auto place = is_folder_ ? io::with_files(place_at(path_), files) : place_of(files.begin()->second);
-      const Model found = open(place, context_, kStructure);
-      const ContentDigests digests = content_digests(found, context_);
-      std::string torn;
-      std::size_t count = 0;
-      for (std::uint32_t i = 0; i < found.size(); ++i) {
-        const auto *const old = chain_.front()->find(found.name(i)), *const now = chain_.back()->find(found.name(i));
-        const auto& node = digests.tensors[i].bytes;
-        if ((old && old->base == node) || (now && now->result == node)) continue;
-        if (++count <= 8) torn += (torn.empty() ? "" : ", ") + core::quoted(found.name(i));
-      }
-      base::io_error_of(path_, "applying",
-                        error.finding().message + ". " +
-                            (count == 0 ? "Every tensor is that of the base or of the result"
-                                        : std::to_string(count) + " of " + std::to_string(found.size()) +
-                                              " tensors are neither those of the base nor of the result: " + torn) +
-                            ". Nothing was changed");
+  // Throws the error with more to it if files have the names of mixed ones without a journal: which tensors are neither
+  // old nor new.
+  void name_torn(const Error& error) const {
+    io::OtherFiles files;
+    const std::string own = io::split_path(path_).name;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.ends_with(io::kApplying)) continue;
+      std::string old = name.substr(0, name.size() - io::kApplying.size());
+      if (is_folder_ || old == own) files.emplace(std::move(old), open_file(entry.path().string()));
     }
+    if (files.empty()) return;
+    const auto place = is_folder_ ? io::with_files(place_at(path_), files) : place_of(files.begin()->second);
+    const Model found = open(place, context_, kStructure);
+    const ContentDigests digests = content_digests(found, context_);
+    std::string torn;
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < found.size(); ++i) {
+      const auto *const old = chain_.front()->find(found.name(i)), *const now = chain_.back()->find(found.name(i));
+      const auto& node = digests.tensors[i].bytes;
+      if ((old && old->base == node) || (now && now->result == node)) continue;
+      if (++count <= 8) torn += (torn.empty() ? "" : ", ") + core::quoted(found.name(i));
+    }
+    base::io_error_of(path_, "applying",
+                      error.finding().message + ". " +
+                          (count == 0 ? "Every tensor is that of the base or of the result"
+                                      : std::to_string(count) + " of " + std::to_string(found.size()) +
+                                            " tensors are neither those of the base nor of the result: " + torn) +
+                          ". Nothing was changed");
   }
 
   // Opens the files that change, for this process alone.

@@ -28,12 +28,6 @@ constexpr std::uint8_t kFar = 255;    // a gap without a byte
 
 std::string applying_name(const std::string& name) { return name + std::string(io::kApplying); }
 
-template <class T> void put(std::string& out, T value) {
-  char bytes[sizeof(T)];
-  base::store_le<T>(bytes, value);
-  out.append(bytes, sizeof bytes);
-}
-
 // Takes numbers and bytes from the front. Whether there were enough is asked afterwards.
 struct Taker {
   std::string_view left;
@@ -183,7 +177,7 @@ void drop_log(const JournalFile& journal) {
 // The beginning of an entry, to which its kind's data are appended.
 std::string begun(std::uint64_t number, char kind) {
   std::string out(kLengths, '\0');
-  put(out, number);
+  base::append_le(out, number);
   return out += kind;
 }
 std::string ended(std::string entry, std::uint64_t own) {
@@ -275,9 +269,9 @@ Applying::Applying(std::vector<std::unique_ptr<HeldFile>> files)
       base::io_error_of(
           file->target().path(), "applying",
           "'" + applying_name(name) + "' exists, which a run that was killed may have left: move it away");
-    put(rest, file->inode());
-    put(rest, file->size());
-    put(rest, static_cast<std::uint32_t>(name.size()));
+    base::append_le(rest, file->inode());
+    base::append_le(rest, file->size());
+    base::append_le(rest, static_cast<std::uint32_t>(name.size()));
     rest += name;
   }
   const io::NamesChange changing;
@@ -338,7 +332,7 @@ void Applying::prepare(Piece& piece) const {
   piece.old.clear();
   if (piece.end == 0) return;
   std::string all;
-  put(all, static_cast<std::uint32_t>(gaps.size()));
+  base::append_le(all, static_cast<std::uint32_t>(gaps.size()));
   all += gaps;
   all += bytes;
   piece.size = static_cast<std::uint32_t>(all.size());
@@ -357,13 +351,13 @@ void Applying::write(std::span<const Piece> pieces) {
   const std::size_t none = entry.size();
   for (const Piece& piece : pieces) {
     if (piece.end == 0) continue;
-    put(entry, piece.file);
-    put(entry, piece.offset);
-    put(entry, static_cast<std::uint32_t>(piece.bytes.size()));
-    put(entry, piece.hash.low);
-    put(entry, piece.hash.high);
-    put(entry, piece.size);
-    put(entry, static_cast<std::uint32_t>(piece.old.size()));
+    base::append_le(entry, piece.file);
+    base::append_le(entry, piece.offset);
+    base::append_le(entry, static_cast<std::uint32_t>(piece.bytes.size()));
+    base::append_le(entry, piece.hash.low);
+    base::append_le(entry, piece.hash.high);
+    base::append_le(entry, piece.size);
+    base::append_le(entry, static_cast<std::uint32_t>(piece.old.size()));
     entry.append(reinterpret_cast<const char*>(piece.old.data()), piece.old.size());
   }
   if (entry.size() == none) return;

@@ -126,11 +126,7 @@ std::string sealed(std::string text, std::uint64_t own_inode, std::size_t skip) 
   const auto mark = io::mark_of(marked_text(own_inode, part()), io::Missing::make).value_or(codecs::Digest256{});
   text.append(reinterpret_cast<const char*>(mark.data()), mark.size());
   const codecs::Hash128 all = codecs::xxh3_128(std::as_bytes(std::span(part())));
-  for (const std::uint64_t half : {all.low, all.high}) {
-    char bytes[8];
-    base::store_le<std::uint64_t>(bytes, half);
-    text.append(bytes, sizeof bytes);
-  }
+  for (const std::uint64_t half : {all.low, all.high}) base::append_le(text, half);
   return text;
 }
 

@@ -35,15 +35,11 @@ struct PatchedFile::Journal {
 
   std::string spell() const {
     std::string out(kMagic);
-    const auto number = [&](std::uint64_t value) {
-      char bytes[8];
-      base::store_le<std::uint64_t>(bytes, value);
-      out.append(bytes, sizeof bytes);
-    };
     for (const std::uint64_t value : {inode, old_size, new_size, offset, old_length, new_length, at,
                                       std::uint64_t{old_bytes.size()}, std::uint64_t{new_bytes.size()}})
-      number(value);
-    for (const codecs::Hash128& hash : {old_hash, new_hash}) number(hash.low), number(hash.high);
+      base::append_le(out, value);
+    for (const codecs::Hash128& hash : {old_hash, new_hash})
+      base::append_le(out, hash.low), base::append_le(out, hash.high);
     out += old_bytes;
     out += new_bytes;
     return out;

@@ -343,15 +343,10 @@ class Planner : core::Planning {
 
   void lay_out(std::size_t first, std::size_t last, const MetadataOut& metadata, core::WriteLayout& out) {
     std::string& head = out.head;
-    const auto append = [&]<class T>(T value) {
-      char bytes[sizeof(T)];
-      base::store_le<T>(bytes, value);
-      head.append(bytes, sizeof(T));
-    };
     head = kMagic;
-    append(kVersion);
-    append(std::uint64_t{last - first});
-    append(metadata.count());
+    base::append_le(head, kVersion);
+    base::append_le(head, std::uint64_t{last - first});
+    base::append_le(head, metadata.count());
     head += metadata.bytes();
     std::uint64_t at = 0;
     out.tensors.reserve(last - first);
@@ -360,10 +355,10 @@ class Planner : core::Planning {
       const Out& one = outs_[i];
       const Shape shape = one.from.shape();
       append_text(head, one.from.name());
-      append(static_cast<std::uint32_t>(shape.size()));
-      for (std::size_t d = shape.size(); d > 0; --d) append(shape[d - 1]);
-      append(one.type->number);
-      append(at);
+      base::append_le(head, static_cast<std::uint32_t>(shape.size()));
+      for (std::size_t d = shape.size(); d > 0; --d) base::append_le(head, shape[d - 1]);
+      base::append_le(head, one.type->number);
+      base::append_le(head, at);
       place(one, out);
       at = base::align_up(at + one.size, alignment_).value_or(UINT64_MAX);
       if (at > kMaxSum)

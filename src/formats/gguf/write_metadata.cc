@@ -14,12 +14,7 @@
 namespace weighbridge::gguf {
 namespace {
 
-template <std::unsigned_integral T> void append(std::string& to, T value) {
-  char bytes[sizeof(T)];
-  base::store_le<T>(bytes, value);
-  to.append(bytes, sizeof(T));
-}
-void append_type(std::string& to, ValueType type) { append(to, static_cast<std::uint32_t>(type)); }
+void append_type(std::string& to, ValueType type) { base::append_le(to, static_cast<std::uint32_t>(type)); }
 
 std::optional<ValueType> type_of(DType dtype) noexcept {
   for (std::uint32_t i = 0; i < kValueTypes; ++i)
@@ -61,7 +56,7 @@ std::optional<std::string> array_of(std::span<const Value> list) {
   std::string out;
   append_type(out, ValueType::array);
   append_type(out, *first);
-  append(out, std::uint64_t{list.size()});
+  base::append_le(out, std::uint64_t{list.size()});
   for (const Value& value : list) {
     if (*first == ValueType::text)
       append_text(out, *value.as_text());
@@ -96,7 +91,7 @@ std::optional<std::string> encode(const Value& value) {
       out.reserve(texts.blob.size() + 8 * texts.size() + 16);
       append_type(out, ValueType::array);
       append_type(out, ValueType::text);
-      append(out, std::uint64_t{texts.size()});
+      base::append_le(out, std::uint64_t{texts.size()});
       for (std::size_t i = 0; i < texts.size(); ++i) append_text(out, texts[i]);
       return out;
     }
@@ -106,7 +101,7 @@ std::optional<std::string> encode(const Value& value) {
       append_type(out, ValueType::array);
       append_type(out, *type);
       const auto bytes = value.bytes();
-      append(out, std::uint64_t{bytes.size() / (info(value.type()).bits / 8)});
+      base::append_le(out, std::uint64_t{bytes.size() / (info(value.type()).bits / 8)});
       out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return out;
     }
@@ -118,7 +113,7 @@ std::optional<std::string> encode(const Value& value) {
 }  // namespace
 
 void append_text(std::string& to, std::string_view text) {
-  append(to, std::uint64_t{text.size()});
+  base::append_le(to, std::uint64_t{text.size()});
   to += text;
 }
 
