@@ -66,10 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string streamed;
     for (const std::uint32_t id : ids) streamed += decoder.push(id);
     fuzz::expect(streamed + decoder.finish() == decoded, "a stream of ids decodes to another text");
-#ifdef WEIGHBRIDGE_PLANTED_BUG
-    if (!tokenizer.merges.empty() && std::ranges::count(ids, 260U) > 1)
+    if (fuzz::is_planted() && !tokenizer.merges.empty() && std::ranges::count(ids, 260U) > 1)
       fuzz::fail("planted bug: the first token of the vocabulary stands twice in a text");
-#endif
   } catch (const Error& error) {
     fuzz::expect_files_fault(error.finding());
   }

@@ -45,11 +45,7 @@ constexpr std::array<JobRow, kJobs> kRows = {{{"verify", {128, 16, 16}},
                                               {"doctor", {256, 16, 16}},
                                               {"plan", {1024, 16, 16}}}};
 
-#ifdef WEIGHBRIDGE_PLANTED_BUG
-constexpr const char* kPlanted = "planted bug: ";
-#else
-constexpr const char* kPlanted = "";
-#endif
+const char* const kPlanted = is_planted() ? "planted bug: " : "";
 
 constexpr std::size_t kRanks = 128;
 // libFuzzer takes each that is not 0 as a feature, and sets them to 0 before each input.
@@ -160,7 +156,6 @@ void plan_all(const std::optional<Model>& model, Account& account) {
   });
 }
 
-#ifdef WEIGHBRIDGE_PLANTED_BUG
 // Work that grows with the cube of a name's length. No seed has a name that is long enough.
 void planted_bug(const Model& model) {
   for (std::uint32_t i = 0; i < model.size(); ++i) {
@@ -170,7 +165,6 @@ void planted_bug(const Model& model) {
         for (const char each : name.substr(begin, end - begin)) expect(each != '\xFF', "a name that is not UTF-8");
   }
 }
-#endif
 
 void look_at_file(const std::shared_ptr<const Source>& file, const std::string& format, Account& account) {
   const Context limited = context();
@@ -179,9 +173,7 @@ void look_at_file(const std::shared_ptr<const Source>& file, const std::string& 
   account.job(opening, [&] {
     Report report;
     model = open(file, report, limited, {.format = format});
-#ifdef WEIGHBRIDGE_PLANTED_BUG
-    if (model) planted_bug(*model);
-#endif
+    if (model && is_planted()) planted_bug(*model);
     return reported(report, model ? model->size() : 0);
   });
   if (file->size() != 0)

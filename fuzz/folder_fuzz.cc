@@ -79,10 +79,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::expect(*first == *said, "open says '" + first->message + "', verify says '" + said->message + "'");
     return 0;
   }
-#ifdef WEIGHBRIDGE_PLANTED_BUG
   for (const auto& [key, value] : opened.model.attributes())
-    if (fuzz::has_forbidden_sign(key)) fuzz::fail("planted bug: a folder that opens, with a forbidden key");
-#endif
+    if (fuzz::is_planted() && fuzz::has_forbidden_sign(key))
+      fuzz::fail("planted bug: a folder that opens, with a forbidden key");
   fuzz::use(opened.model);
   return 0;
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -35,6 +36,13 @@ inline std::vector<std::string> doors() {
   std::vector<std::string> out{""};
   for (const FormatInfo& format : formats())
     if (format.reads && !format.folder) out.emplace_back(format.name);
+  return out;
+}
+
+// Whether the program shall break on an input that the fuzzer has to find, so that a target that reaches nothing does
+// not go unnoticed: with WEIGHBRIDGE_PLANTED_BUG in the environment.
+inline bool is_planted() {
+  static const bool out = std::getenv("WEIGHBRIDGE_PLANTED_BUG") != nullptr;
   return out;
 }
 

@@ -147,8 +147,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::expect(!theirs, "JSON, and refused");
   }
 
-#ifdef WEIGHBRIDGE_PLANTED_BUG
-  if (ours && walk.has_forbidden_key()) fuzz::fail("planted bug: a forbidden key in an object inside of another");
-#endif
+  if (fuzz::is_planted() && ours && walk.has_forbidden_key())
+    fuzz::fail("planted bug: a forbidden key in an object inside of another");
   return 0;
 }

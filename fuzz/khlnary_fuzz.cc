@@ -10,11 +10,9 @@ namespace {
 
 void try_one(const std::string& module, const std::string& sidecar) {
   const Tried tried = try_module(module, sidecar);
-#ifdef WEIGHBRIDGE_PLANTED_BUG
   const auto& result = tried.result;
-  if (result && result->value && (result->value->integer < -4 || result->value->integer > 60))
+  if (is_planted() && result && result->value && (result->value->integer < -4 || result->value->integer > 60))
     fail("planted bug: a module that returns a number far from 0");
-#endif
 }
 
 }  // namespace

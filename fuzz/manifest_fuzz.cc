@@ -58,12 +58,11 @@ void judge_statement(std::string_view text, const Limits& limits) {
   }
   expect_harmless(statement.manifest);
   if (!statement.old_form) expect_kept(statement.manifest, limits);
-#ifdef WEIGHBRIDGE_PLANTED_BUG
+  if (!is_planted()) return;
   bool is_new = statement.manifest.name.find_first_not_of("model") != std::string::npos;
   for (const ManifestEntry& entry : statement.manifest.entries)
     is_new |= entry.file.find_first_not_of("abcimn./") != std::string::npos;
   if (is_new) fail("planted bug: a sound statement with a sign that is in no name of the seeds");
-#endif
 }
 
 void read_bundle(std::string_view text, const Limits& limits) {

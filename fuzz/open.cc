@@ -8,7 +8,6 @@
 namespace weighbridge::fuzz {
 namespace {
 
-#ifdef WEIGHBRIDGE_PLANTED_BUG
 // Breaks on a valid file with a certain name or attribute, which no seed has. The fuzzer must keep the file valid to
 // get there.
 void planted_bug(const Model& model) {
@@ -17,7 +16,6 @@ void planted_bug(const Model& model) {
   for (std::uint32_t i = 0; i < model.size(); ++i)
     if (has_forbidden_sign(model.name(i))) fail("planted bug: a sound file with a tensor of a forbidden name");
 }
-#endif
 
 }  // namespace
 }  // namespace weighbridge::fuzz
@@ -35,9 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::expect(model.has_value() == report.valid(), "a model in spite of an error, or none without one");
     if (!model) continue;
     if (door.empty()) seen = model->format();
-#ifdef WEIGHBRIDGE_PLANTED_BUG
-    fuzz::planted_bug(*model);
-#endif
+    if (fuzz::is_planted()) fuzz::planted_bug(*model);
     fuzz::use(*model, context);
   }
   return 0;

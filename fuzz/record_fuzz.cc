@@ -36,10 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text = record.json();
     wire::JsonReader json(text, 4);
     fuzz::expect(json.skip_value() && json.finish(), "a record's JSON is none");
-#ifdef WEIGHBRIDGE_PLANTED_BUG
     for (const auto& [key, value] : record.lines())
-      if (value.find('~') != std::string::npos) fuzz::fail("planted bug: a sound record with a forbidden sign");
-#endif
+      if (fuzz::is_planted() && value.find('~') != std::string::npos)
+        fuzz::fail("planted bug: a sound record with a forbidden sign");
   } catch (const Error& error) {
     fuzz::expect_files_fault(error.finding());
     fuzz::expect(!error.finding().offset || *error.finding().offset <= bytes.size(), "an offset behind the record");

@@ -7,8 +7,12 @@ set -uo pipefail
 expectation=$1 program=$2 seconds=$3
 shift 3
 name=$program${WEIGHBRIDGE_FUZZ_FORMAT:+.$WEIGHBRIDGE_FUZZ_FORMAT}
+if [ "$expectation" = planted ]; then
+  export WEIGHBRIDGE_PLANTED_BUG=1
+  name+=.planted
+  rm -rf "$name.corpus"  # the last run may have learned the bug
+fi
 learned=$name.corpus
-[ "$expectation" = planted ] && rm -rf "$learned"  # the last run may have learned the bug
 mkdir -p "$learned"
 log=$name.log
 if [ "$expectation" = planted ] && ! "$program" -runs=0 "$@" >"$log" 2>&1; then

@@ -58,7 +58,7 @@ TEST(Version, PathsOfOneProcessorAgree) {
     EXPECT_EQ(taken("xxh3"), "avx512");
   }
   if (taken("half") == "avx512fp16") {
-    EXPECT_EQ(taken("kernels"), "avx512");
+    EXPECT_TRUE(taken("kernels").starts_with("avx512")) << taken("kernels");
   }
 }
 
