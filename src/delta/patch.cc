@@ -364,11 +364,11 @@ const Change* Patch::change_of(std::string_view name) const noexcept {
 }
 
 std::string Patch::other_change() const {
-  constexpr codecs::Digest256 kNone{};
+  constexpr codecs::Digest256 kAbsent{};
   if (!metadata.empty()) return "changes metadata";
   for (const Row& row : rows)
-    if ((row.base == kNone) != (row.result == kNone))
-      return (row.base == kNone ? "adds the tensor " : "removes the tensor ") + core::quoted(row.name);
+    if ((row.base == kAbsent) != (row.result == kAbsent))
+      return (row.base == kAbsent ? "adds the tensor " : "removes the tensor ") + core::quoted(row.name);
   for (const Change& change : changes)
     if (const std::string& name = rows[change.row].name; change.op < Op::sparse || change.from != name)
       return "replaces or renames the tensor " + core::quoted(name);
