@@ -11,6 +11,8 @@ if [ -z "${WEIGHBRIDGE_TEST_DATA-}" ] && [ -d ../shared/data ]; then
 fi
 status=0
 if [ "${WEIGHBRIDGE_BROWSER:-chromium}" = chromium ]; then
+  # web/tests/bundlers.test.mjs builds a project with it, and is skipped without it.
+  [ -d build/vite ] || npm install --silent --ignore-scripts --no-save --prefix build/vite vite@8.4.0 || true
   echo "web/api/test"
   node --test --test-reporter=spec "$@" web/api/test/*.test.mjs || status=1
 fi

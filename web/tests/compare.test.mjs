@@ -60,7 +60,7 @@ pageTest("a second file is compared with the first, with the command's numbers",
   await page.click('wb-compare-panel .table-row[data-place="0"]');
   await page.waitForSelector(`${kSide} canvas.heat`);
   const tiles = await page.$$eval(`${kSide} dl.tiles > div`, (blocks) => Object.fromEntries(blocks.map((block) =>
-    [block.firstChild.textContent, block.lastChild.textContent.replaceAll("\u202f", "")])));
+    [block.firstChild.textContent, block.lastChild.textContent.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("\u00a0", " ")])));
   const { values } = expected.tensors.find(({ a: from }) => from?.name === "changed");
   const spelled = (value) => page.evaluate(async (number) => (await import("./js/format-numbers.js")).real(number), value);
   assert.equal(tiles["Changed"], `${values.changed} of ${values.elements}`);

@@ -60,7 +60,7 @@ async function throughThePage(cases) {
     const said = [...document.querySelectorAll(".verdict .finding, wb-broken-view .finding")].map((item) => {
       const terms = [...item.querySelectorAll("dt")];
       const offset = terms.find((term) => term.textContent === "Offset")?.nextElementSibling.textContent ?? null;
-      return [item.dataset.rule, offset === null ? null : Number(offset.replaceAll("\u202f", "").split(" ")[0])];
+      return [item.dataset.rule, offset === null ? null : Number(offset.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("\u00a0", " ").split(" ")[0])];
     });
     results.push({ state: app.dataset.state, valid: document.querySelector("[data-verdict]")?.dataset.verdict === "valid",
       format: document.querySelector(".badge.format")?.textContent ?? null, said });

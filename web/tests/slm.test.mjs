@@ -68,7 +68,7 @@ pageTest("a checkpoint becomes the command's .slm, and tells the command's story
   await choose(page, "generate");
   const { text, said } = await generate(page, { maxTokens: 200, temperature: 0 });
   assert.equal(text, greedy(opened, 200));
-  assert.match(said, /^200 tokens after a prompt of 5, [\d.]+ tokens a second · as many tokens as asked for · memory [\d.]+MiB$/);
+  assert.match(said, /^200 tokens after a prompt of 5, [\d.]+ tokens a second · as many tokens as asked for · memory [\d.]+ MiB$/);
   const drawn = { temperature: 0.9, topP: 0.95, seed: 7, maxTokens: 60 };
   const first = await generate(page, drawn);
   const again = await generate(page, drawn);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { choose, downloaded, facts, give, pageTest, textOf, type } from "./support/page.mjs";
+import { choose, downloaded, facts, give, pageTest, plain, textOf, type } from "./support/page.mjs";
 import { floats, kData, native, nativeInspection, noise, safetensors, scratch, withoutData, withoutNative } from "./support/tools.mjs";
 
 const kOpen = ".tensor-side";
@@ -13,7 +13,7 @@ const kOpen = ".tensor-side";
 /** Opens a tensor by name from the table and waits for its statistics. */
 async function open(page, name) {
   await page.fill('input[type="search"]', name);
-  const places = await page.$$eval(".table-row .cell.name", (cells) => cells.map((cell) => cell.textContent));
+  const places = await page.$$eval(".table-row .cell.name", (cells) => cells.map((cell) => cell.title));
   await page.locator(".table-row").nth(places.indexOf(name)).click();
   await page.waitForFunction((wanted) => document.querySelector(".tensor-name")?.textContent === wanted, name);
   await page.waitForSelector(`${kOpen} dl.tiles`);
@@ -48,7 +48,7 @@ async function agree(page, path, name) {
   assert.equal(about.Dtype, tensor.dtype, label);
   const finite = stats.elements - stats.nans - stats.infinities;
   if (finite > 0) {
-    const [, counted] = (await histogramOf(page)).replaceAll("\u202f", "").match(/^Histogram of (\d+) elements? from/);
+    const [, counted] = plain(await histogramOf(page)).match(/^Histogram of (\d+) elements? from/);
     assert.equal(Number(counted), finite, label);
   }
   if (stats.elements > 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TypeScript declarations of the WebAssembly core, and the choice between its two builds. docs/schemas describes the
-// JSON texts that it returns; an object with "error" means that the call failed.
+// JSON texts that it returns; an object with "error" means that the call failed. core_files.ts has where it lies.
 
 import type { CoreOptions } from "./core_options.js";
 import type { Share } from "./protocol.js";
@@ -89,11 +89,6 @@ const kSimdModule = new Uint8Array([
 
 export function hasSimd(): boolean {
   return WebAssembly.validate(kSimdModule);
-}
-
-/** The path of a build inside the package's folder. */
-export function coreFolder(base: string, simd: boolean): URL {
-  return new URL(simd ? "core/simd/" : "core/plain/", base);
 }
 
 /** The core's console output is dropped: every failure is returned as a text. */

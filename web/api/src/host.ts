@@ -6,8 +6,8 @@ import type { Port } from "./link.js";
 import type { FileBytes, WrittenFile } from "./protocol.js";
 
 export interface Host {
-  /** Starts a worker from the package's folder. */
-  spawn(base: URL): Port;
+  /** Starts a worker from the package's folder at `base`; null: from where this module is. */
+  spawn(base: URL | null): Port;
   /** Turns a path into something that the worker can open. Throws `misuse` in a browser. */
   path(path: string): { readonly name: string; readonly file: FileBytes };
   /** A Blob in the form that a worker of this host can read synchronously. */

@@ -8,8 +8,10 @@ import type { Reply } from "./protocol.js";
 
 const noPaths = () => WeighbridgeError.of("misuse", "a path needs Node: in a browser give a File");
 
-function spawn(base: URL): Port {
-  const worker = new Worker(new URL("worker.js", base), { type: "module", name: "weighbridge" });
+function spawn(base: URL | null): Port {
+  const worker = base === null
+    ? new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "weighbridge" }) // bundlers look for this
+    : new Worker(new URL("worker.js", base), { type: "module", name: "weighbridge" });
   return {
     post: (request) => worker.postMessage(request),
     listen: (onReply, onDeath) => {

@@ -12,9 +12,9 @@ import type { Host } from "./host.js";
 import type { Port } from "./link.js";
 import type { Reply, WrittenFile } from "./protocol.js";
 
-function spawn(base: URL): Port {
+function spawn(base: URL | null): Port {
   // The worker must not inherit the program's flags (--input-type, --test).
-  const worker = new Worker(new URL("node_worker.js", base), { name: "weighbridge", execArgv: [] });
+  const worker = new Worker(new URL("node_worker.js", base ?? import.meta.url), { name: "weighbridge", execArgv: [] });
   worker.unref();
   return {
     post: (request) => worker.postMessage(request),

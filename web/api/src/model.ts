@@ -99,7 +99,7 @@ export class Model {
   }
   /** The size in bytes; for a folder, of all its files. */
   get fileSize(): number {
-    return this.inspection.file_size;
+    return this.inspection.fileSize;
   }
   get attributes(): Attributes {
     return this.inspection.attributes;

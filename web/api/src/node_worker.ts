@@ -7,7 +7,8 @@ import { parentPort } from "node:worker_threads";
 
 import type { ByteFile } from "./byte_file.js";
 import type { CoreFactory } from "./core.js";
-import { coreFolder, startCore } from "./core.js";
+import { startCore } from "./core.js";
+import { coreFiles } from "./core_files.js";
 import type { Entry } from "./files.js";
 import { Directory, InputFile } from "./files.js";
 import type { Request } from "./protocol.js";
@@ -53,12 +54,12 @@ function outside(folder: string): Directory {
   });
 }
 
-async function loadCore(base: string, simd: boolean) {
-  const folder = coreFolder(base, simd);
+async function loadCore(base: string | null, simd: boolean) {
+  const { script, binary } = coreFiles(base, simd);
   // The core is built for browser workers and expects self.location. Its .wasm file is passed in rather than fetched.
-  Object.assign(globalThis, { self: { location: folder } });
-  const script = (await import(new URL("weighbridge.js", folder).href)) as { default: CoreFactory };
-  return startCore(script.default, new Uint8Array(readFileSync(new URL("weighbridge.wasm", folder))));
+  Object.assign(globalThis, { self: { location: script } });
+  const loaded = (await import(script.href)) as { default: CoreFactory };
+  return startCore(loaded.default, new Uint8Array(readFileSync(binary)));
 }
 
 const port = parentPort;

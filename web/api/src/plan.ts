@@ -88,11 +88,11 @@ export class Plan {
   }
   /** The size of the output in bytes. */
   get outputSize(): number {
-    return this.details.output_size;
+    return this.details.outputSize;
   }
   /** Whether `outputSize` is exact. */
   get outputSizeExact(): boolean {
-    return this.details.output_size_exact;
+    return this.details.outputSizeExact;
   }
   /** The name of the output. */
   get output(): string {

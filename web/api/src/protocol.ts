@@ -95,7 +95,7 @@ type TensorArguments = { readonly model: number; readonly tensor: number };
 
 /** For each operation: the arguments and the result. */
 export interface Operations {
-  start: { args: { readonly base: string; readonly simd: boolean }; result: types.Version };
+  start: { args: { readonly base: string | null; readonly simd: boolean }; result: types.Version };
   formats: { args: null; result: readonly types.FormatInfo[] };
   memory: { args: null; result: number };
   open: { args: OpenArguments; result: OpenedModel };

@@ -43,7 +43,7 @@ export interface Platform {
   readonly readers: Readers;
   /** Null if outputs stay in memory. */
   readonly store: ChunkStore | null;
-  loadCore(base: string, simd: boolean): Promise<Core>;
+  loadCore(base: string | null, simd: boolean): Promise<Core>;
   post(reply: Reply, transfer: ArrayBuffer[]): void;
   /** Lets waiting messages be handled. */
   pause(): Promise<void>;
@@ -217,12 +217,12 @@ export class Server {
     embedder: ({ model, vocabulary, options }) =>
       this.#with([vocabulary], ([mounted]) => {
         const { core } = this.#running;
-        const made = answer<{ embedder: number; dimension: number; max_length: number; notes: string[] }>(
+        const made = answer<Result<"embedder">>(
           core.embedder(model, mounted ? { ...options, vocabulary: mounted.path } : options),
         );
-        const { embedder, dimension } = made;
-        this.#handles.add("embedder", embedder, this.#handles.key("model", model), () => core.closeEmbedder(embedder));
-        return { embedder, dimension, maxLength: made.max_length, notes: made.notes };
+        const close = () => core.closeEmbedder(made.embedder);
+        this.#handles.add("embedder", made.embedder, this.#handles.key("model", model), close);
+        return made;
       }),
     embed: ({ embedder, texts, role }) => numbers(this.#running.core.embed(embedder, texts, role)),
     closeEmbedder: ({ embedder }) => this.#handles.close("embedder", embedder),

@@ -153,20 +153,20 @@ class SharedProgress {
 
 function together({ verdict, payload: [begin, end] }: CheckedShare, others: readonly Verdict[]): Verdict {
   const all = verdict.findings;
-  const { findings_total: counted = all.length, ...rest } = verdict;
+  const { findingsTotal: counted = all.length, ...rest } = verdict;
   // A report also has a limit of text. Beyond it, findings are only counted, those of the others too.
   const isFull = counted > all.length && all.length < kMaxFindings;
   const more = isFull ? [] : others.flatMap(({ findings }) => findings);
   const payload = [...all.slice(begin, end), ...more].sort(inOrder);
   const findings = [...all.slice(0, begin), ...payload, ...all.slice(end)].slice(0, kMaxFindings);
-  const total = others.reduce((sum, one) => sum + (one.findings_total ?? one.findings.length), counted);
+  const total = others.reduce((sum, one) => sum + (one.findingsTotal ?? one.findings.length), counted);
   const valid = verdict.valid && others.every((other) => other.valid);
   return {
     ...rest,
     valid,
     checked: valid ? verdict.checked : "",
     findings,
-    ...(total > findings.length ? { findings_total: total } : {}),
+    ...(total > findings.length ? { findingsTotal: total } : {}),
   };
 }
 

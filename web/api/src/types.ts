@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The package's types. Here are the results, options.ts has sources and options. Objects that the core returns as JSON keep
-// the names of docs/schemas (snake_case); everything else is in camelCase. Classes have their own files.
+// The package's types. Here are the results, options.ts has sources and options. Objects that the core returns as JSON are
+// those of docs/schemas, with their names in camelCase. Classes have their own files.
 import type { FileSource, LossKind } from "./options.js";
 
 export type * from "./options.js";
@@ -58,7 +58,7 @@ export interface FormatHolds {
   readonly attributes: string;
   readonly names: boolean;
   readonly tokenizer: boolean;
-  readonly max_tensors: number | null;
+  readonly maxTensors: number | null;
 }
 
 export interface FormatInfo {
@@ -88,16 +88,16 @@ export interface Verdict {
    * What loading the file with Python is not known to do safely: functions and classes that pickles name, and what was
    * not looked into. Such a file is valid, but not "ok".
    */
-  readonly not_known_safe: readonly string[];
-  readonly about_code: number;
+  readonly notKnownSafe: readonly string[];
+  readonly aboutCode: number;
   /** Stored parts of tensors, and how many of them have a digest. */
   readonly parts: number;
   readonly digests: number;
   /** The form in which the checksums of an .slm were computed. */
-  readonly checksum_form?: string;
+  readonly checksumForm?: string;
   readonly findings: readonly Finding[];
   /** Present if there are more findings than are listed. */
-  readonly findings_total?: number;
+  readonly findingsTotal?: number;
 }
 
 /** One side of a pair of tensors. */
@@ -116,10 +116,10 @@ export interface ValueDiff {
   /** Pairs of which one is NaN, and of which one is infinite. */
   readonly nans: number;
   readonly infinite: number;
-  readonly max_abs: JsonNumber;
-  readonly max_relative: JsonNumber;
+  readonly maxAbs: JsonNumber;
+  readonly maxRelative: JsonNumber;
   readonly rms: JsonNumber;
-  readonly relative_rms: JsonNumber;
+  readonly relativeRms: JsonNumber;
   readonly cosine: JsonNumber;
   /** In decibels; "inf" if nothing changed. */
   readonly snr: JsonNumber;
@@ -140,7 +140,7 @@ export interface TensorDiff {
   readonly by?: "name" | "content" | "guess";
   readonly changes: readonly TensorChange[];
   /** The tensor of the other model that has this one's content. */
-  readonly tied_to?: string;
+  readonly tiedTo?: string;
   readonly order?: string;
   /** Why it could not be compared, or has no values. */
   readonly why?: string;
@@ -189,9 +189,9 @@ export interface DifferenceMap {
   readonly columns: number;
   readonly high: number;
   readonly wide: number;
-  readonly max_abs: readonly JsonNumber[];
+  readonly maxAbs: readonly JsonNumber[];
   readonly changed: readonly number[];
-  readonly not_finite: readonly number[];
+  readonly notFinite: readonly number[];
 }
 
 /** What an edit does (docs/schemas/edit.json). */
@@ -207,7 +207,7 @@ export interface EditDetails {
   readonly header: number;
   readonly needed: number;
   readonly size: number;
-  readonly size_after: number;
+  readonly sizeAfter: number;
 }
 
 /** A named range of bytes. */
@@ -231,7 +231,7 @@ export interface Explanation {
   readonly length: number;
   /** Outer ones before what is in them; the first is the file. */
   readonly spans: readonly ExplainedSpan[];
-  readonly left_out: number;
+  readonly leftOut: number;
   /** What is wrong in the innermost spans. */
   readonly findings: readonly Finding[];
 }
@@ -284,7 +284,7 @@ export interface TensorInfo {
   readonly shape: readonly number[] | null;
   readonly layout: string;
   /** Of quantized elements: who defined the block type, and its name, as "slm.q8_0". */
-  readonly block_type?: string;
+  readonly blockType?: string;
   readonly supported: boolean;
   /** Why it is not supported. */
   readonly reason?: string;
@@ -320,7 +320,7 @@ export interface Statistics {
   /** Finite elements further than six standard deviations from the mean; with the histogram. */
   readonly outliers?: number;
   /** Rows of the slowest dimension that are all zero, of two dimensions or more; with the histogram. */
-  readonly dead_rows?: number;
+  readonly deadRows?: number;
 }
 
 /**
@@ -335,7 +335,7 @@ export interface Histogram {
 
 export interface TokenizerInfo {
   readonly kind: "wordpiece" | "byte" | "bpe";
-  readonly vocab_size: number;
+  readonly vocabSize: number;
   readonly tokens: number;
   readonly merges: number;
   readonly special: { readonly [name: string]: number };
@@ -347,15 +347,25 @@ export interface Inspection {
   readonly format: string;
   readonly version: string | null;
   /** In bytes; for a folder, or shards with an index, of all files. */
-  readonly file_size: number;
+  readonly fileSize: number;
   /** The files that `source` of a part indexes, beneath the folder that holds them all; present if there is more than one. */
   readonly sources?: readonly { readonly name: string; readonly size: number }[];
   /** As the metadata names it. */
   readonly architecture: string | null;
   /** The elements of the tensors that are not integers or booleans; of codes, the numbers that they stand for. */
   readonly parameters: number;
+  /** The dtype with the most bytes, and the scheme or block type with the most quantized bytes; null if there is none. */
+  readonly dtype: string | null;
+  readonly quantization: string | null;
+  /** Tokens of a text, and of the tokenizer; null if nothing states it. */
+  readonly contextLength: number | null;
+  readonly vocabulary: number | null;
+  /** Whether the metadata or a file of the folder has one. */
+  readonly chatTemplate: boolean;
+  /** As the metadata names it. */
+  readonly license: string | null;
   /** All tensors of the model. */
-  readonly tensor_count: number;
+  readonly tensorCount: number;
   /** All tensors of the model by dtype, the one with the most bytes first. */
   readonly dtypes: readonly {
     readonly dtype: string;
@@ -375,13 +385,13 @@ export interface Inspection {
   /** Whether tensor data was checked too. */
   readonly checked: boolean;
   /** The form in which the checksums of an .slm were computed. */
-  readonly checksum_form?: string;
+  readonly checksumForm?: string;
   readonly checksums?: { readonly [name: string]: string };
-  readonly dtype_label?: string;
+  readonly dtypeLabel?: string;
   readonly attributes: Attributes;
   readonly tokenizer?: TokenizerInfo;
   readonly findings?: readonly Finding[];
-  readonly findings_total?: number;
+  readonly findingsTotal?: number;
   readonly tensors: readonly TensorInfo[];
 }
 
@@ -447,9 +457,9 @@ export interface PlanDetails {
   readonly tensors: number;
   /** That hold the tensors: more than one if they are shards. */
   readonly files: number;
-  readonly payload_size: number;
-  readonly output_size: number;
-  readonly output_size_exact: boolean;
+  readonly payloadSize: number;
+  readonly outputSize: number;
+  readonly outputSizeExact: boolean;
   /** What the tensors of each type take, and of all ("in all"), before an encoding. */
   readonly types: readonly TypeSize[];
   /** What casts did to the values, once written. */
@@ -462,7 +472,7 @@ export interface TypeSize {
   readonly tensors: number;
   readonly elements: number;
   readonly size: number;
-  readonly bits_per_weight: number;
+  readonly bitsPerWeight: number;
 }
 
 /** What casting the tensors of one dtype to another did to their values. */
@@ -476,7 +486,7 @@ export interface CastReport {
   /** Values that were not zero and are now. */
   readonly flushed: number;
   /** Of a finite value that did not overflow. */
-  readonly largest_error: number;
+  readonly largestError: number;
 }
 
 /** One text as tokens (docs/schemas/tokenize.json). */
@@ -499,14 +509,14 @@ export interface Piece {
 
 /** How a generation ended (docs/schemas/generate.json). */
 export interface Generated {
-  readonly prompt_tokens: number;
+  readonly promptTokens: number;
   readonly tokens: readonly number[];
   /** The whole text. */
   readonly text: string;
   readonly stopped: "eos" | "length" | "text" | "context";
   /** How quantized weights were multiplied. */
   readonly precision: "exact" | "fast";
-  readonly tokens_per_second: number;
+  readonly tokensPerSecond: number;
 }
 
 /** The records that `admission` checks. Without a registry no adapter is offered; a step without a file is left out. */

@@ -57,14 +57,14 @@ export class Weighbridge {
    * content-security policy without `'wasm-unsafe-eval'`).
    */
   static async start(options: StartOptions = {}): Promise<Weighbridge> {
-    const base = options.base ?? new URL("./", import.meta.url);
+    const base = options.base ?? null;
     const platform = await host();
     const workers = options.workers ?? Math.min(platform.processors(), kMaxWorkers);
     if (!(Number.isInteger(workers) && workers >= 1 && workers <= kMaxAsked)) {
       throw WeighbridgeError.of("misuse", `workers must be a whole number from 1 to ${kMaxAsked}`);
     }
     const spawn = () => platform.spawn(base);
-    const started = { base: base.href, simd: options.simd ?? hasSimd() };
+    const started = { base: base?.href ?? null, simd: options.simd ?? hasSimd() };
     const link = new Link(spawn, started);
     const helpers = new Helpers((onEnd) => new Session(spawn(), started, onEnd));
     return new Weighbridge(link, helpers, workers, await link.start());

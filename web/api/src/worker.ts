@@ -3,7 +3,8 @@
 
 import type { ByteFile } from "./byte_file.js";
 import type { CoreFactory } from "./core.js";
-import { coreFolder, startCore } from "./core.js";
+import { startCore } from "./core.js";
+import { coreFiles } from "./core_files.js";
 import { CoreFailure } from "./faults.js";
 import type { Reply, Request } from "./protocol.js";
 import { Server } from "./server.js";
@@ -36,13 +37,12 @@ class BlobFile implements ByteFile {
   }
 }
 
-async function loadCore(base: string, simd: boolean) {
-  const folder = coreFolder(base, simd);
-  const script = (await import(new URL("weighbridge.js", folder).href)) as { default: CoreFactory };
-  const binary = new URL("weighbridge.wasm", folder);
+async function loadCore(base: string | null, simd: boolean) {
+  const { script, binary } = coreFiles(base, simd);
+  const loaded = (await import(/* webpackIgnore: true */ /* @vite-ignore */ script.href)) as { default: CoreFactory };
   const response = await fetch(binary);
   if (!response.ok) throw new Error(`${binary.pathname}: status ${response.status}`);
-  return startCore(script.default, new Uint8Array(await response.arrayBuffer()));
+  return startCore(loaded.default, new Uint8Array(await response.arrayBuffer()));
 }
 
 // A message to itself is handled after the waiting messages; a timer would wait four milliseconds longer.

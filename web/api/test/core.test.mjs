@@ -110,9 +110,9 @@ test("the numbers of codes are a model", { skip: withoutCore }, async () => {
   assert.notEqual((await model.hash()).digest, (await dense.hash()).digest);
   for (const each of [model, numbers]) assert.equal((await each.diff(dense)).equal, true);
   const changed = await wb.open(quantized([1, -2, 3, -4, 5, 6, -7, 4]));
-  assert.deepEqual((await model.diff(changed)).tensors.map(({ a, values }) => [a.name, values.max_abs]), [["x.weight", 8]]);
+  assert.deepEqual((await model.diff(changed)).tensors.map(({ a, values }) => [a.name, values.maxAbs]), [["x.weight", 8]]);
   const map = await model.differenceMap(changed, { a: "x.weight", b: "x.weight" }, { high: 2, wide: 2 });
-  assert.deepEqual(map.max_abs, [0, 0, 0, 8]);
+  assert.deepEqual(map.maxAbs, [0, 0, 0, 8]);
   // What is made from a model goes with it.
   await model.close();
   await assert.rejects(numbers.rows("x.weight", 0, 1), (error) => error.kind === "misuse");
@@ -176,13 +176,13 @@ test("two models are compared, and the map shows where they differ", { skip: wit
     [false, 1, 1, tiny.name, changed.name]);
   const [{ verdict, changes, values }] = found.tensors;
   assert.deepEqual([verdict, changes], ["different", ["changed"]]);
-  assert.deepEqual([values.changed, values.max_abs, values.first, values.largest], [1, 2, 5, 5]);
+  assert.deepEqual([values.changed, values.maxAbs, values.first, values.largest], [1, 2, 5, 5]);
   assert.equal((await a.diff(b, { atol: 3 })).equal, true);
   assert.deepEqual((await a.diff(b, { rename: { "a/b": "c" }, match: "names" })).tensors.map((each) => each.verdict),
     ["only-a", "only-b"]);
   const map = await a.differenceMap(b, { a: "a/b", b: "a/b" }, { high: 2, wide: 2 });
-  assert.deepEqual(map, { rows: 3, columns: 2, high: 2, wide: 2, max_abs: [0, 0, 0, 2], changed: [0, 0, 0, 1],
-    not_finite: [0, 0, 0, 0] });
+  assert.deepEqual(map, { rows: 3, columns: 2, high: 2, wide: 2, maxAbs: [0, 0, 0, 2], changed: [0, 0, 0, 1],
+    notFinite: [0, 0, 0, 0] });
   await assert.rejects(a.differenceMap(b, { a: "a/b", b: "c" }, { high: 2, wide: 2 }), (error) => error.kind === "misuse");
   await assert.rejects(a.diff(b, { atol: -2 }), (error) => error.kind === "misuse");
   await assert.rejects(a.diff(b, { atol: 1, exact: true }), (error) => error.kind === "misuse");
@@ -237,7 +237,7 @@ test("an edit is planned, and gives a new file", { skip: withoutCore }, async ()
   assert.deepEqual([plan.path, plan.written, plan.changes.length], [tiny.name, false, 1]);
   assert.equal((await wb.planEdit(tiny)).way, "nothing");
   const { output, details } = await wb.edit(tiny, { set: { license: "MIT" }, rename: { "a/b": "c" } });
-  assert.deepEqual([output.name, details.written, details.size_after], [tiny.name, true, output.size]);
+  assert.deepEqual([output.name, details.written, details.sizeAfter], [tiny.name, true, output.size]);
   const edited = await wb.open({ name: output.name, bytes: await output.bytes() });
   assert.deepEqual([edited.attributes.license, edited.tensors[0].name], ["MIT", "c"]);
   assert.deepEqual([...(await edited.read("c")).array], values);

@@ -183,6 +183,15 @@ test("long integers are exact in attributes, nearest elsewhere, and texts stay t
   assert.ok(Object.hasOwn(hostile, "__proto__") && Object.hasOwn(hostile.attributes, "__proto__"));
 });
 
+test("names of the core become camelCase, those of the file stay", () => {
+  const json = '{"file_size":1,"tensors":[{"block_type":"slm.q8_0","attributes":{"a_b":{"c_d":1}},"parts":[]}],' +
+    '"checksums":{"weights_crc":"0"},"tokenizer":{"vocab_size":3,"special":{"bos_id":1}},"attributes":{"max_context":7}}';
+  assert.deepEqual(parseCoreText(json), {
+    fileSize: 1, tensors: [{ blockType: "slm.q8_0", attributes: { a_b: { c_d: 1 } }, parts: [] }],
+    checksums: { weights_crc: "0" }, tokenizer: { vocabSize: 3, special: { bos_id: 1 } }, attributes: { max_context: 7 },
+  });
+});
+
 test("the small helpers", () => {
   assert.equal(hasSimd(), true);
   assert.equal(typedArray("bf16", new Uint8Array(2)), null);

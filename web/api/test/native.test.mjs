@@ -10,6 +10,7 @@ import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { Weighbridge } from "../dist/index.js";
+import { parseCoreText } from "../dist/json.js";
 import { kData, kNative, kRepository, withoutCore, withoutData, withoutNative } from "./support/tiny.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "weighbridge-native-"));
@@ -22,11 +23,12 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** What the command prints, with the names of the package. */
 function native(...args) {
   const { stdout, stderr, error } = spawnSync(kNative, args, { encoding: "utf8", maxBuffer: 2 ** 28 });
   assert.equal(error, undefined);
   try {
-    return JSON.parse(stdout);
+    return parseCoreText(stdout);
   } catch {
     throw new Error(`${args.join(" ")}: ${stderr || stdout}`);
   }
@@ -87,7 +89,7 @@ test("digests, plans and converted bytes are the same", { skip: withoutNative ||
     native("convert", path, output, "--json", ...words);
     const model = await wb.open(path, { tokenizer });
     const plan = await model.plan(to, options);
-    for (const key of ["to", "possible", "blockers", "losses", "changes", "tensors", "payload_size", "output_size"]) {
+    for (const key of ["to", "possible", "blockers", "losses", "changes", "tensors", "payloadSize", "outputSize"]) {
       assert.deepEqual(plan.details[key], expected[key], `${file}: ${key}`);
     }
     assert.equal(plan.possible, true, file);
@@ -117,7 +119,7 @@ test("a folder given as files is the folder given by its path", { skip: withoutD
   const byPath = await wb.open(root);
   const byFiles = await wb.open({ name: "tiny_bert", files });
   assert.equal(byPath.format, "hf");
-  assert.deepEqual(byFiles.inspection, { ...byPath.inspection, file_size: byFiles.fileSize });
+  assert.deepEqual(byFiles.inspection, { ...byPath.inspection, fileSize: byFiles.fileSize });
 });
 
 test("embeddings are the reference's", { skip: withoutNative || withoutData }, async () => {
@@ -140,7 +142,7 @@ test("embeddings are the reference's", { skip: withoutNative || withoutData }, a
   const text = cases[0].ids.slice(1, -1).map((id) => vocabulary[id]).join(" ");
   assert.deepEqual((await model.tokenize(text)).ids, cases[0].ids);
   const said = spawnSync(kNative, ["tokenize", root, "--json", ...texts], { encoding: "utf8" });
-  const { inputs } = JSON.parse(said.stdout);
+  const { inputs } = parseCoreText(said.stdout);
   for (const [at, each] of texts.entries()) assert.deepEqual(await model.tokenize(each), inputs[at]);
   const [vector] = await embedder.embed([text]);
   cases[0].normalised.forEach((number, at) => assert.ok(Math.abs(number - vector[at]) < 1e-5, `golden: ${at}`));

@@ -4,7 +4,6 @@
 
 import "./theme.js";
 import "./welcome.js";
-import { AdmissionPanel } from "./admission-panel.js";
 import type { Model, Verdict } from "./api.js";
 import { BrokenView } from "./broken-view.js";
 import { ComparePanel } from "./compare-panel.js";
@@ -147,6 +146,13 @@ function shown<T extends HTMLElement>(panel: T, show: (panel: T) => void): T {
   return panel;
 }
 
+/** A panel whose code is loaded only when it is first shown. */
+function later(load: () => Promise<HTMLElement>): HTMLElement {
+  const place = h("div", {});
+  load().then((panel) => replace(place, panel), (error: unknown) => replace(place, h("p", { class: "error-text" }, sentenceOf(error))));
+  return place;
+}
+
 /**
  * A file that the full check found broken can only be inspected. `numbers` is what runs and is compared; what is
  * converted and edited is what the file stores.
@@ -163,7 +169,7 @@ function panels(entry: Entry, model: Model, numbers: Model): Tab[] {
     usable && couldEmbed(numbers) && { id: "similarity", label: "Similarity",
       build: () => shown(new EmbedPanel(), (panel) => panel.show(numbers)) },
     model.format === "slm" && { id: "admission", label: "Admission",
-      build: () => shown(new AdmissionPanel(), (panel) => panel.show()) },
+      build: () => later(async () => shown(new (await import("./admission-panel.js")).AdmissionPanel(), (panel) => panel.show())) },
     usable && { id: "convert", label: "Convert",
       build: () => shown(new ConvertPanel(), (panel) => void panel.show(model)) },
     usable && { id: "compare", label: "Compare",

@@ -49,11 +49,11 @@ export class BrokenView extends HTMLElement {
     this.dataset["verdict"] = verdict.valid ? "valid" : "broken";
     if (verdict.findings.length === 0) return;
     const file = entry.source instanceof File ? entry.source : null;
-    const count = verdict.findings_total ?? verdict.findings.length;
+    const count = verdict.findingsTotal ?? verdict.findings.length;
     replace(this.#said, h("div", { class: "failure", "data-kind": verdict.findings[0]?.kind ?? "malformed" },
       h("h3", {}, verdict.format ? `This ${verdict.format} file cannot be used: ${plural(count, "finding")}`
         : "This file is in no format that this build supports"),
-      findingsView(verdict.findings, verdict.findings_total, file)));
+      findingsView(verdict.findings, verdict.findingsTotal, file)));
     this.dispatchEvent(new CustomEvent("verdict", { detail: verdict, bubbles: true }));
   }
 }

@@ -123,7 +123,7 @@ export class ConvertPanel extends HTMLElement {
     replace(this.#result,
       h("section", { class: "card stack" }, h("h3", {}, "The plan"),
         h("p", {}, `${plural(details.tensors, "tensor")} into `, h("code", {}, details.output), ", ",
-          plan.outputSizeExact ? "" : "about ", sizeText(details.output_size), "."),
+          plan.outputSizeExact ? "" : "about ", sizeText(details.outputSize), "."),
         plan.blockers.length > 0 ? h("div", { class: "plan-part error", "data-plan": "blockers" },
           h("h4", {}, "Prevents the conversion, whatever you allow"), changeList(plan.blockers)) : null,
         ...kinds.map((kind) => this.#lossPart(kind, plan.losses.filter((loss) => loss.kind === kind))),

@@ -52,16 +52,16 @@ export class DifferenceMapView extends HTMLElement {
       return;
     }
     this.#heat.canvas.style.minBlockSize = "12px";
-    const largest = map.max_abs.reduce((most: number, value) => Math.max(most, number(value)), 0);
+    const largest = map.maxAbs.reduce((most: number, value) => Math.max(most, number(value)), 0);
     const changed = map.changed.filter((count) => count > 0).length;
-    const at = map.max_abs.findIndex((value) => number(value) === largest);
+    const at = map.maxAbs.findIndex((value) => number(value) === largest);
     const where = `rows ${this.#range(Math.floor(at / wide), map.rows, high)}, ` +
       `columns ${this.#range(at % wide, map.columns, wide)}`;
     const most = largest > 0 ? `; the largest difference, ${real(largest)}, is in ${where}` : "";
-    const apart = map.not_finite.reduce((sum, count) => sum + count, 0);
+    const apart = map.notFinite.reduce((sum, count) => sum + count, 0);
     this.#heat.draw(high, wide, `Heat map of the differences: ${plural(changed, "block")} of ` +
       `${grouped(high * wide)} changed${most}. Arrow keys read single blocks`, (block) =>
-      ((map.not_finite[block] ?? 0) > 0 ? BROKEN : color(largest > 0 ? number(map.max_abs[block]) / largest : 0)));
+      ((map.notFinite[block] ?? 0) > 0 ? BROKEN : color(largest > 0 ? number(map.maxAbs[block]) / largest : 0)));
     this.#heat.tellScale("0", real(largest), color, h("span", { class: "quiet" }, "largest |B − A|"),
       apart > 0 ? h("span", { class: "row" }, h("span", { class: "swatch", "aria-hidden": "true" }),
         `NaN or infinite in one only: ${grouped(apart)}`) : null);
@@ -82,10 +82,10 @@ export class DifferenceMapView extends HTMLElement {
     const at = i * map.wide + j;
     const size = (begin(i + 1, map.rows, map.high) - begin(i, map.rows, map.high)) *
       (begin(j + 1, map.columns, map.wide) - begin(j, map.columns, map.wide));
-    const apart = map.not_finite[at] ?? 0;
+    const apart = map.notFinite[at] ?? 0;
     const odd = apart > 0 ? `, ${grouped(apart)} not finite` : "";
     return `Rows ${this.#range(i, map.rows, map.high)}, columns ` +
-      `${this.#range(j, map.columns, map.wide)}: largest |B − A| ${real(map.max_abs[at] ?? null)}, ` +
+      `${this.#range(j, map.columns, map.wide)}: largest |B − A| ${real(map.maxAbs[at] ?? null)}, ` +
       `${grouped(map.changed[at] ?? 0)} of ${grouped(size)} changed${odd}`;
   }
 }

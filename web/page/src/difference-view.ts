@@ -26,7 +26,7 @@ export class DifferenceView extends HTMLElement {
     title.focus({ preventScroll: true });
   }
 
-  #remarks({ by, why, tied_to: tied, order, verdict }: TensorDiff): HTMLElement | null {
+  #remarks({ by, why, tiedTo: tied, order, verdict }: TensorDiff): HTMLElement | null {
     const words = [
       by === "content" ? "The partner was found by its values: the names differ." : "",
       by === "guess" ? "The partner is a guess: by its shape or the end of its name." : "",
@@ -78,9 +78,9 @@ function valuesView(values: ValueDiff, dims: readonly number[]): HTMLElement {
   const number = (text: string): HTMLElement => h("span", { class: "number" }, text);
   const place = (index: number | null): string => (index === null ? "–" : placeText(index, dims));
   const rows: [string, Child][] = [["Changed", number(`${grouped(values.changed)} of ${grouped(values.elements)}`)],
-    ["Share", number(share(values))], ["Max abs", number(real(values.max_abs))],
-    ["Max relative", number(real(values.max_relative))], ["RMS", number(real(values.rms))],
-    ["RMS / RMS of A", number(real(values.relative_rms))], ["Cosine", number(cosine(values))],
+    ["Share", number(share(values))], ["Max abs", number(real(values.maxAbs))],
+    ["Max relative", number(real(values.maxRelative))], ["RMS", number(real(values.rms))],
+    ["RMS / RMS of A", number(real(values.relativeRms))], ["Cosine", number(cosine(values))],
     ["SNR", number(`${decibels(values)} dB`)], ["First at", number(place(values.first))],
     ["Largest at", number(place(values.largest))]];
   if (values.nans > 0) rows.push(["NaN in one only", number(grouped(values.nans))]);

@@ -126,7 +126,7 @@ function planView(plan: EditDetails): HTMLElement {
     h("p", {}, WAYS[plan.way]), plan.changes.length > 0
       ? h("table", { class: "entries" }, h("thead", {}, h("tr", {}, ...["What", "Before", "After"].map((head) =>
         h("th", { scope: "col" }, head)))), h("tbody", {}, ...plan.changes.map(change))) : null,
-    facts([["Size", h("span", { class: "row" }, sizeText(plan.size), "→", sizeText(plan.size_after))],
+    facts([["Size", h("span", { class: "row" }, sizeText(plan.size), "→", sizeText(plan.sizeAfter))],
       ...(plan.needed > 0 ? [["Header", h("span", { class: "number" },
         `${plural(plan.header, "byte")}, of which the new one needs ${grouped(plan.needed)}`)] as [string, HTMLElement]]
         : [])], "compact"));

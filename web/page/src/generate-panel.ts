@@ -155,7 +155,7 @@ export class GeneratePanel extends HTMLElement {
         text.data = step.value.text;
         const memory = await (await engine()).memory();
         this.#status.textContent = `${plural(step.value.tokens.length, "token")} after a prompt of ` +
-          `${grouped(step.value.prompt_tokens)}, ${step.value.tokens_per_second.toFixed(1)} tokens a second · ` +
+          `${grouped(step.value.promptTokens)}, ${step.value.tokensPerSecond.toFixed(1)} tokens a second · ` +
           `${STOPPED[step.value.stopped] ?? step.value.stopped} · memory ${size(memory)}`;
         return;
       }

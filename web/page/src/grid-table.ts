@@ -5,7 +5,8 @@
 
 import { h, replace } from "./dom.js";
 import { grouped } from "./format-numbers.js";
-import { cut, longName } from "./long-name.js";
+import { cut } from "./long-name.js";
+import { Cuts } from "./name-cuts.js";
 
 export interface Column<T> {
   key: string;
@@ -62,6 +63,8 @@ export class GridTable<T> extends HTMLElement {
     onkeydown: (event: KeyboardEvent) => this.#key(event) }, this.#space);
   #grid = h("div", { class: "tensor-grid", role: "grid" }, this.#head, this.#scroll);
   #watch = new ResizeObserver(() => this.#draw());
+  #cuts = new Cuts([], 0);
+  #pen = h("canvas").getContext("2d");
 
   constructor(kind: TableKind<T>) {
     super();
@@ -81,6 +84,7 @@ export class GridTable<T> extends HTMLElement {
 
   set items(items: readonly T[]) {
     this.#items = items;
+    this.#cuts = new Cuts([], 0);
     this.#chosen = -1;
     const counts = new Map<string, number>();
     for (const item of items) {
@@ -156,6 +160,23 @@ export class GridTable<T> extends HTMLElement {
   }
 
   #draw(): void {
+    this.#lay();
+    if (this.#fit()) this.#lay();
+  }
+
+  /** Cuts the names anew if their column has another width than before. */
+  #fit(): boolean {
+    const cell = this.#rows.querySelector(".cell.name");
+    if (!cell || !this.#pen || cell.clientWidth === 0) return false;
+    const { fontSize, fontFamily } = getComputedStyle(cell);
+    this.#pen.font = `${fontSize} ${fontFamily}`;
+    const columns = Math.floor((cell.clientWidth - 1) / (this.#pen.measureText("0".repeat(64)).width / 64));
+    if (columns === this.#cuts.columns) return false;
+    this.#cuts = new Cuts(this.#items.map((item) => cut(this.#kind.names(item))), columns);
+    return true;
+  }
+
+  #lay(): void {
     const { row, total, tall } = this.#heights();
     this.#space.style.height = `${tall}px`;
     this.#scroll.style.setProperty("--content", `${Math.max(tall, 2 * row)}px`);
@@ -184,8 +205,8 @@ export class GridTable<T> extends HTMLElement {
       ...this.#kind.columns.map(({ key, cell, numeric }) => {
         if (cell) return h("div", { role: "gridcell", class: `cell ${key}${numeric ? " numeric" : ""}` }, cell(item));
         const name = cut(this.#kind.names(item));
-        return h("div", { role: "gridcell", class: `cell ${key} long-name`, dir: "auto", title: name, "aria-label": name || null },
-          ...longName(name));
+        return h("div", { role: "gridcell", class: `cell ${key}`, dir: "auto", title: name, "aria-label": name || null },
+          this.#cuts.of(name));
       }));
   }
 

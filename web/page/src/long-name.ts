@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that may be too long for their place. They lose their middle, since the end of a name often says what it is
 // (".weight", "-00002-of-00003.safetensors"). The element around them has the class "long-name" and, for screen readers
-// and as its title, the whole name.
+// and as its title, the whole name. In tables, name-cuts.ts cuts them.
 
 import { h, spelled, type Child } from "./dom.js";
 

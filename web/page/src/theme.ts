@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // <wb-theme>: light, dark, or the system's setting. Keeps the choice in the browser's storage; without storage it lasts
-// for the visit.
+// for the visit. Announces other colors with the event "theme" of the document, for what is drawn on a canvas.
 
 import { h } from "./dom.js";
 
@@ -18,8 +18,11 @@ function kept(): Choice {
   }
 }
 
+const announce = (): void => void document.dispatchEvent(new Event("theme"));
+
 function apply(choice: Choice): void {
   document.documentElement.dataset["theme"] = choice;
+  announce();
   try {
     localStorage.setItem(KEY, choice);
   } catch {
@@ -40,4 +43,5 @@ class Theme extends HTMLElement {
 }
 
 apply(kept());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announce);
 customElements.define("wb-theme", Theme);

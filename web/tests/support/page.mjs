@@ -109,22 +109,22 @@ export async function paint(page, theme) {
 
 export const choose = (page, tab) => page.click(`[data-tab="${tab}"]`);
 
-/** A text of the page without narrow spaces, to compare numbers. */
-export const plain = (text) => text.replaceAll("\u202f", "").trim();
+/** A text of the page without the commas between digits, to compare numbers. */
+export const plain = (text) => text.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("\u00a0", " ").trim();
 
 export const textOf = async (page, selector) => plain(await page.locator(selector).first().innerText());
 
 /** A description list as an object. */
 export function facts(page, selector) {
   return page.locator(selector).first().evaluate((list) => Object.fromEntries([...list.querySelectorAll("dt")].map((term) =>
-    [term.textContent, term.nextElementSibling.textContent.replaceAll("\u202f", "")])));
+    [term.textContent, term.nextElementSibling.textContent.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("\u00a0", " ")])));
 }
 
 /** The findings shown in the document, from their rows. */
 export function findings(page) {
   return page.$$eval("li.finding", (items) => items.map((item) => {
     const rows = Object.fromEntries([...item.querySelectorAll("dl.facts dt")].map((term) =>
-      [term.textContent.toLowerCase(), term.nextElementSibling.textContent.replaceAll("\u202f", "")]));
+      [term.textContent.toLowerCase(), term.nextElementSibling.textContent.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("\u00a0", " ")]));
     const { rule, offset, expected = null, found = null, tensor = null } = rows;
     return { rule, offset: offset === undefined ? null : Number(offset.split(" ")[0]), expected, found, tensor,
       message: item.querySelector(".finding-message").textContent };
@@ -134,7 +134,7 @@ export function findings(page) {
 /** The visible names in the table of tensors, in order, once the table has its height. */
 export const rowNames = (page) => page.evaluate(async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
-  return [...document.querySelectorAll(".table-row .cell.name")].map((cell) => cell.textContent);
+  return [...document.querySelectorAll(".table-row .cell.name")].map((cell) => cell.getAttribute("aria-label"));
 });
 
 /** Types into a field, in place of what it holds, key by key: Firefox has no change for texts that are set, as fill() does. */
