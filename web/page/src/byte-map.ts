@@ -44,7 +44,7 @@ export class ByteMap extends HTMLElement {
     document.removeEventListener("theme", this.#redraw);
   }
 
-  /** `stored` has the tensors of the files, `numbers` those that people see; `length` is the size of a single file. */
+  /** `stored` has the tensors of the files, `numbers` those that people see; `length` is the size of the file, if it is one. */
   show(length: number | null, stored: Model, numbers: Model, findings: readonly Finding[]): void {
     const { starts, end } = placesOf(stored.inspection);
     const schemes = new Map(numbers.tensors.flatMap(({ stored: weight }) =>
@@ -54,8 +54,8 @@ export class ByteMap extends HTMLElement {
       const from = (starts[source] ?? 0) + offset;
       return [{ from, to: from + bytes, kind: schemes.get(tensor.name) ?? tensor.dtype, tensor }];
     })).sort((a, b) => a.from - b.from);
-    this.#length = length ?? end ?? this.#extents.reduce((most, { to }) => Math.max(most, to), 0);
-    this.#mark = length === null ? null
+    this.#length = end ?? length ?? this.#extents.reduce((most, { to }) => Math.max(most, to), 0);
+    this.#mark = end !== null || length === null ? null
       : findings.find((finding) => finding.offset !== null && finding.file === null)?.offset ?? null;
     const payload = this.#extents.reduce((sum, { from, to }) => sum + to - from, 0);
     const words = `Map of the file: ${size(payload)} of ${size(this.#length)} are tensors. Arrow keys read each`;

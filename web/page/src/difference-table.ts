@@ -25,12 +25,12 @@ export const nameOf = ({ a, b }: TensorDiff): string => (a ?? b)?.name ?? "";
 export const bothNames = ({ a, b }: TensorDiff): string =>
   (a && b && a.name !== b.name ? `${a.name} → ${b.name}` : (a ?? b)?.name ?? "");
 
-/** The share of elements that changed: never 100 % while one did not, and never 0 % once one has. */
+/** The share of elements that changed: never 100% while one did not, and never 0% once one has. */
 export function share({ changed, elements }: ValueDiff): string {
-  if (changed === 0) return "0 %";
-  if (changed === elements) return "100 %";
+  if (changed === 0) return "0%";
+  if (changed === elements) return "100%";
   const part = (100 * changed) / elements;
-  return part < 0.01 ? "< 0.01 %" : `${Math.min(part, 99.99).toFixed(2)} %`;
+  return part < 0.01 ? "<0.01%" : `${Math.min(part, 99.99).toFixed(2)}%`;
 }
 
 /** Tells 0.999999 from 1. */
