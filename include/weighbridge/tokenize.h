@@ -99,6 +99,10 @@ class WordPiece {
   /// Converts the spans of encode() from bytes to code points. Linear in the text.
   static void to_code_points(std::string_view text, std::span<TokenSpan> spans) noexcept;
 
+  /// The text of ids, as the decoder of Hugging Face's tokenizers for WordPiece gives it: words with a space between
+  /// them, none before . , ? ! and 's. [CLS], [SEP] and [PAD] give nothing. Encoding may have lost case and accents.
+  /// Error{misuse}: an id that no token has.
+  std::string decode(std::span<const std::uint32_t> ids) const;
   std::optional<std::string_view> token(std::uint32_t id) const noexcept;  ///< "##ing"; valid as long as any copy lives
   std::uint32_t size() const noexcept;                                     ///< 1 + the largest id
   /// "pad" "unk" "cls" "sep" "mask": the id of that special token.
@@ -229,6 +233,9 @@ class TextTokenizer {
   explicit TextTokenizer(const Model&, const TextTokenizerOptions& = {});
   /// @throws Error misuse: a text of 4 GiB or more (byte and bpe).
   TokenizedText operator()(std::string_view text) const;
+  /// The text of ids, as WordPiece and BytePair decode it. Error{misuse}: an id that is not in the vocabulary.
+  std::string decode(std::span<const std::uint32_t> ids) const;
+  std::uint32_t size() const noexcept;  ///< of the vocabulary
   /// Settings of the tokenizer that are unknown, passed over, or in conflict: sentences.
   const std::vector<std::string>& notes() const noexcept;
 

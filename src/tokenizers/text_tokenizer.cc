@@ -102,4 +102,12 @@ TokenizedText TextTokenizer::operator()(std::string_view text) const {
   return std::visit([&](const auto& tokenizer) { return tokenized(tokenizer, text, rep_->options); }, rep_->tokenizer);
 }
 
+std::string TextTokenizer::decode(std::span<const std::uint32_t> ids) const {
+  return std::visit([&](const auto& tokenizer) { return tokenizer.decode(ids); }, rep_->tokenizer);
+}
+
+std::uint32_t TextTokenizer::size() const noexcept {
+  return std::visit([](const auto& tokenizer) { return tokenizer.size(); }, rep_->tokenizer);
+}
+
 }  // namespace weighbridge

@@ -75,6 +75,18 @@ TEST(TextTokenizer, SpellsWordPieces) {
   EXPECT_TRUE(bare("ab").offsets.empty());
 }
 
+TEST(TextTokenizer, DecodesAndCounts) {
+  const TextTokenizer words(with_word_pieces().build());
+  EXPECT_EQ(words.size(), 7U);
+  EXPECT_EQ(words.decode(Ids{1, 3, 6, 5, 0, 2}), "ab b [UNK]");
+  EXPECT_EQ(words.decode(Ids{6, 6}), "##bb");
+  EXPECT_EQ(thrown([&] { words.decode(Ids{3, 7}); }).rule, "misuse/token");
+  const TextTokenizer bytes(of_bytes());
+  EXPECT_EQ(bytes.size(), 260U);
+  EXPECT_EQ(bytes.decode(bytes("a b").ids), "a b");
+  EXPECT_EQ(thrown([&] { bytes.decode(Ids{260}); }).rule, "misuse/token");
+}
+
 TEST(TextTokenizer, LowersAsTheModelSays) {
   EXPECT_EQ(TextTokenizer(with_word_pieces().build())("A").ids, (Ids{1, 3, 2}));
   const Model cased = with_word_pieces().attribute("do_lower_case", Value::boolean(false)).build();

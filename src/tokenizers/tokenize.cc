@@ -26,7 +26,9 @@ struct Role {
   std::string_view name, spelling;
 };
 constexpr Role kRoles[] = {{"pad", "[PAD]"}, {"unk", "[UNK]"}, {"cls", "[CLS]"}, {"sep", "[SEP]"}, {"mask", "[MASK]"}};
-constexpr std::size_t kUnknown = 1, kBegin = 2, kEnd = 3;
+constexpr std::size_t kPad = 0, kUnknown = 1, kBegin = 2, kEnd = 3;
+// The beginnings of tokens that Hugging Face's decoder puts no space before.
+constexpr std::string_view kClose[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
 
 void check(const Tokenizer& from, const WordPieceOptions& options) {
   if (options.word_limit == 0 || options.word_limit > tokenizers::kMaxWordLimit)
@@ -113,6 +115,7 @@ struct WordPiece::Rep {
         texts(from.tokens),
         entries(by_id(texts, from.ids)),
         special(roles(from.special, entries, said.frame.has_value())),
+        prefix(said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix))),
         frame(said.frame.value_or(tokenizers::TextFrame{})) {
     if (!said.frame) frame = {{*special[kBegin]}, {*special[kEnd]}};
     for (const std::vector<std::uint32_t>* const ids : {&frame.before, &frame.after})
@@ -166,19 +169,18 @@ struct WordPiece::Rep {
   }
 
   // Whether the pass over a text without memory does all of it.
-  static bool is_berts(const tokenizers::TokenizerRules& said, const std::vector<tokenizers::AddedText>& added) {
+  bool is_berts(const tokenizers::TokenizerRules& said, const std::vector<tokenizers::AddedText>& added) const {
     const auto plain = [](const tokenizers::AddedText& each) {
       const tokenizers::AddedToken& is = each.token;
       return !is.normalized && !is.single_word && !is.lstrip && !is.rstrip;
     };
-    return said.normalizer.empty() && said.pre_tokenizer.empty() &&
-           said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix)) == tokenizers::Vocabulary::kPrefix &&
+    return said.normalizer.empty() && said.pre_tokenizer.empty() && prefix == tokenizers::Vocabulary::kPrefix &&
            said.word_limit.value_or(1) - 1 < tokenizers::kMaxWordLimit && std::ranges::all_of(added, plain);
   }
 
   tokenizers::Stepwise::Settings settings_of(const tokenizers::TokenizerRules& said) const {
     tokenizers::Stepwise::Settings out;
-    out.prefix = said.prefix.value_or(std::string(tokenizers::Vocabulary::kPrefix));
+    out.prefix = prefix;
     out.word_limit = said.word_limit.value_or(options.word_limit);
     out.unknown = *special[kUnknown];
     if (out.word_limit > tokenizers::kMaxCharacters)
@@ -246,6 +248,7 @@ struct WordPiece::Rep {
   const Texts texts;
   const std::vector<tokenizers::Vocabulary::Entry> entries;  // sorted by id; views into texts
   const std::vector<std::optional<std::uint32_t>> special;   // one per entry of kRoles
+  const std::string prefix;                                  // of a token that continues a word
   tokenizers::TextFrame frame;
   std::optional<tokenizers::Rules> rules{};  // one of the two
   std::optional<tokenizers::Stepwise> steps{};
@@ -389,6 +392,28 @@ void WordPiece::to_code_points(std::string_view text, std::span<TokenSpan> spans
   };
   walk(spans, &TokenSpan::begin);
   walk(spans, &TokenSpan::end);
+}
+
+std::string WordPiece::decode(std::span<const std::uint32_t> ids) const {
+  const auto is_in = [](std::uint32_t id, const std::vector<std::uint32_t>& all) {
+    return std::ranges::count(all, id) > 0;
+  };
+  std::string out;
+  bool first = true;
+  for (const std::uint32_t id : ids) {
+    if (id == rep_->special[kPad] || is_in(id, rep_->frame.before) || is_in(id, rep_->frame.after)) continue;
+    std::optional<std::string_view> token = rep_->token(id);
+    if (!token) base::misuse("token", "no token has the id " + std::to_string(id));
+    const auto begins = [&](std::string_view with) { return token->starts_with(with); };
+    if (!std::exchange(first, false)) {
+      if (begins(rep_->prefix))
+        token->remove_prefix(rep_->prefix.size());
+      else if (std::none_of(std::begin(kClose), std::end(kClose), begins))
+        out += ' ';
+    }
+    out += *token;
+  }
+  return out;
 }
 
 std::optional<std::string_view> WordPiece::token(std::uint32_t id) const noexcept { return rep_->token(id); }
