@@ -88,7 +88,7 @@ class Lake:
         folder = self.folder / f"sharded-{len(self.rows):04d}"
         source = self.folder / "source.zt"
         wb.save(source, tensors)
-        wb.convert(source, f"{folder}/", format=container, shard_size=400)
+        wb.convert(source, f"{folder}/", format=container, max_shard_size=400)
         source.unlink()
         files = sorted(folder.iterdir())
         shards = [path for path in files if path.suffix != ".json"]

@@ -42,8 +42,13 @@ nb::dict to_dict(const Finding& finding) {
   out["expected"] = text(finding.expected);
   out["found"] = text(finding.found);
   nb::object hint = nb::none();
-  if (finding.hint.what != Hint::What::none)
-    hint = nb::make_tuple(text(name(finding.hint.what)), text(finding.hint.name), text(finding.hint.value));
+  if (finding.hint.what != Hint::What::none) {
+    nb::dict told;
+    told["what"] = text(name(finding.hint.what));
+    told["name"] = text(finding.hint.name);
+    told["value"] = text(finding.hint.value);
+    hint = told;
+  }
   out["hint"] = hint;
   return out;
 }

@@ -14,23 +14,19 @@ nb::list items(const std::vector<Item>& list) {
   return out;
 }
 
+nb::list casts(const std::vector<Cast>& list) {
+  nb::list out;
+  for (const Cast& cast : list)
+    out.append(nb::make_tuple(text(name(cast.from)), text(name(cast.to)), cast.tensors, cast.values, cast.overflowed,
+                              cast.flushed, cast.largest_error));
+  return out;
+}
+
 // The fields of weighbridge.Written, and the losses that nobody consented to.
 nb::tuple written(const Plan& plan, const std::string& path, const Settings& settings) {
   const Written written = run(settings, [&](const Context& context) { return plan.execute(path, context); });
-  nb::list casts;
-  for (const Cast& cast : written.casts) {
-    nb::dict one;
-    one["from"] = text(name(cast.from));
-    one["to"] = text(name(cast.to));
-    one["tensors"] = cast.tensors;
-    one["values"] = cast.values;
-    one["overflowed"] = cast.overflowed;
-    one["flushed"] = cast.flushed;
-    one["largest_error"] = cast.largest_error;
-    casts.append(one);
-  }
-  return nb::make_tuple(text(plan.to()), written.size, items(plan.losses()), items(plan.changes()), casts,
-                        items(written.losses));
+  return nb::make_tuple(text(plan.to()), written.size, items(plan.losses()), items(plan.changes()),
+                        casts(written.casts), items(written.losses));
 }
 
 // A contiguous array, kept alive by Python's reference.
@@ -81,6 +77,22 @@ void define_jobs(nb::module_& m) {
     const Plan planned = run(
         settings, [&](const Context& context) { return plan(model, format_of_output(output.path), asked, context); });
     return written(planned, output.path, settings);
+  });
+  // What the file is, as JSON (docs/schemas/doctor.json), and what was written: format, size, losses, casts.
+  m.def("salvage", [](nb::handle file, nb::handle path, nb::handle given, bool overwrite, const Settings& settings) {
+    const Input input = to_input(file), output = to_input(path);
+    const auto options = made<OpenOptions>(OptionOf::open, given);
+    Diagnosis found;
+    const Written written = run(settings, [&](const Context& context) {
+      OutputFile::check(output.path, overwrite);
+      found =
+          input.source ? diagnose(place_of(input.source), context, options) : diagnose(input.path, context, options);
+      Options how;
+      how.replace = overwrite;
+      return salvage(found, output.path, how, context);
+    });
+    return nb::make_tuple(text(to_json(input.path, found)), text(format_of_output(output.path)), written.size,
+                          items(written.losses), casts(written.casts));
   });
   m.def("view", [](const Model& model, nb::handle given) {
     const auto options = made<ViewOptions>(OptionOf::view, given);

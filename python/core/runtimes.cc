@@ -27,6 +27,12 @@ struct Stream {
   std::unique_ptr<Generation> generation;
 };
 
+nb::list to_list(const std::vector<std::string>& texts) {
+  nb::list out;
+  for (const std::string& each : texts) out.append(text(each));
+  return out;
+}
+
 nb::dict to_dict(const Generated& made) {
   nb::dict out;
   out["text"] = text(made.text);
@@ -105,12 +111,7 @@ void define_runtimes(nb::module_& m) {
                      return out;
                    })
       .def_prop_ro("prompt", [](const Embedder& e) { return text(e.prompt()); })
-      .def_prop_ro("notes",
-                   [](const Embedder& e) {
-                     nb::list out;
-                     for (const std::string& note : e.notes()) out.append(text(note));
-                     return out;
-                   })
+      .def_prop_ro("notes", [](const Embedder& e) { return to_list(e.notes()); })
       .def("digests",
            [](const Embedder& self, const Settings& settings) {
              const EmbedDigests made = run(settings, [&](const Context& context) { return self.digests(context); });
@@ -132,6 +133,33 @@ void define_runtimes(nb::module_& m) {
         const WordPiece* const tokenizer = self.tokenizer();
         if (!tokenizer) throw nb::value_error("the model has no vocabulary");
         return tokenizer->encode(one, {.max_length = max_length});
+      });
+
+  nb::class_<TextTokenizer>(m, "Tokenizer")
+      .def("__init__",
+           [](TextTokenizer* self, const Model& model, bool special, std::uint64_t max_length,
+              const std::vector<std::string>& ignore) {
+             const WithoutGil released;
+             new (self) TextTokenizer(model, {.special = special, .max_length = max_length, .ignore_settings = ignore});
+           })
+      .def_prop_ro("size", &TextTokenizer::size)
+      .def_prop_ro("notes", [](const TextTokenizer& t) { return to_list(t.notes()); })
+      // [(id, token)]
+      .def("encode",
+           [](const TextTokenizer& self, std::string_view one) {
+             TokenizedText made;
+             {
+               const WithoutGil released;
+               made = self(one);
+             }
+             nb::list out;
+             for (std::size_t i = 0; i < made.ids.size(); ++i)
+               out.append(nb::make_tuple(made.ids[i], text(made.tokens[i])));
+             return out;
+           })
+      .def("decode", [](const TextTokenizer& self, const std::vector<std::uint32_t>& ids) {
+        const std::string out = self.decode(ids);
+        return nb::bytes(out.data(), out.size());
       });
 
   nb::class_<Stream>(m, "Stream")

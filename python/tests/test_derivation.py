@@ -31,7 +31,7 @@ def test_a_quantized_file_is_made_from_its_source(base, tmp_path):
     found = wb.verify(bytes(content), derived_from=base, report=True)
     assert not found and found.verdict == "not from this source"
     only, = found.differences
-    assert (only["name"], only["unlike"]) == ("b", 1) and only["values"]["max_abs"] > 0
+    assert (only.name, only.unlike) == ("b", 1) and only.values.max_abs > 0
 
 
 def test_a_statement_says_how_a_file_was_made(base, tmp_path):

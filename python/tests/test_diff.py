@@ -24,7 +24,7 @@ def test_what_changed_and_by_how_much():
     assert not found.equal and found.different == 3
     assert [(tensor.name, tensor.verdict) for tensor in found.tensors] == [("w", "different"), ("gone", "only-a"), ("new", "only-b")]
     tensor = found.tensors[0]
-    assert tensor.changes == ["changed"] and tensor.by == "name" and tensor.a == {"name": "w", "dtype": "f32", "shape": [4]}
+    assert tensor.changes == ["changed"] and tensor.by == "name" and tensor.a == wb.TensorInfo("w", "f32", [4])
     values = tensor.values
     assert (values.changed, values.max_abs, values.max_relative, values.first, values.largest) == (2, 0.5, 0.25, 1, 1)
     assert values.rms == pytest.approx(math.sqrt(0.3125 / 4), rel=1e-14)

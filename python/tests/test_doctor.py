@@ -19,11 +19,11 @@ def test_a_download_that_stopped(tmp_path):
     path.write_bytes(content[:-100])
     found = wb.doctor(path)
     assert not found and found.condition == "incomplete" and found.damaged == ["b"] and found.full_size == len(content)
-    assert found.advice[0] == {"what": "fetch-rest", "name": None, "from": len(content) - 100, "to": len(content)}
+    assert found.advice[0] == wb.Advice("fetch-rest", None, len(content) - 100, len(content))
     [finding] = found.findings
-    assert isinstance(finding, wb.Finding) and finding.rule == "safetensors/truncated" and finding.hint == ("size", "", str(len(content)))
+    assert isinstance(finding, wb.Finding) and finding.rule == "safetensors/truncated" and finding.hint == wb.Hint("size", value=str(len(content)))
     assert finding.rule in str(finding)
-    assert wb.doctor(content + b"junk").trailing == (len(content), 4)
+    assert wb.doctor(content + b"junk").trailing == wb.ByteRange(len(content), 4)
     with pytest.raises(wb.MissingFileError):
         wb.doctor(tmp_path / "absent")
 
@@ -36,9 +36,9 @@ def test_a_cache(tmp_path):
     digest = hashlib.sha256(b"weights").hexdigest()
     (repository / "blobs" / digest).write_bytes(b"weights")
     (repository / "snapshots/1/model.bin").symlink_to(f"../../blobs/{digest}")
-    assert [entry["state"] for entry in wb.check_cache(tmp_path)] == ["sound"]
+    assert [entry.state for entry in wb.check_cache(tmp_path)] == ["sound"]
     (repository / "blobs" / digest).write_bytes(b"weightS")
-    assert [entry["state"] for entry in wb.check_cache(tmp_path)] == ["damaged"]
+    assert [entry.state for entry in wb.check_cache(tmp_path)] == ["damaged"]
 
 
 def test_dequantize_leaves_other_tensors(tmp_path):

@@ -21,32 +21,32 @@ def metadata(path):
 
 def test_set_undo_and_types(path):
     old = path.read_bytes()
-    done = wb.edit(path, set={"name": "a model", "steps": (5, "u32"), "rate": 0.5, "on": True, "words": ["a", "b"]})
+    done = wb.edit(path, set={"name": "a model", "steps": (5, "u32"), "rate": 0.5, "on": True, "words": ["a", "b"]}, in_place=True)
     assert done.way == "in-place" and done.written and len(done.changes) == 5 and path.stat().st_size == len(old)
     assert metadata(path)["steps"] == 5 and metadata(path)["name"] == "a model"
-    wb.edit(path, set={"steps": 6, "name": None})
+    wb.edit(path, set={"steps": 6, "name": None}, in_place=True)
     assert metadata(path)["steps"] == 6 and "name" not in metadata(path)
     wb.undo_edit(path)
     assert metadata(path)["steps"] == 5
     with pytest.raises(wb.UsageError):
-        wb.edit(path, set={"steps": (-1, "u32")})
+        wb.edit(path, set={"steps": (-1, "u32")}, in_place=True)
     with pytest.raises(TypeError):
-        wb.edit(path, set={"steps": (1, 2, 3)})
+        wb.edit(path, set={"steps": (1, 2, 3)}, in_place=True)
 
 
 def test_rename_and_new_files(path, tmp_path):
-    assert wb.edit(path, rename={"w": "weight"}, dry_run=True).way == "in-place"
-    wb.edit(path, rename={"w": "b", "b": "w"})
+    assert wb.edit(path, rename={"w": "weight"}, dry_run=True, in_place=True).way == "in-place"
+    wb.edit(path, rename={"w": "b", "b": "w"}, in_place=True)
     with wb.open(path) as model:
         assert model["b"].shape == (2, 32)
     new = tmp_path / "new.gguf"
     assert wb.edit(path, without="w", output=new).way == "converted" and list(wb.open(new)) == ["b"]
     with pytest.raises(wb.UsageError, match="authr|no attribute"):
-        wb.edit(path, unset="authr")
+        wb.edit(path, unset="authr", in_place=True)
 
 
 def test_rename_by_pattern(path):
-    wb.edit(path, rename=["s/^w$/weight/", "b=bias"])
+    wb.edit(path, rename=["s/^w$/weight/", "b=bias"], in_place=True)
     with wb.open(path) as model:
         assert sorted(model) == ["bias", "weight"]
 
@@ -55,7 +55,7 @@ def test_the_last_tensor_is_left_out_in_place(path):
     old = path.read_bytes()
     with wb.open(path) as model:
         last = list(model)[-1]
-    assert wb.edit(path, without=last).way == "in-place"
+    assert wb.edit(path, without=last, in_place=True).way == "in-place"
     with wb.open(path) as model:
         assert last not in model and len(model) == 1
     wb.undo_edit(path)
@@ -65,7 +65,7 @@ def test_the_last_tensor_is_left_out_in_place(path):
 def test_a_file_that_is_open_here_is_refused(path):
     with wb.open(path):
         try:
-            done = wb.edit(path, set={"a": "b"})
+            done = wb.edit(path, set={"a": "b"}, in_place=True)
         except wb.InputOutputError as error:
             assert "open" in str(error)
         else:

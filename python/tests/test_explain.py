@@ -19,13 +19,13 @@ def test_a_byte_a_range_and_an_element(tmp_path):
     path.write_bytes(content())
     start = len(content()) - 24
     found = wb.explain(path, start + 17)
-    assert [span["kind"] for span in found.spans] == ["file", "tensor", "element"]
-    assert found.spans[-1]["what"] == "[1, 1]" and (found.offset, found.length) == (start + 17, 1)
+    assert [span.kind for span in found.spans] == ["file", "tensor", "element"]
+    assert found.spans[-1].what == "[1, 1]" and (found.offset, found.length) == (start + 17, 1)
     assert content()[found.bytes_at:].startswith(found.data) and "[1, 1]" in str(found)
     there = wb.explain(path, "w[1, 1]")
     assert (there.offset, there.length, there.spans) == (start + 16, 4, found.spans)
-    assert [span["what"] for span in wb.explain(path, slice(start, start + 8)).spans[2:]] == ["[0, 0]", "[0, 1]"]
-    assert wb.explain(content(), 3).spans[-1]["what"] == "length of the header"
+    assert [span.what for span in wb.explain(path, slice(start, start + 8)).spans[2:]] == ["[0, 0]", "[0, 1]"]
+    assert wb.explain(content(), 3).spans[-1].what == "length of the header"
 
 
 def test_places_that_are_none(tmp_path):

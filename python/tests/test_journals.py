@@ -19,7 +19,7 @@ def test_an_edit_of_another_home_is_undone_only_on_trust(tmp_path, home):
     path = tmp_path / "model.gguf"
     wb.save(path, {"w": np.ones((2, 32), np.float32)}, reserve=1024)
     old = path.read_bytes()
-    wb.edit(path, set={"name": "a model"})
+    wb.edit(path, set={"name": "a model"}, in_place=True)
     new = path.read_bytes()
     home.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
     with pytest.raises(wb.InputOutputError, match="journal"):
@@ -28,14 +28,14 @@ def test_an_edit_of_another_home_is_undone_only_on_trust(tmp_path, home):
     assert wb.undo_edit(path, trust_journal=True).way == "in-place" and path.read_bytes() == old
     home.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert wb.settle_edit(path).left == "nothing"
-    wb.edit(path, set={"name": "a model"})
+    wb.edit(path, set={"name": "a model"}, in_place=True)
     (tmp_path / ".model.gguf.weighbridge-edit.undo").rename(tmp_path / ".model.gguf.weighbridge-edit.journal")
     home.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
-    for refused in (lambda: wb.settle_edit(path), lambda: wb.edit(path, set={"a": "b"})):
+    for refused in (lambda: wb.settle_edit(path), lambda: wb.edit(path, set={"a": "b"}, in_place=True)):
         with pytest.raises(wb.InputOutputError, match="journal"):
             refused()
     done = wb.settle_edit(path, trust_journal=True)
-    assert done.left == "finished" and [step["way"] for step in done.steps] == ["rename"]
+    assert done.left == "finished" and [step.way for step in done.steps] == ["rename"]
 
 
 def test_a_planted_journal_is_listed_and_undone_only_on_trust(tmp_path):
@@ -48,9 +48,9 @@ def test_a_planted_journal_is_listed_and_undone_only_on_trust(tmp_path):
     with pytest.raises(wb.InputOutputError, match="c.zt|journal"):
         wb.save(folder / "c.zt", {"w": np.ones(2, np.float32)})
     left = wb.left_journals(folder)
-    assert len(left) == 1 and not left[0]["own"] and left[0]["why"] and left[0]["steps"][0]["to"] == "c.zt"
+    assert len(left) == 1 and not left[0].own and left[0].why and left[0].steps[0].other == "c.zt"
     with pytest.raises(wb.InputOutputError, match="journal"):
         wb.recover_folder(folder)
     assert not (folder / "c.zt").exists()
-    assert wb.recover_folder(folder, trust_journal=True)[0]["undone"]
+    assert wb.recover_folder(folder, trust_journal=True)[0].undone
     assert (folder / "c.zt").read_text() == "old" and wb.left_journals(folder) == []

@@ -20,14 +20,14 @@ def model(tmp_path):
 def test_a_list_without_a_signature(model, tmp_path, monkeypatch):
     sig = tmp_path / "model.sig"
     made = wb.manifest(model, sig)
-    assert made["files"] == 2 and made["method"] == "none"
+    assert made.files == 2 and made.method == "none" and made.range_size is None
     found = wb.verify(model, manifest=sig)
     assert found and found.signature == "none" and found.compared == 2 and not found.differences
     assert wb.verify(model, manifest=sig.read_bytes())
     (model / "config.json").write_text("[]")
     (model / "new").write_text("n")
     found = wb.verify(model, manifest=sig)
-    assert not found and [(each["what"], each["file"]) for each in found.differences] == [("changed", "config.json"), ("additional", "new")]
+    assert not found and [(each.what, each.file) for each in found.differences] == [("changed", "config.json"), ("additional", "new")]
     assert not wb.verify(model, manifest=sig, ignore="new")
     assert wb.verify(model, manifest=sig, only_file="a.bin", cache=tmp_path / "cache")
     assert (tmp_path / "cache").exists()
@@ -35,7 +35,7 @@ def test_a_list_without_a_signature(model, tmp_path, monkeypatch):
     assert wb.verify(model, manifest=sig, ignore="new", cache=True).remembered == 0 and list((tmp_path / "home/weighbridge").iterdir())
     with pytest.raises(wb.UsageError):
         wb.manifest(model, sig)
-    assert wb.manifest(model, sig, overwrite=True, range_size="1K", ignore=["new"])["entries"] == 6
+    assert wb.manifest(model, sig, overwrite=True, range_size="1K", ignore=["new"]).entries == 6
     with pytest.raises(wb.MissingFileError):
         wb.verify(model, manifest=tmp_path / "absent")
 
@@ -71,7 +71,7 @@ def test_keys(model, tmp_path):
             wb.manifest(model, sig, key=private)
         assert not sig.exists()
         return
-    assert wb.manifest(model, sig, key=private.read_bytes())["method"] == "key"
+    assert wb.manifest(model, sig, key=private.read_bytes()).method == "key"
     assert wb.verify(model, manifest=sig, public_key=public).signature == "valid"
     assert wb.verify(model, manifest=sig).signature == "unchecked"
     with pytest.raises(wb.UsageError, match="private key"):

@@ -51,11 +51,23 @@ def test_each_option_of_a_conversion_is_known(name, type, words):
         wb.plan({"w": np.zeros((4, 4), np.float32)}, "zt", **{name: value})
     except wb.Error as error:  # of another format, or with another option
         assert "there is no option" not in str(error)
-    with pytest.raises(wb.UsageError, match=f'there is no option "{name.replace("_", "-")}x"'):
+    with pytest.raises(TypeError, match=rf"^plan\(\) got an unexpected keyword argument '{name}x'\. Did you mean '{name}'\?$"):
         wb.plan({"w": np.zeros(4)}, "zt", **{name + "x": value})
     if type in ("toggle", "number", "fraction"):
         with pytest.raises(TypeError, match="is expected, not"):
             wb.plan({"w": np.zeros(4)}, "zt", **{name: "a"})
+
+
+def test_a_wrong_name_is_a_type_error_that_names_the_near_one(tmp_path):
+    arrays, there = {"w": np.zeros(4)}, tmp_path / "a.zt"
+    for call, near in ((lambda: wb.convert(arrays, there, formt="zt"), "format"), (lambda: wb.convert(arrays, there, dtpye="f16"), "cast"),
+                       (lambda: wb.save(there, arrays, overwite=True), "overwrite"), (lambda: wb.save(there, arrays, meta_data={}), "metadata"),
+                       (lambda: wb.plan(arrays, "zt", shard_size=5), "max_shard_size"), (lambda: wb.apply(arrays, [], there, progess=True), "progress")):
+        with pytest.raises(TypeError, match=f"Did you mean '{near}'"):
+            call()
+    with pytest.raises(TypeError, match=r"convert\(\) got an unexpected keyword argument 'zzz'\. The options are"):
+        wb.convert(arrays, there, zzz=1)
+    assert not there.exists()
 
 
 def test_sizes_have_units(tmp_path):

@@ -61,7 +61,7 @@ def test_keeping_a_difference(tmp_path, monkeypatch, capsys):
     wb.save(tmp_path / "base.safetensors", {"w": np.arange(100, dtype=np.float32)})
     wb.save(tmp_path / "tuned.safetensors", {"w": np.arange(100, dtype=np.float32) + (np.arange(100) == 7)})
     names, _ = run(PATCHING, tmp_path, monkeypatch, capsys)
-    assert names["made"]["differing"] == 1
+    assert names["made"].differing == 1
 
 
 def test_running_models(tmp_path, monkeypatch, capsys):

@@ -48,7 +48,7 @@ def test_losses_that_no_option_allows_are_returned_and_warned_of(encoder_folder,
         warnings.simplefilter("error")
         assert wb.convert(encoder_folder, tmp_path / "d.zt", allow="file").losses == made.losses
         cast = wb.convert({"w": np.ones(3, np.float32)}, tmp_path / "e.zt", cast="f16")
-    assert [each["to"] for each in cast.casts] == ["f16"] and {item.kind for item in cast.losses} <= {"dtype", "precision"}
+    assert [(each.before, each.after, each.tensors, each.values) for each in cast.casts] == [("f32", "f16", 1, 3)] and {item.kind for item in cast.losses} <= {"dtype", "precision"}
 
 
 def test_a_part_is_run_only_with_consent(encoder_folder, tmp_path):

@@ -21,15 +21,16 @@ def steps(tmp_path):
 
 def test_patches_make_the_other_model(steps, tmp_path):
     said = wb.make_patch(steps[0], steps[1], tmp_path / "1.zt")
-    assert (said["tensors"], said["changed"], said["differing"], said["elements"]) == (2, 1, 100, 5000)
-    assert (said["base"], said["result"]) == (wb.hash(steps[0]), wb.hash(steps[1]))
-    assert wb.make_patch(step(1), wb.open(steps[2]), tmp_path / "2.zt")["changed"] == 2
-    wb.apply(steps[0], tmp_path / "1.zt", tmp_path / "1.gguf")
+    assert (said.tensors, said.changed, said.differing, said.elements) == (2, 1, 100, 5000)
+    assert (said.base, said.result) == (wb.hash(steps[0]), wb.hash(steps[1]))
+    assert wb.make_patch(step(1), wb.open(steps[2]), tmp_path / "2.zt").changed == 2
+    made = wb.apply(steps[0], tmp_path / "1.zt", tmp_path / "1.gguf")
+    assert (made.format, made.size) == ("gguf", (tmp_path / "1.gguf").stat().st_size)
     assert wb.hash(tmp_path / "1.gguf") == wb.hash(steps[1])
     wb.apply(step(0), [tmp_path / "1.zt", wb.open(tmp_path / "2.zt")], tmp_path / "2.npz", format="npz")
     assert wb.hash(tmp_path / "2.npz") == wb.hash(steps[2])
     both = wb.fold([tmp_path / "1.zt", tmp_path / "2.zt"], tmp_path / "both.zt")
-    assert both["result"] == wb.hash(steps[2]) and wb.verify(tmp_path / "both.zt").valid
+    assert both.result == wb.hash(steps[2]) and wb.verify(tmp_path / "both.zt").valid
     wb.apply(steps[0], tmp_path / "both.zt", tmp_path / "both.safetensors")
     assert wb.hash(tmp_path / "both.safetensors") == wb.hash(steps[2])
 

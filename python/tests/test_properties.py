@@ -54,7 +54,7 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @QUIET
 def test_what_is_saved_is_what_is_opened(tmp_path, extension, tensors):
     path = tmp_path / f"a.{extension}"
-    wb.save(path, tensors)
+    wb.save(path, tensors, overwrite=True)
     assert wb.verify(path).valid
     with wb.open(path) as m:
         assert set(m) == set(tensors)
@@ -76,7 +76,7 @@ def test_an_index_gives_what_numpy_gives(tmp_path, array, data):
     index = data.draw(hnp.basic_indices(array.shape, allow_newaxis=True))
     for encoding in (None, "zstd"):
         path = tmp_path / f"{encoding}.zt"
-        wb.save(path, {"w": array}, encoding=encoding)
+        wb.save(path, {"w": array}, encoding=encoding, overwrite=True)
         expected = array.astype(array.dtype.newbyteorder("="))[index]
         found = wb.open(path)["w"][index]
         assert np.shape(found) == np.shape(expected) and np.asarray(found).tobytes() == np.asarray(expected).tobytes()
@@ -89,5 +89,5 @@ values = st.none() | st.booleans() | st.integers(-2**63, 2**64 - 1) | st.floats(
 @QUIET
 def test_metadata_comes_back(tmp_path, metadata):
     path = tmp_path / "a.zt"
-    wb.save(path, {"w": np.zeros(1, "f4")}, metadata)
+    wb.save(path, {"w": np.zeros(1, "f4")}, metadata, overwrite=True)
     assert wb.open(path).metadata == metadata

@@ -524,4 +524,19 @@ def test_the_command(encoder_folder, corpus, tmp_path):
 def test_without_ray_it_says_so(encoder_folder, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'weighbridge\[ray\]'"):
-        wr.embed_corpus(corpus, tmp_path / "o", encoder_folder)
+        wr.embed_corpus(corpus, tmp_path / "o", encoder_folder, workers=2)
+
+
+def test_an_audit_needs_no_ray(tmp_path, monkeypatch):
+    """Nor a number of workers, where it is not installed."""
+    import importlib.util
+
+    monkeypatch.setattr("weighbridge.ray._run.find_spec", lambda name: None if name == "ray" else importlib.util.find_spec(name))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (tmp_path / "lake").mkdir()
+    wb.save(tmp_path / "lake/a.zt", {"w": np.zeros(3, "f4")})
+    (tmp_path / "lake/b.zt").write_bytes((tmp_path / "lake/a.zt").read_bytes()[:-9])
+    report = wr.audit(tmp_path / "lake", tmp_path / "out.parquet")
+    assert (report.rows, report.deaths) == (2, 0) and pq.read_table(tmp_path / "out.parquet")["verdict"].to_pylist() == ["valid", "invalid"]
+    with pytest.raises(ImportError, match="needs the package ray"):
+        wr.audit(tmp_path / "lake", tmp_path / "out.parquet", workers=2, overwrite=True, restart=True)

@@ -133,6 +133,11 @@ def test_generate_answers_like_a_completion(generator):
     pieces = list(generator("Once upon a time", max_tokens=30, stream=True))
     assert "".join(p["choices"][0]["text"] for p in pieces) == whole["choices"][0]["text"]
     assert [p["choices"][0]["finish_reason"] for p in pieces[:-1]] == [None] * (len(pieces) - 1)
+    assert isinstance(whole, wb.Completion) and (whole.text, whole.finish_reason) == (whole["choices"][0]["text"], "length")
+    assert json.loads(json.dumps(whole.asdict()))["usage"] == whole["usage"] and whole.completion_tokens == 30
+    assert "".join(piece.text for piece in pieces) == whole.text and pieces[0].prompt_tokens is None
+    with pytest.raises(KeyError):
+        pieces[0]["usage"]
     stopped = generator.generate("Once upon a time", max_tokens=30, stop=" ")
     assert stopped["choices"][0]["finish_reason"] == "stop" and " " not in stopped["choices"][0]["text"].lstrip()
     assert generator.generate("x", temperature=1.0, seed=3)["choices"] == generator.generate("x", temperature=1.0, seed=3)["choices"]

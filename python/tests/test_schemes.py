@@ -57,8 +57,8 @@ def test_the_numbers_of_codes(tmp_path):
         assert np.asarray(model["x.weight"], dtype="float32").tolist() == numbers
         logical = model.logical()
         assert list(logical) == ["x.weight", "y"] and logical["x.weight"].dtype == "bf16" and logical["x.weight"].scheme is None
-        assert logical["x.weight"].numpy("f32").tolist() == numbers and logical["x.weight"].stats()["max"] == 12
-        assert logical["x.weight"].stored == {"id": "fp8", "name": "fp8 per row", "tensors": ["x.weight", "x.weight_scale"], "bytes": 8}
+        assert logical["x.weight"].numpy("f32").tolist() == numbers and logical["x.weight"].stats().max == 12
+        assert logical["x.weight"].stored == wb.StoredWeight("fp8", "fp8 per row", ["x.weight", "x.weight_scale"], 8)
         assert logical["y"].stored is None and model["x.weight"].stored is None
         assert model.logical("f32")["x.weight"].dtype == "f32"
         wb.convert(model, tmp_path / "dense.safetensors", dequantize="auto")

@@ -51,8 +51,15 @@ def test_mypy_strict(examples):
 
 def test_mypy_finds_what_is_wrong(examples, tmp_path):
     pytest.importorskip("mypy", reason="needs mypy")
-    (tmp_path / "wrong.py").write_text("import weighbridge as wb\nwb.open(1, nonsense=2)\nx: int = wb.hash('a')\n")
-    assert len(found(sys.executable, "-m", "mypy", "--strict", ".", folder=tmp_path)) == 2
+    wrong = ["wb.open('a', nonsense=2)", "wb.open(1)", "x: int = wb.hash('a')", "wb.convert('a', 'b.zt', dtpye='f16')", "wb.save('a', {}, level='3')",
+             "wb.plan('a', 'zt', max_shard_size=1.5)", "wb.verify('a', recursive=True).valid", "wb.Generator('a').generate('b', stream=True).text",
+             "wb.Generator('a').generate('b')['choices'].nothing.txt, wb.Generator('a').generate('b').txt", "wb.Embedder('a').encode('b').shap",
+             "wb.formats()[0]['name']", "wb.edit('a', output=1)"]
+    right = ["wb.verify('a', recursive=True)['b'].valid", "[piece.text for piece in wb.Generator('a').generate('b', stream=True)]",
+             "wb.convert(b'', 'b.zt', max_shard_size='5GB').casts[0].before", "wb.Embedder('a').encode('b').shape", "wb.hash({'a': [1]})",
+             "wb.Embedder('a').encode(['b'], convert_to_numpy=False)[0].shape", "wb.plan(['a', wb.open('b')], 'zt', set={'a': 'b'})"]
+    (tmp_path / "wrong.py").write_text("\n".join(["import weighbridge as wb", *wrong, *right, ""]))
+    assert [int(line.split(":")[1]) for line in found(sys.executable, "-m", "mypy", "--strict", ".", folder=tmp_path)] == list(range(2, len(wrong) + 2))
 
 
 def test_pyright(examples, tmp_path):

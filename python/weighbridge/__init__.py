@@ -2,22 +2,43 @@
 """Inspect, verify, convert, compare and run model files: safetensors, GGUF, PyTorch, ONNX, NumPy, HDF5 and more.
 
 >>> import weighbridge as wb
->>> with wb.open("model.safetensors") as m:          # doctest: +SKIP
-...     print(m["layers.0.weight"].numpy().mean())
->>> wb.verify("model.zt").findings                   # doctest: +SKIP
->>> wb.convert("model.safetensors", "model.zt")      # doctest: +SKIP
+>>> with wb.open("model.safetensors") as m:
+...     print(m["embeddings.LayerNorm.weight"].numpy().shape)
+(32,)
+>>> wb.verify("model.safetensors").findings
+[]
+>>> wb.convert("model.safetensors", "model.zt").format
+'zt'
 """
 
 from __future__ import annotations
 
-from ._checks import Breach, Diagnosis, Explanation, PolicyVerdict, Verdict, check, check_cache, doctor, explain, verify
+from ._checks import (
+    Advice,
+    Breach,
+    ByteRange,
+    CacheEntry,
+    Diagnosis,
+    Explanation,
+    PolicyVerdict,
+    Salvaged,
+    Span,
+    Verdict,
+    check,
+    check_cache,
+    doctor,
+    explain,
+    salvage,
+    verify,
+)
 from ._core import __version__
-from ._derivation import Derivation
-from ._diff import Diff, MetadataDiff, TensorDiff, ValueDiff, diff
-from ._edit import Edited, edit, left_journals, recover_folder, settle_edit, undo_edit
+from ._derivation import Derivation, DerivedTensor, Deviation
+from ._diff import Diff, MetadataDiff, TensorDiff, TensorInfo, ValueDiff, diff
+from ._edit import Edited, Journal, Step, edit, left_journals, recover_folder, settle_edit, undo_edit
 from ._errors import (
     Error,
     Finding,
+    Hint,
     InputOutputError,
     LimitError,
     MalformedError,
@@ -26,27 +47,28 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._jobs import Item, LossWarning, Plan, Written, convert, formats, hash, plan, save
-from ._manifest import ManifestVerdict, manifest
-from ._model import Model, Tensor, open
-from ._patch import apply, fold, make_patch
+from ._jobs import Cast, Format, Item, LossWarning, Plan, Written, convert, formats, hash, plan, save
+from ._manifest import FileDifference, Manifest, ManifestVerdict, manifest
+from ._model import Model, Part, Stats, StoredWeight, Tensor, open
+from ._patch import Patch, apply, fold, make_patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._core import ArrowVectors
     from ._embed import Embedder
-    from ._generate import Generator
+    from ._generate import Completion, Generator
+    from ._tokenizer import Tokenizer, tokenizer
+
+_LATER = {"ArrowVectors": "_core", "Completion": "_generate", "Embedder": "_embed", "Generator": "_generate", "Tokenizer": "_tokenizer",
+          "tokenizer": "_tokenizer"}
 
 
 def __getattr__(name: str) -> object:
     """The runtimes are imported when they are first used."""
-    if name == "Embedder":
-        from ._embed import Embedder
+    if name in _LATER:
+        from importlib import import_module
 
-        return Embedder
-    if name == "Generator":
-        from ._generate import Generator
-
-        return Generator
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module 'weighbridge' has no attribute {name!r}")
 
 
@@ -55,9 +77,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Breach", "Derivation", "Diagnosis", "Diff", "Edited", "Embedder", "Error", "Explanation", "Finding", "Generator", "InputOutputError", "Item",
-    "LimitError", "LossWarning", "MalformedError", "ManifestVerdict", "MetadataDiff", "MissingFileError", "MissingTensorError", "Model", "Plan",
-    "PolicyVerdict", "Tensor", "TensorDiff", "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "Written", "__version__", "apply", "check",
+    "Advice", "ArrowVectors", "Breach", "ByteRange", "CacheEntry", "Cast", "Completion", "Derivation", "DerivedTensor", "Deviation", "Diagnosis",
+    "Diff", "Edited", "Embedder", "Error", "Explanation", "FileDifference", "Finding", "Format", "Generator", "Hint", "InputOutputError", "Item",
+    "Journal", "LimitError", "LossWarning", "MalformedError", "Manifest", "ManifestVerdict", "MetadataDiff", "MissingFileError",
+    "MissingTensorError", "Model", "Part", "Patch", "Plan", "PolicyVerdict", "Salvaged", "Span", "Stats", "Step", "StoredWeight", "Tensor",
+    "TensorDiff", "TensorInfo", "Tokenizer", "UnsupportedError", "UsageError", "ValueDiff", "Verdict", "Written", "__version__", "apply", "check",
     "check_cache", "convert", "diff", "doctor", "edit", "explain", "fold", "formats", "hash", "left_journals", "make_patch", "manifest", "open",
-    "plan", "recover_folder", "save", "settle_edit", "undo_edit", "verify",
+    "plan", "recover_folder", "salvage", "save", "settle_edit", "tokenizer", "undo_edit", "verify",
 ]

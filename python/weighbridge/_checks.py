@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of whole files, which change nothing: verify, check, doctor, explain, check_cache."""
+"""Checks of whole files, which change nothing: verify, check, doctor, explain, check_cache; and salvage, which writes what is whole."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from . import _core
 from ._errors import Finding
 from ._progress import settings
 from ._record import Record
 from ._shown import shown
-from ._sources import to_input
+from ._sources import to_input, to_optional_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any, Literal, overload
 
     from ._derivation import Derivation
-    from ._manifest import ManifestVerdict, Pem
-    from ._model import Limits, Progress
+    from ._jobs import Written
+    from ._manifest import ManifestVerdict
+    from .typing import Limits, ModelSource, Pem, Progress, Source, StrPath
 else:
 
     def overload(function: object) -> object:
@@ -46,18 +48,15 @@ class Verdict(Record):
         Counts.
     """
 
-    __slots__ = ("valid", "findings", "format", "checked", "not_known_safe", "tensors", "total", "errors", "warnings")
-    _defaults = {"format": "", "checked": "", "not_known_safe": (), "tensors": 0, "total": 0, "errors": 0, "warnings": 0}
-    if TYPE_CHECKING:
-        valid: bool
-        findings: list[Finding]
-        format: str
-        checked: str
-        not_known_safe: list[str]
-        tensors: int
-        total: int
-        errors: int
-        warnings: int
+    valid: bool
+    findings: list[Finding]
+    format: str = ""
+    checked: str = ""
+    not_known_safe: Sequence[str] = ()
+    tensors: int = 0
+    total: int = 0
+    errors: int = 0
+    warnings: int = 0
 
     def __bool__(self) -> bool:
         return self.valid
@@ -73,36 +72,36 @@ class Verdict(Record):
 
 @overload
 def verify(
-    file: Any, *, format: str | None = None, checksum_form: str | None = None, read_as: str | Iterable[str] = (), scheme: str | Iterable[str] = (),
+    file: Source, *, format: str | None = None, checksum_form: str | None = None, read_as: str | Iterable[str] = (), scheme: str | Iterable[str] = (),
     read_all: bool = False, recursive: Literal[False] = False, limits: Limits | None = None, progress: Progress = None
 ) -> Verdict: ...
 @overload
 def verify(
-    file: str | os.PathLike[str], *, recursive: Literal[True], format: str | None = None, checksum_form: str | None = None,
+    file: StrPath, *, recursive: Literal[True], format: str | None = None, checksum_form: str | None = None,
     read_as: str | Iterable[str] = (), scheme: str | Iterable[str] = (), read_all: bool = False, limits: Limits | None = None,
     progress: Progress = None
 ) -> dict[str, Verdict]: ...
 @overload
 def verify(
-    file: str | os.PathLike[str],
+    file: StrPath,
     *,
-    manifest: Any,
+    manifest: Source,
     public_key: Pem | None = None,
     roots: Pem | None = None,
     only_file: Iterable[str] | str = (),
     ignore: Iterable[str] | str = (),
     ignore_unsigned: bool = False,
-    cache: bool | str | os.PathLike[str] = False,
+    cache: bool | StrPath = False,
     limits: Limits | None = None,
     progress: Progress = None,
 ) -> ManifestVerdict: ...
 @overload
 def verify(
-    file: Any, *, derived_from: Any, statement: str | os.PathLike[str] | None = None, imatrix: Any = None, report: bool = False,
+    file: Source, *, derived_from: ModelSource, statement: StrPath | None = None, imatrix: Source | None = None, report: bool = False,
     limits: Limits | None = None, progress: Progress = None
 ) -> Derivation: ...
 def verify(
-    file: Any,
+    file: Source,
     *,
     format: str | None = None,
     checksum_form: str | None = None,
@@ -110,16 +109,16 @@ def verify(
     scheme: str | Iterable[str] = (),
     read_all: bool = False,
     recursive: bool = False,
-    manifest: Any = None,
+    manifest: Source | None = None,
     public_key: Pem | None = None,
     roots: Pem | None = None,
     only_file: Iterable[str] | str = (),
     ignore: Iterable[str] | str = (),
     ignore_unsigned: bool = False,
-    cache: bool | str | os.PathLike[str] = False,
-    derived_from: Any = None,
-    statement: str | os.PathLike[str] | None = None,
-    imatrix: Any = None,
+    cache: bool | StrPath = False,
+    derived_from: ModelSource | None = None,
+    statement: StrPath | None = None,
+    imatrix: Source | None = None,
     report: bool = False,
     limits: Limits | None = None,
     progress: Progress = None,
@@ -159,14 +158,10 @@ def verify(
     Verdict, dict of str to Verdict, ManifestVerdict or Derivation
         With `recursive`, a verdict for each path. An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
     """
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
     if manifest is not None:
         from ._manifest import verify_manifest
 
-        return verify_manifest(file, manifest, public_key, roots, only_file, ignore, ignore_unsigned, cache, limits, progress)
-    if recursive and not isinstance(file, (str, os.PathLike)):
-        raise TypeError("recursive needs the path of a folder")
+        return verify_manifest(_path(file, "manifest"), manifest, public_key, roots, only_file, ignore, ignore_unsigned, cache, limits, progress)
     if public_key is not None or roots is not None or only_file or ignore or ignore_unsigned or cache:
         raise TypeError("public_key, roots, only_file, ignore, ignore_unsigned and cache have no effect without manifest")
     if derived_from is not None:
@@ -178,13 +173,20 @@ def verify(
     if recursive:
         return {path: verify(path, format=format, checksum_form=checksum_form, read_as=read_as, scheme=scheme, read_all=read_all, limits=limits,
                              progress=progress)
-                for path in _core.find_models(os.fspath(file), settings(limits, progress, what="verify"))}
+                for path in _core.find_models(_path(file, "recursive"), settings(limits, progress, what="verify"))}
     from ._model import _texts
 
     found = _core.verify(to_input(file), dict(format=format, checksum_form=checksum_form, read_as=_texts(read_as), scheme=_texts(scheme)), read_all,
                          settings(limits, progress, what="verify"))
-    found["findings"] = [Finding(**finding) for finding in found["findings"]]
+    found["findings"] = [Finding.told(finding) for finding in found["findings"]]
     return Verdict(**found)
+
+
+def _path(file: Source, why: str) -> str:
+    """The path of what has to be one."""
+    if not isinstance(file, (str, os.PathLike)):
+        raise TypeError(f"{why} needs the path of a file or folder, not {type(file).__name__}")
+    return os.fspath(file)
 
 
 class Breach(Record):
@@ -198,10 +200,8 @@ class Breach(Record):
         What is wrong, and where.
     """
 
-    __slots__ = ("demand", "finding")
-    if TYPE_CHECKING:
-        demand: str
-        finding: Finding
+    demand: str
+    finding: Finding
 
 
 class PolicyVerdict(Record):
@@ -225,25 +225,23 @@ class PolicyVerdict(Record):
         As of :func:`verify`, without what the policy accepts.
     """
 
-    __slots__ = ("passed", "policy", "format", "checked", "breaches", "findings", "not_known_safe")
-    if TYPE_CHECKING:
-        passed: bool
-        policy: str
-        format: str | None
-        checked: str
-        breaches: list[Breach]
-        findings: list[Finding]
-        not_known_safe: list[str]
+    passed: bool
+    policy: str
+    format: str | None
+    checked: str
+    breaches: list[Breach]
+    findings: list[Finding]
+    not_known_safe: list[str]
 
     def __bool__(self) -> bool:
         return self.passed
 
 
 def check(
-    file: Any,
-    policy: str | os.PathLike[str] | dict[str, Any] = "download",
+    file: Source,
+    policy: StrPath | Mapping[str, Any] = "download",
     *,
-    manifest: Any = None,
+    manifest: Source | None = None,
     limits: Limits | None = None,
     progress: Progress = None,
 ) -> PolicyVerdict:
@@ -253,7 +251,7 @@ def check(
     ----------
     file, limits
         As for :func:`open`.
-    policy : str, path or dict
+    policy : str, path or mapping
         ``"download"``, ``"publish"``, ``"strict"``, a JSON file, or the policy itself: docs/policies.md.
     manifest : path, buffer or file object, optional
         The signed list of files, for a policy with ``keys``.
@@ -267,18 +265,52 @@ def check(
     """
     import json
 
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
-    name = "policy" if isinstance(policy, dict) else os.fspath(policy)
-    text = json.dumps(policy) if isinstance(policy, dict) else _core.ready_policy(name)
+    name = "policy" if isinstance(policy, Mapping) else os.fspath(policy)
+    text = json.dumps(dict(policy)) if isinstance(policy, Mapping) else _core.ready_policy(name)
     if not text:
         with open(name, encoding="utf-8") as opened:
             text = opened.read()
-    found = json.loads(_core.check(to_input(file), text, name, None if manifest is None else to_input(manifest),
+    found = json.loads(_core.check(to_input(file), text, name, to_optional_input(manifest),
                                    settings(limits, progress, what="check")))
     found["breaches"] = [Breach(each["demand"], Finding.told(each["finding"])) for each in found["breaches"]]
     found["findings"] = [Finding.told(each) for each in found["findings"]]
     return PolicyVerdict.of(found)
+
+
+class Advice(Record):
+    """Something to do about a file.
+
+    Attributes
+    ----------
+    what : str
+        ``"fetch-rest"`` (download the bytes from `start` to `end`), ``"fetch-again"``, ``"fetch-object"`` (of a Git LFS pointer), ``"fetch-file"``
+        (the missing file `name`), ``"salvage"``, ``"trim"`` (keep the bytes from `start` to `end`), ``"rename"`` (to the extension `name`),
+        ``"decompress"`` (with the program `name`), ``"compare"`` (with a published SHA-256), ``"distrust"`` (do not load it with Python), ``"rewrite"``.
+    name : str or None
+        A file, an extension or a program.
+    start : int
+        First byte.
+    end : int or None
+        Byte past the last; None if it is not known.
+    """
+
+    what: str
+    name: str | None
+    start: int
+    end: int | None
+
+
+class ByteRange(Record):
+    """A range of bytes of a file.
+
+    Attributes
+    ----------
+    offset, length : int
+        First byte, and number of bytes.
+    """
+
+    offset: int
+    length: int
 
 
 class Diagnosis(Record):
@@ -303,41 +335,38 @@ class Diagnosis(Record):
         Tensors that the index lists, and those without a known fault.
     damaged, missing : list of str
         The names of the other tensors, and of files of the model that are not there. At most 1,000 each.
-    zeros, trailing : tuple of int or None
-        (offset, length) of a range of zeros that points to damage, and of the bytes after the end of the model.
-    advice : list of dict
-        What to do, the most useful first: ``what``, ``name``, ``from``, ``to``.
+    zeros, trailing : ByteRange or None
+        A range of zeros that points to damage, and the bytes after the end of the model.
+    advice : list of Advice
+        What to do, the most useful first.
     not_known_safe : list of str
         As of :func:`verify`.
     findings : list of Finding
         As of :func:`verify`.
     """
 
-    __slots__ = ("condition", "what", "format", "named_like", "size", "full_size", "sha256", "tensors", "whole", "damaged", "missing", "zeros",
-                 "trailing", "advice", "not_known_safe", "findings")
-    if TYPE_CHECKING:
-        condition: str
-        what: str
-        format: str | None
-        named_like: str | None
-        size: int
-        full_size: int | None
-        sha256: str | None
-        tensors: int
-        whole: int
-        damaged: list[str]
-        missing: list[str]
-        zeros: tuple[int, int] | None
-        trailing: tuple[int, int] | None
-        advice: list[dict[str, Any]]
-        not_known_safe: list[str]
-        findings: list[Finding]
+    condition: str
+    what: str
+    format: str | None
+    named_like: str | None
+    size: int
+    full_size: int | None
+    sha256: str | None
+    tensors: int
+    whole: int
+    damaged: list[str]
+    missing: list[str]
+    zeros: ByteRange | None
+    trailing: ByteRange | None
+    advice: list[Advice]
+    not_known_safe: list[str]
+    findings: list[Finding]
 
     def __bool__(self) -> bool:
         return self.condition == "sound"
 
 
-def doctor(file: Any, *, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
+def doctor(file: Source, *, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
     """Says what a file really is, what is wrong with it, which tensors are whole and what to do. Changes nothing.
 
     Parameters
@@ -351,17 +380,97 @@ def doctor(file: Any, *, read_as: str | Iterable[str] = (), limits: Limits | Non
     -------
     Diagnosis
     """
-    import json
-
     from ._model import _texts
 
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
-    found = json.loads(_core.diagnose(to_input(file), dict(read_as=_texts(read_as)), settings(limits, progress, what="doctor")))
+    return _diagnosis(_core.diagnose(to_input(file), dict(read_as=_texts(read_as)), settings(limits, progress, what="doctor")))
+
+
+def _diagnosis(text: str) -> Diagnosis:
+    import json
+
+    found = json.loads(text)
     for key in ("zeros", "trailing"):
-        found[key] = (found[key]["offset"], found[key]["length"]) if found[key] else None
+        found[key] = ByteRange(**found[key]) if found[key] else None
+    found["advice"] = [Advice(each["what"], each["name"], each["from"], each["to"] or None) for each in found["advice"]]
     found["findings"] = [Finding.told(each) for each in found["findings"]]
     return Diagnosis.of(found)
+
+
+class Salvaged(Record):
+    """What :func:`salvage` wrote.
+
+    Attributes
+    ----------
+    written : Written
+        The new file.
+    diagnosis : Diagnosis
+        What the old file is. `damaged` and `missing` name what the new one lacks.
+    """
+
+    written: Written
+    diagnosis: Diagnosis
+
+
+def salvage(file: Source, path: StrPath, *, read_as: str | Iterable[str] = (), overwrite: bool = False, limits: Limits | None = None,
+            progress: Progress = None) -> Salvaged:
+    """Writes the tensors of a damaged file that are whole to a new file, as ``weighbridge doctor FILE --salvage OUT`` does.
+
+    Parameters
+    ----------
+    file, read_as, limits
+        As for :func:`open`.
+    path : path
+        The output. Its extension names the format.
+    overwrite : bool
+        Replace an existing `path`.
+    progress
+        As for :func:`verify`.
+
+    Returns
+    -------
+    Salvaged
+
+    Raises
+    ------
+    UsageError
+        No tensor is whole.
+
+    Examples
+    --------
+    >>> _ = open("cut.safetensors", "wb").write(open("model.safetensors", "rb").read()[:-5])
+    >>> saved = wb.salvage("cut.safetensors", "saved.safetensors")
+    >>> saved.diagnosis.condition, saved.diagnosis.whole, len(saved.diagnosis.damaged)
+    ('incomplete', 23, 1)
+    """
+    from ._jobs import Cast, Item, Written
+    from ._model import _texts
+
+    text, format, size, losses, casts = _core.salvage(to_input(file), os.fspath(path), dict(read_as=_texts(read_as)), overwrite,
+                                                      settings(limits, progress, what="salvage"))
+    written = Written(os.fspath(path), format, size, [Item(*each) for each in losses], [], [Cast(*each) for each in casts])
+    return Salvaged(written, _diagnosis(text))
+
+
+class Span(Record):
+    """A range of a file that is one thing.
+
+    Attributes
+    ----------
+    kind : str
+        ``"file"``, ``"structure"``, ``"entry"``, ``"field"``, ``"tensor"``, ``"block"``, ``"element"``, ``"padding"`` or ``"unclaimed"``.
+    offset, size : int
+        First byte, and number of bytes.
+    what : str
+        Its name.
+    value : str or None
+        What it holds, as text.
+    """
+
+    kind: str
+    offset: int
+    size: int
+    what: str
+    value: str | None
 
 
 class Explanation(Record):
@@ -375,9 +484,8 @@ class Explanation(Record):
         None if the content matches no format.
     size, offset, length : int
         Bytes of the file, and the range.
-    spans : list of dict
-        ``kind``, ``offset``, ``size``, ``what`` and ``value`` of each span with bytes of the range: the file, then outer ones before what
-        is in them.
+    spans : list of Span
+        Those with bytes of the range: the file, then outer ones before what is in them.
     left_out : int
         The number of further spans.
     bytes_at, data : int, bytes
@@ -386,24 +494,22 @@ class Explanation(Record):
         What is wrong there, as from :func:`verify`.
     """
 
-    __slots__ = ("path", "format", "size", "offset", "length", "spans", "left_out", "bytes_at", "data", "findings")
-    if TYPE_CHECKING:
-        path: str
-        format: str | None
-        size: int
-        offset: int
-        length: int
-        spans: list[dict[str, Any]]
-        left_out: int
-        bytes_at: int
-        data: bytes
-        findings: list[Finding]
+    path: str
+    format: str | None
+    size: int
+    offset: int
+    length: int
+    spans: list[Span]
+    left_out: int
+    bytes_at: int
+    data: bytes
+    findings: list[Finding]
 
     def __str__(self) -> str:
-        return shown(" > ".join(f"{span['what']}: {span['value']}" if span["value"] else span["what"] for span in self.spans))
+        return shown(" > ".join(f"{span.what}: {span.value}" if span.value else span.what for span in self.spans))
 
 
-def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None) -> Explanation:
+def explain(file: Source, where: int | slice | str, *, limits: Limits | None = None) -> Explanation:
     """Says what bytes of a file are: the structures, fields, tensors and elements around them.
 
     Parameters
@@ -420,8 +526,6 @@ def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None
     import base64
     import json
 
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
     name, begin, end = "", 0, 1
     if isinstance(where, str):
         if not where:
@@ -437,22 +541,46 @@ def explain(file: Any, where: int | slice | str, *, limits: Limits | None = None
         begin, end = where, where + 1
     found = json.loads(_core.explain(to_input(file), begin, end - begin, name, settings(limits, None, what="explain")))
     found["findings"] = [Finding.told(each) for each in found["findings"]]
+    found["spans"] = [Span.of(each) for each in found["spans"]]
     found["bytes_at"], found["data"] = found["bytes"]["offset"], base64.b64decode(found["bytes"]["data"])
     return Explanation.of(found)
 
 
-def check_cache(folder: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> list[dict[str, Any]]:
+class CacheEntry(Record):
+    """One file of a cache of the Hugging Face Hub.
+
+    Attributes
+    ----------
+    path : str
+        Of the file.
+    state : str
+        ``"sound"``, ``"damaged"``, ``"unfinished"``, ``"missing"``, ``"stray"`` or ``"unknown"``.
+    used_by : str or None
+        A file of a snapshot that refers to it.
+    size : int
+        In bytes.
+    found : str or None
+        The digest of its bytes, if it is damaged.
+    """
+
+    path: str
+    state: str
+    used_by: str | None
+    size: int
+    found: str | None
+
+
+def check_cache(folder: StrPath, *, limits: Limits | None = None, progress: Progress = None) -> list[CacheEntry]:
     """Checks a cache of the Hugging Face Hub without a network: the name of each file is its digest.
 
     Returns
     -------
-    list of dict
-        ``path``, ``state`` (``"sound"``, ``"damaged"``, ``"unfinished"``, ``"missing"``, ``"stray"``, ``"unknown"``), ``used_by``, ``size``
-        and, of a damaged file, the digest that was ``found``.
+    list of CacheEntry
     """
     import json
 
-    return json.loads(_core.check_cache(os.fspath(folder), settings(limits, progress, what="hash")))["entries"]  # type: ignore[no-any-return]
+    return [CacheEntry.of(each) for each in json.loads(_core.check_cache(os.fspath(folder), settings(limits, progress, what="hash")))["entries"]]
 
 
-__all__ = ("Breach", "Diagnosis", "Explanation", "PolicyVerdict", "Verdict", "check", "check_cache", "doctor", "explain", "verify")
+__all__ = ("Advice", "Breach", "ByteRange", "CacheEntry", "Diagnosis", "Explanation", "PolicyVerdict", "Salvaged", "Span", "Verdict", "check",
+           "check_cache", "doctor", "explain", "salvage", "verify")

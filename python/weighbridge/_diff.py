@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from ._model import Limits, Progress
+    from .typing import Limits, ModelSource, Progress
 
 
 class ValueDiff(Record):
@@ -36,22 +36,35 @@ class ValueDiff(Record):
         Row-major index of the first element that changed, and of the first one that changed most; None if nothing did.
     """
 
-    __slots__ = ("elements", "changed", "beyond", "nans", "infinite", "max_abs", "max_relative", "rms", "relative_rms", "cosine", "snr", "first",
-                 "largest")
-    if TYPE_CHECKING:
-        elements: int
-        changed: int
-        beyond: int
-        nans: int
-        infinite: int
-        max_abs: float
-        max_relative: float
-        rms: float
-        relative_rms: float | None
-        cosine: float | None
-        snr: float | None
-        first: int | None
-        largest: int | None
+    elements: int
+    changed: int
+    beyond: int
+    nans: int
+    infinite: int
+    max_abs: float
+    max_relative: float
+    rms: float
+    relative_rms: float | None
+    cosine: float | None
+    snr: float | None
+    first: int | None
+    largest: int | None
+
+
+class TensorInfo(Record):
+    """What a model says of a tensor.
+
+    Attributes
+    ----------
+    name, dtype : str
+        As of :class:`Tensor`.
+    shape : list of int
+        Slowest dimension first.
+    """
+
+    name: str
+    dtype: str
+    shape: list[int]
 
 
 class TensorDiff(Record):
@@ -61,7 +74,7 @@ class TensorDiff(Record):
     ----------
     verdict : str
         ``"different"``, ``"only-a"``, ``"only-b"``, ``"incomparable"``, or ``"equal"`` (within a tolerance, or except for the bits of zeros and NaNs).
-    a, b : dict or None
+    a, b : TensorInfo or None
         Its name, dtype and shape in each model; None where a model has no such tensor.
     changes : list of str
         ``"renamed"``, ``"reshaped"``, ``"transposed"``, ``"permuted"``, ``"recast"``, ``"changed"``, ``"bits-only"``.
@@ -75,24 +88,22 @@ class TensorDiff(Record):
         The numbers.
     """
 
-    __slots__ = ("verdict", "a", "b", "changes", "by", "tied_to", "order", "why", "scheme", "values")
-    _defaults = {"by": "", "tied_to": "", "order": "", "why": "", "scheme": "", "values": None}
-    if TYPE_CHECKING:
-        verdict: str
-        a: dict[str, Any] | None
-        b: dict[str, Any] | None
-        changes: list[str]
-        by: str
-        tied_to: str
-        order: str
-        why: str
-        scheme: str
-        values: ValueDiff | None
+    verdict: str
+    a: TensorInfo | None
+    b: TensorInfo | None
+    changes: list[str]
+    by: str = ""
+    tied_to: str = ""
+    order: str = ""
+    why: str = ""
+    scheme: str = ""
+    values: ValueDiff | None = None
 
     @property
     def name(self) -> str:
         """Its name in the first model, or in the second if only that has it."""
-        return str((self.a or self.b or {"name": ""})["name"])
+        either = self.a or self.b
+        return either.name if either else ""
 
 
 class MetadataDiff(Record):
@@ -110,14 +121,11 @@ class MetadataDiff(Record):
         For two lists: the index of the first item that differs.
     """
 
-    __slots__ = ("key", "a", "b", "tensor", "first")
-    _defaults = {"tensor": "", "first": None}
-    if TYPE_CHECKING:
-        key: str
-        a: str | None
-        b: str | None
-        tensor: str
-        first: int | None
+    key: str
+    a: str | None
+    b: str | None
+    tensor: str = ""
+    first: int | None = None
 
 
 class Diff(Record):
@@ -142,30 +150,29 @@ class Diff(Record):
         Tensors at another position, which does not count as a difference; bytes of the first model's tensors once decoded.
     """
 
-    __slots__ = ("equal", "tensors", "metadata", "tokenizer", "compared", "same", "different", "incomparable", "codes", "schemes", "moved",
-                 "bytes")
-    if TYPE_CHECKING:
-        equal: bool
-        tensors: list[TensorDiff]
-        metadata: list[MetadataDiff]
-        tokenizer: list[MetadataDiff]
-        compared: int
-        same: int
-        different: int
-        incomparable: int
-        codes: int
-        schemes: list[str]
-        moved: int
-        bytes: int
+    equal: bool
+    tensors: list[TensorDiff]
+    metadata: list[MetadataDiff]
+    tokenizer: list[MetadataDiff]
+    compared: int
+    same: int
+    different: int
+    incomparable: int
+    codes: int
+    schemes: list[str]
+    moved: int
+    bytes: int
 
 
 def _tensor(found: dict[str, Any]) -> TensorDiff:
+    for side in ("a", "b"):
+        found[side] = TensorInfo(**found[side]) if found[side] else None
     if "values" in found:
         found["values"] = ValueDiff(**{key: float(value) if isinstance(value, str) else value for key, value in found["values"].items()})
     return TensorDiff(**found)
 
 
-def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None, exact: bool = False, only: Iterable[str] | str = (),
+def diff(a: ModelSource, b: ModelSource, *, atol: float | None = None, rtol: float | None = None, exact: bool = False, only: Iterable[str] | str = (),
          without: Iterable[str] | str = (), rename: Mapping[str, str] | Iterable[str] | str = (), match: str = "guess", permuted: bool = False,
          metadata: bool = True, naming: str | None = None, limits: Limits | None = None, progress: Progress = None) -> Diff:
     """Compares two models, whatever their containers, tensor by tensor, in constant memory.
@@ -195,7 +202,9 @@ def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None
 
     Examples
     --------
-    >>> wb.diff("base.safetensors", "tuned.gguf", rtol=1e-3).equal  # doctest: +SKIP
+    >>> found = wb.diff("model.safetensors", "tuned.safetensors", rtol=1e-3)
+    >>> found.equal, found.tensors[0].name, found.tensors[0].values.changed
+    (False, 'embeddings.LayerNorm.weight', 32)
     """
     import json
 
@@ -210,4 +219,4 @@ def diff(a: Any, b: Any, *, atol: float | None = None, rtol: float | None = None
     return Diff.of(found)
 
 
-__all__ = ("Diff", "MetadataDiff", "TensorDiff", "ValueDiff", "diff")
+__all__ = ("Diff", "MetadataDiff", "TensorDiff", "TensorInfo", "ValueDiff", "diff")

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 
 from . import _core
+from ._errors import UsageError
+from ._jobs import Item
 from ._model import _renamings, _texts
 from ._progress import settings
 from ._record import Record
@@ -15,7 +17,63 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from ._model import Limits, Progress
+    from .typing import Limits, Progress, StrPath
+
+
+class Step(Record):
+    """One thing that settling an edit or undoing a journal does, or did.
+
+    Attributes
+    ----------
+    way : str
+        ``"rename"``, ``"exchange"``, ``"remove"`` or ``"write"``.
+    name : str
+        A file in the folder of the journal.
+    other : str or None
+        The other name, for ``"rename"`` and ``"exchange"``.
+    offset, length : int
+        The bytes of the file that ``"write"`` restores.
+    """
+
+    way: str
+    name: str
+    other: str | None
+    offset: int
+    length: int
+
+    @classmethod
+    def told(cls, each: dict[str, Any]) -> Step:
+        """A step from the library's JSON."""
+        return cls(each["way"], each["from"], each["to"], each["offset"], each["length"])
+
+
+class Journal(Record):
+    """What a killed run left in a folder where it published several files.
+
+    Attributes
+    ----------
+    path : str
+        Of the journal.
+    own : bool
+        Whether it is marked with this user's key.
+    why : str or None
+        Why it is not undone by itself.
+    steps : list of Step
+        What undoing it does.
+    undone : bool
+        Whether that was done.
+    """
+
+    path: str
+    own: bool
+    why: str | None
+    steps: list[Step]
+    undone: bool
+
+    @classmethod
+    def told(cls, each: dict[str, Any]) -> Journal:
+        """A journal from the library's JSON."""
+        return cls(**{**each, "steps": [Step.told(step) for step in each["steps"]]})
 
 
 class Edited(Record):
@@ -26,12 +84,12 @@ class Edited(Record):
     format : str or None
         Of the file.
     way : str
-        ``"nothing"``, ``"in-place"`` (only the header is written), ``"copied"`` (a new file; the system copies or shares the tensors) or
-        ``"converted"`` (a new file; every tensor was read and written).
+        ``"nothing"``, ``"in-place"`` (only the header is written), ``"copied"`` (a new file; the system copies or shares the tensors),
+        ``"converted"`` (a new file; every tensor was read and written) or ``"settings"`` (a JSON file or the chat template of a folder).
     written : bool
         Whether something was written.
-    changes : list of dict
-        ``kind``, ``subject``, ``from``, ``to``.
+    changes : list of Item
+        What becomes, or became, of metadata and names.
     header, needed : int
         Bytes that the header has in the file, free space included, and bytes that the new one needs.
     size, size_after : int
@@ -44,36 +102,38 @@ class Edited(Record):
         In place: whether the system confirmed that no other process had the file open.
     left : str
         What was done first with an earlier edit that was killed: ``"nothing"``, ``"finished"`` or ``"undone"``.
+    file : str or None
+        Of a folder: the file in it that changes.
     undo : str or None
         The file from which :func:`undo_edit` restores.
-    steps : list of dict
-        Of :func:`settle_edit`, what it did: ``way`` (``"rename"``, ``"remove"`` or ``"write"``), ``from``, ``to``, ``offset``, ``length``.
+    steps : list of Step
+        Of :func:`settle_edit`, what it did.
     """
 
-    __slots__ = (
-        "format", "way", "written", "changes", "header", "needed", "size", "size_after", "shared", "names", "alone", "left", "undo", "steps",
-    )
-    if TYPE_CHECKING:
-        format: str | None
-        way: str
-        written: bool
-        changes: list[dict[str, Any]]
-        header: int
-        needed: int
-        size: int
-        size_after: int
-        shared: int
-        names: int
-        alone: bool
-        left: str
-        undo: str | None
-        steps: list[dict[str, Any]]
+    format: str | None
+    way: str
+    written: bool
+    changes: list[Item]
+    header: int
+    needed: int
+    size: int
+    size_after: int
+    shared: int
+    names: int
+    alone: bool
+    left: str
+    file: str | None
+    undo: str | None
+    steps: list[Step]
 
 
 def _edited(text: str) -> Edited:
     import json
 
-    return Edited.of(json.loads(text))
+    made = json.loads(text)
+    made["changes"] = [Item(each["kind"], each["subject"], each["from"], each["to"]) for each in made["changes"]]
+    made["steps"] = [Step.told(each) for each in made["steps"]]
+    return Edited.of(made)
 
 
 def _typed(value: Any) -> Any:
@@ -86,26 +146,27 @@ def _typed(value: Any) -> Any:
 
 
 def edit(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     set: Mapping[str, Any] | None = None,
     unset: str | Iterable[str] = (),
     rename: Mapping[str, str] | str | Iterable[str] | None = None,
     without: str | Iterable[str] = (),
     read_as: str | Iterable[str] = (),
-    output: str | os.PathLike[str] | None = None,
+    output: StrPath | None = None,
+    in_place: bool = False,
     reserve: int | str = 0,
     overwrite: bool = False,
     dry_run: bool = False,
     limits: Limits | None = None,
     progress: Progress = None,
 ) -> Edited:
-    """Changes the metadata of a file and renames its tensors, in place if the new header fits.
+    """Changes the metadata of a file and the names of its tensors.
 
     Parameters
     ----------
     path : str or path
-        The file. Without `output`, this file changes; if the new header does not fit, a new file replaces it.
+        The file.
     set : mapping
         Metadata to set: a str is text; a number gets the type of the value that it replaces; ``(5, "u32")`` gives a type; None removes
         the key. safetensors has only text.
@@ -115,12 +176,14 @@ def edit(
         From tensor names to new names, all at once. Or strings, as ``edit --rename`` takes them: ``"FROM=TO"``, or ``"s/PATTERN/TO/"``
         for every name that matches.
     without : str or iterable of str
-        Globs of tensors to leave out. Without an `output`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
+        Globs of tensors to leave out. With `in_place`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
         1.x for all, other formats not.
     read_as : str or iterable of str
         As for :func:`open`. The new file states these dtypes; it needs an `output`.
     output : str or path, optional
-        A new file to write instead; `path` stays as it is.
+        The new file to write; `path` stays as it is.
+    in_place : bool
+        Change the file itself: its header, if the new one fits; else a new file replaces it. :func:`undo_edit` undoes that.
     reserve : int or str
         Bytes to leave free in the header of a new file: a number, or a text such as ``"4K"`` and ``"1MiB"``.
     overwrite : bool
@@ -137,11 +200,22 @@ def edit(
     Raises
     ------
     UsageError
-        A tensor or key that does not exist, a value that does not fit its type, a key that describes the structure of the file.
+        Neither `output` nor `in_place` is given, or both; a tensor or key that does not exist, a value that does not fit its type, a key that describes the structure of the file.
     InputOutputError
         Another process, or this one, has the file open: close the model first. Nothing has changed.
+
+    Examples
+    --------
+    >>> wb.edit("model.safetensors", set={"license": "mit"}, output="licensed.safetensors").way
+    'copied'
+    >>> wb.edit("licensed.safetensors", set={"license": "apache-2.0"}, in_place=True, dry_run=True).changes[0].after
+    'apache-2.0'
     """
     import json
+
+    if (output is None) == (not in_place):
+        raise UsageError("edit() needs output=PATH for a new file, or in_place=True to change this one" if output is None
+                         else "edit() takes output or in_place, not both")
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
     options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), read_as=_texts(read_as), output=output and os.fspath(output),
@@ -149,7 +223,7 @@ def edit(
     return _edited(_core.edit(os.fspath(path), json.dumps(given), options, dry_run, settings(limits, progress, what="edit")))
 
 
-def undo_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
+def undo_edit(path: StrPath, *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
     """Undoes the last edit in place of a file. A second call redoes it.
 
     Parameters
@@ -170,7 +244,7 @@ def undo_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limi
     return _edited(_core.undo_edit(os.fspath(path), trust_journal, settings(limits, None, what="edit")))
 
 
-def settle_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
+def settle_edit(path: StrPath, *, trust_journal: bool = False, limits: Limits | None = None) -> Edited:
     """Finishes or undoes an edit in place that was killed, as the next edit would; does nothing if there is none.
 
     Parameters
@@ -189,21 +263,19 @@ def settle_edit(path: str | os.PathLike[str], *, trust_journal: bool = False, li
     return _edited(_core.settle_edit(os.fspath(path), trust_journal, settings(limits, None, what="edit")))
 
 
-def left_journals(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def left_journals(folder: StrPath) -> list[Journal]:
     """Lists the journals that killed runs left in a folder where they published several files. Changes nothing.
 
     Returns
     -------
-    list of dict
-        ``path``; ``own``, whether the journal is marked with this user's key; ``why`` it is not undone by itself, or None; ``steps``, what
-        undoing it does now, as in :class:`Edited`; ``undone``.
+    list of Journal
     """
     import json
 
-    return json.loads(_core.left_journals(os.fspath(folder)))["journals"]  # type: ignore[no-any-return]
+    return [Journal.told(each) for each in json.loads(_core.left_journals(os.fspath(folder)))["journals"]]
 
 
-def recover_folder(folder: str | os.PathLike[str], *, trust_journal: bool = False) -> list[dict[str, Any]]:
+def recover_folder(folder: StrPath, *, trust_journal: bool = False) -> list[Journal]:
     """Undoes what killed runs left half published in a folder: the old files get their names back.
 
     Parameters
@@ -214,8 +286,7 @@ def recover_folder(folder: str | os.PathLike[str], *, trust_journal: bool = Fals
 
     Returns
     -------
-    list of dict
-        As :func:`left_journals`.
+    list of Journal
 
     Raises
     ------
@@ -224,7 +295,7 @@ def recover_folder(folder: str | os.PathLike[str], *, trust_journal: bool = Fals
     """
     import json
 
-    return json.loads(_core.recover_folder(os.fspath(folder), trust_journal))["journals"]  # type: ignore[no-any-return]
+    return [Journal.told(each) for each in json.loads(_core.recover_folder(os.fspath(folder), trust_journal))["journals"]]
 
 
-__all__ = ("Edited", "edit", "left_journals", "recover_folder", "settle_edit", "undo_edit")
+__all__ = ("Edited", "Journal", "Step", "edit", "left_journals", "recover_folder", "settle_edit", "undo_edit")

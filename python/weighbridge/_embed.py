@@ -15,12 +15,18 @@ from ._progress import settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, Literal, overload
 
     import numpy as np
+    import torch
 
     from ._core import ArrowVectors
-    from ._model import Progress
+    from .typing import Progress, StrPath
+else:
+
+    def overload(function: object) -> object:
+        return function
+
 
 
 class Embedder:
@@ -53,7 +59,7 @@ class Embedder:
 
     def __init__(
         self,
-        model: Model | str | os.PathLike[str],
+        model: Model | StrPath,
         *,
         precision: str = "f32",
         pooling: str | None = None,
@@ -103,6 +109,27 @@ class Embedder:
         """Tokens that are read of a text."""
         return self._embedder.max_length
 
+    @overload
+    def encode(
+        self, inputs: str | Sequence[str] | None = None, prompt_name: str | None = None, prompt: str | None = None, batch_size: int = 32,
+        show_progress_bar: bool | None = None, *, convert_to_numpy: Literal[True] = True, convert_to_tensor: Literal[False] = False,
+        normalize_embeddings: bool = False, truncate_dim: int | None = None,
+        precision: str = "float32", device: str | None = None, sentences: str | Sequence[str] | None = None
+    ) -> np.ndarray[Any, Any]: ...
+    @overload
+    def encode(
+        self, inputs: str | Sequence[str] | None = None, prompt_name: str | None = None, prompt: str | None = None, batch_size: int = 32,
+        show_progress_bar: bool | None = None, *, convert_to_tensor: Literal[True], convert_to_numpy: bool = True,
+        normalize_embeddings: bool = False, truncate_dim: int | None = None,
+        precision: str = "float32", device: str | None = None, sentences: str | Sequence[str] | None = None
+    ) -> torch.Tensor: ...
+    @overload
+    def encode(
+        self, inputs: str | Sequence[str] | None = None, prompt_name: str | None = None, prompt: str | None = None, batch_size: int = 32,
+        show_progress_bar: bool | None = None, *, convert_to_numpy: Literal[False], convert_to_tensor: Literal[False] = False,
+        normalize_embeddings: bool = False, truncate_dim: int | None = None,
+        precision: str = "float32", device: str | None = None, sentences: str | Sequence[str] | None = None
+    ) -> list[np.ndarray[Any, Any]]: ...
     def encode(
         self,
         inputs: str | Sequence[str] | None = None,
@@ -118,7 +145,7 @@ class Embedder:
         precision: str = "float32",
         device: str | None = None,
         sentences: str | Sequence[str] | None = None,
-    ) -> Any:
+    ) -> np.ndarray[Any, Any] | list[np.ndarray[Any, Any]] | torch.Tensor:
         """Vectors of texts.
 
         Parameters
@@ -146,7 +173,8 @@ class Embedder:
         Returns
         -------
         numpy.ndarray
-            float32 [texts, dimension], in the order of the texts; [dimension] for one str.
+            float32 [texts, dimension], in the order of the texts; [dimension] for one str. With `convert_to_tensor` a tensor of PyTorch, and without
+            `convert_to_numpy` a list of arrays.
         """
         import numpy
 
@@ -295,7 +323,7 @@ def _kind_of(made: Any) -> str | None:
     return found.pop() if found else None
 
 
-def _open_folder(model: str | os.PathLike[str]) -> Model:
+def _open_folder(model: StrPath) -> Model:
     try:
         return open_model(model)
     except MissingFileError as error:

@@ -11,6 +11,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class Hint(Record):
+    """What would help.
+
+    Attributes
+    ----------
+    what : str
+        ``"limit"`` (raise the limit `name` to `value`), ``"option"`` (give the option `name`, or its `value`), ``"size"`` (the whole file has `value`
+        bytes) or ``"file"`` (the file `name` is missing).
+    name, value : str
+        Empty if there is none, or if it is the caller's to choose.
+    """
+
+    what: str
+    name: str = ""
+    value: str = ""
+
+
 class Finding(Record):
     """One thing found in a file.
 
@@ -32,30 +49,27 @@ class Finding(Record):
         The name of the tensor that it is about.
     expected, found : str
         What the rule compares; empty if it compares nothing.
-    hint : tuple of str or None
-        What would help: ``("limit", name, value)`` ``("option", name, value)``, or ``("size", "", bytes)``, the size of the whole file, or ``("file", name, None)``, a file that is missing.
+    hint : Hint or None
+        What would help.
     """
 
-    __slots__ = ("rule", "severity", "kind", "message", "file", "offset", "tensor", "expected", "found", "hint")
-    _defaults = {"file": None, "offset": None, "tensor": None, "expected": "", "found": "", "hint": None}
-    if TYPE_CHECKING:
-        rule: str
-        severity: str
-        kind: str
-        message: str
-        file: str | None
-        offset: int | None
-        tensor: str | None
-        expected: str
-        found: str
-        hint: tuple[str, str, str] | None
+    rule: str
+    severity: str
+    kind: str
+    message: str
+    file: str | None = None
+    offset: int | None = None
+    tensor: str | None = None
+    expected: str = ""
+    found: str = ""
+    hint: Hint | None = None
 
     @classmethod
     def told(cls, each: dict[str, Any]) -> Finding:
-        """A finding from the library's JSON."""
+        """A finding as the library gives it: JSON, or what the extension module makes of one."""
         hint = each.get("hint")
         return cls(**{**each, "expected": each["expected"] or "", "found": each["found"] or "",
-                      "hint": None if hint is None else (hint["what"], hint["name"], hint["value"] or "")})
+                      "hint": None if hint is None else Hint(hint["what"], hint["name"] or "", hint["value"] or "")})
 
     def __str__(self) -> str:
         where = [] if self.tensor is None else [f"tensor {self.tensor!r}"]
@@ -78,7 +92,7 @@ class Error(Exception):
         """This error, about a file by its name unless it names one."""
         if self.finding.file is not None:
             return self
-        return type(self)(f"{name}: {self.args[0]}", Finding(**{**self.finding.asdict(), "file": name}))
+        return type(self)(f"{name}: {self.args[0]}", self.finding.__replace__(file=name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.args[0], self.finding)
@@ -131,18 +145,18 @@ _KINDS: dict[str, type[Error]] = {
 
 def make(fields: dict[str, Any], text: str) -> Error:
     """The exception for a finding of the library. Called by the extension module."""
-    finding = Finding(**fields)
+    finding = Finding.told(fields)
     kind = _KINDS.get(finding.kind, Error)
     if finding.rule == "io/open" and "No such file" in finding.message:
         kind = MissingFileError
     message = text
     if finding.rule and not finding.rule.startswith("misuse/"):
         message += f" ({finding.rule})"
-    what, name, value = finding.hint or ("", "", "")
-    if what == "limit":
-        message += f"; limits={{{name!r}: {value or 'BYTES'}}} raises it"
-    elif name == "overwrite":
+    hint = finding.hint or Hint("")
+    if hint.what == "limit":
+        message += f"; limits={{{hint.name!r}: {hint.value or 'BYTES'}}} raises it"
+    elif hint.name == "overwrite":
         message += "; overwrite=True replaces it"
-    elif name == "allow":
-        message += f"; allow={value!r} accepts it"
+    elif hint.name == "allow":
+        message += f"; allow={hint.value!r} accepts it"
     return kind(message, finding)

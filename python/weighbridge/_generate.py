@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text generation. Owns Generator, whose results have the shape of OpenAI's completions."""
+"""Text generation. Owns Generator and Completion."""
 
 from __future__ import annotations
 
@@ -13,14 +13,63 @@ from . import _core
 from ._model import Model, _texts
 from ._model import open as open_model
 from ._progress import settings
+from ._record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Literal, overload
+
+    from .typing import StrPath
+else:
+
+    def overload(function: object) -> object:
+        return function
 
 _FINISH = {"eos": "stop", "text": "stop", "length": "length", "context": "length", "cancelled": "stop"}
 _ids = itertools.count(1)
+
+
+class Completion(Record):
+    """A text that :meth:`Generator.generate` made, or a piece of one. Keys give what they give of OpenAI's completions:
+    ``out["choices"][0]["text"]``, ``out["usage"]``; :meth:`asdict` gives all of that.
+
+    Attributes
+    ----------
+    text : str
+        What was generated.
+    finish_reason : str or None
+        ``"stop"`` (the model ended the text, or a text of `stop` came) or ``"length"``; None for a piece before the last one.
+    model : str
+        What was opened.
+    id : str
+        Another one for each completion and piece.
+    created : int
+        When, in seconds since 1970.
+    prompt_tokens, completion_tokens : int or None
+        Tokens of the prompt and of the text; None for a piece.
+    """
+
+    text: str
+    finish_reason: str | None
+    model: str
+    id: str
+    created: int
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    def asdict(self) -> dict[str, Any]:
+        """A completion as OpenAI's, for JSON."""
+        out: dict[str, Any] = {"id": self.id, "object": "text_completion", "created": self.created, "model": self.model, "choices": [
+            {"text": self.text, "index": 0, "logprobs": None, "finish_reason": self.finish_reason}]}
+        if self.prompt_tokens is not None and self.completion_tokens is not None:
+            out["usage"] = {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.completion_tokens,
+                            "total_tokens": self.prompt_tokens + self.completion_tokens}
+        return out
+
+    def __getitem__(self, key: str) -> Any:
+        """What a key of OpenAI's completions gives."""
+        return self.asdict()[key]
 
 
 class Generator:
@@ -39,7 +88,7 @@ class Generator:
         Run a model of which files are missing.
     """
 
-    def __init__(self, model: Model | str | os.PathLike[str], *, precision: str = "exact", context: int = 0, threads: int = 0,
+    def __init__(self, model: Model | StrPath, *, precision: str = "exact", context: int = 0, threads: int = 0,
                  allow: Iterable[str] | str = ()) -> None:
         opened = model if isinstance(model, Model) else open_model(model)
         self._name = opened.name
@@ -55,6 +104,16 @@ class Generator:
         """Number of tokens that the model knows."""
         return self._generator.vocabulary
 
+    @overload
+    def generate(
+        self, prompt: str = "", *, max_tokens: int | None = 256, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
+        seed: int | None = 1, stop: str | Sequence[str] | None = (), stream: Literal[False] = False, echo: bool = False
+    ) -> Completion: ...
+    @overload
+    def generate(
+        self, prompt: str = "", *, stream: Literal[True], max_tokens: int | None = 256, temperature: float = 0.0, top_k: int = 0,
+        top_p: float = 1.0, seed: int | None = 1, stop: str | Sequence[str] | None = (), echo: bool = False
+    ) -> Iterator[Completion]: ...
     def generate(
         self,
         prompt: str = "",
@@ -67,7 +126,7 @@ class Generator:
         stop: str | Sequence[str] | None = (),
         stream: bool = False,
         echo: bool = False,
-    ) -> Any:
+    ) -> Completion | Iterator[Completion]:
         """Continues a text.
 
         Parameters
@@ -83,14 +142,13 @@ class Generator:
         stop : str or sequence of str
             Ends before the first of these.
         stream : bool
-            Return an iterator of chunks, each with the text that was added.
+            Return an iterator of pieces, each with the text that was added.
         echo : bool
             Put the prompt before the text.
 
         Returns
         -------
-        dict, or iterator of dict
-            As of OpenAI's completions: ``out["choices"][0]["text"]``, ``["finish_reason"]``, ``out["usage"]``.
+        Completion, or iterator of Completion
         """
         if not isinstance(prompt, str):
             raise TypeError(f"the prompt is a str, not {type(prompt).__name__}")
@@ -107,14 +165,11 @@ class Generator:
         made = running.result()
         # A character that generation cut becomes U+FFFD, as in a stream and in the command.
         text = made["text"].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        out = self._answer((prompt if echo else "") + text, _FINISH[made["stopped"]])
-        count = len(made["tokens"])
-        out["usage"] = {"prompt_tokens": made["prompt_tokens"], "completion_tokens": count, "total_tokens": made["prompt_tokens"] + count}
-        return out
+        return self._answer((prompt if echo else "") + text, _FINISH[made["stopped"]], made["prompt_tokens"], len(made["tokens"]))
 
     __call__ = generate
 
-    def _chunks(self, running: _core.Stream) -> Iterator[dict[str, Any]]:
+    def _chunks(self, running: _core.Stream) -> Iterator[Completion]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         at, more = 0, True
         while more:
@@ -126,9 +181,8 @@ class Generator:
             if text or finish:
                 yield self._answer(text, finish)
 
-    def _answer(self, text: str, finish: str | None) -> dict[str, Any]:
-        return {"id": f"cmpl-{next(_ids)}", "object": "text_completion", "created": int(time.time()), "model": self._name,
-                "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": finish}]}
+    def _answer(self, text: str, finish: str | None, prompt_tokens: int | None = None, completion_tokens: int | None = None) -> Completion:
+        return Completion(text, finish, self._name, f"cmpl-{next(_ids)}", int(time.time()), prompt_tokens, completion_tokens)
 
     def tokenize(self, text: str, *, bos: bool = True) -> list[int]:
         """The ids of a text."""

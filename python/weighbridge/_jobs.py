@@ -17,12 +17,12 @@ from ._shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from typing_extensions import Unpack
 
-    from ._model import Limits, Progress
-    from ._options import ConvertOptions
+    from .typing import ConvertOptions, Limits, ModelSource, Progress, StrPath
 
 
 class Item(Record):
@@ -38,12 +38,10 @@ class Item(Record):
         What it is, and what it becomes.
     """
 
-    __slots__ = ("kind", "subject", "before", "after")
-    if TYPE_CHECKING:
-        kind: str
-        subject: str
-        before: str
-        after: str
+    kind: str
+    subject: str
+    before: str
+    after: str
 
     def __str__(self) -> str:
         return shown(f"{self.kind}: {self.subject}: {self.before} -> {self.after}")
@@ -51,6 +49,30 @@ class Item(Record):
 
 class LossWarning(UserWarning):
     """A conversion lost something beside the weights that needs no consent, and got none: pass ``allow="file"`` to give it."""
+
+
+class Cast(Record):
+    """What a conversion did to the values of tensors of one dtype.
+
+    Attributes
+    ----------
+    before, after : str
+        The dtypes.
+    tensors, values : int
+        How many there were.
+    overflowed, flushed : int
+        Values beyond the range of the new dtype, which became infinite, NaN or its largest value; and values that became 0.
+    largest_error : float
+        The largest absolute difference of a finite value that did not overflow.
+    """
+
+    before: str
+    after: str
+    tensors: int
+    values: int
+    overflowed: int
+    flushed: int
+    largest_error: float
 
 
 class Written(Record):
@@ -68,18 +90,16 @@ class Written(Record):
         What a reader of the output cannot get back. Those that no option allows or asks for were warned of: :class:`LossWarning`.
     changes : list of Item
         What is encoded in another way, without loss.
-    casts : list of dict
-        What casts did to values: from, to, tensors, values, overflowed, flushed, largest_error.
+    casts : list of Cast
+        What casts did to values.
     """
 
-    __slots__ = ("path", "format", "size", "losses", "changes", "casts")
-    if TYPE_CHECKING:
-        path: str
-        format: str
-        size: int
-        losses: list[Item]
-        changes: list[Item]
-        casts: list[dict[str, Any]]
+    path: str
+    format: str
+    size: int
+    losses: list[Item]
+    changes: list[Item]
+    casts: list[Cast]
 
     @classmethod
     def _made(cls, path: str, told: _core._Written) -> Written:
@@ -90,7 +110,8 @@ class Written(Record):
                 f" and {len(silent) - _MOST_NAMED:,} more" if len(silent) > _MOST_NAMED else "")
             warnings.warn(shown(f"{path}: {len(silent):,} {'loss' if len(silent) == 1 else 'losses'} that no option allows: {first}"), LossWarning,
                           stacklevel=3)
-        return cls(path, format, size, [Item(*each) for each in losses], [Item(*each) for each in changes], casts)
+        return cls(path, format, size, [Item(*each) for each in losses], [Item(*each) for each in changes],
+                   [Cast(*each) for each in casts])
 
 
 _MOST_NAMED = 3
@@ -137,7 +158,7 @@ class Plan:
         """The name of the target."""
         return self._plan.target_format
 
-    def execute(self, path: str | os.PathLike[str], *, limits: Limits | None = None, progress: Progress = None) -> Written:
+    def execute(self, path: StrPath, *, limits: Limits | None = None, progress: Progress = None) -> Written:
         """Writes a temporary beside `path`, syncs it, reads it back, compares, and renames it.
 
         Returns
@@ -164,6 +185,20 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _require_names(function: str, given: Mapping[str, Any], own: tuple[str, ...] = ()) -> None:
+    """Raises TypeError for a name that is neither an option of conversions nor an argument of the function, as Python 3.13 says it."""
+    for name in given:
+        if name not in _NAMES:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, sorted({*_NAMES, *own, *_MEANT}), 1)
+            hint = f". Did you mean {_MEANT.get(near[0], near[0])!r}?" if near else ". The options are those of weighbridge.typing.ConvertOptions"
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+# Words of other programs, and of version 0.2, for options.
+_MEANT = {"dtype": "cast", "force": "overwrite", "filter": "only", "glob": "only", "exclude": "without", "replace": "overwrite"}
+_NAMES = frozenset(name.replace("-", "_") for of, name, _, python, _ in _core.options() if python and of in ("convert", "view", "inputs"))
 _VIEW = [name for of, name, *_ in _core.options() if of == "view"]
 
 
@@ -207,7 +242,7 @@ def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None
     return handle
 
 
-def plan(source: Any, format: str, *, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Plan:
+def plan(source: ModelSource | Sequence[ModelSource], format: str, *, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Plan:
     """What converting to a format would do. Writes nothing.
 
     Parameters
@@ -219,12 +254,12 @@ def plan(source: Any, format: str, *, limits: Limits | None = None, **options: U
     **options
         Those of :class:`ConvertOptions`: `overwrite`, `allow`, `cast`, `dequantize`, `quantize`, `encoding`, `only`, ...
     """
+    _require_names("plan", options, ("source", "format", "limits"))
     more = dict(options)
     return Plan(_core.plan(_model_of(source, limits, more), format, _options(more)))
 
 
-def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = None, statement: str | os.PathLike[str] | None = None,
-            progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
+def convert(source: ModelSource | Sequence[ModelSource], path: StrPath, *, format: str | None = None, statement: StrPath | None = None, progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
     """Converts a model to the container that the extension of `path` names.
 
     Parameters
@@ -249,8 +284,12 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
 
     Examples
     --------
-    >>> wb.convert("model.safetensors", "model.zt", encoding="zstd")  # doctest: +SKIP
+    >>> wb.convert("model.safetensors", "model.zt", encoding="zstd").format
+    'zt'
+    >>> wb.convert("model.safetensors", "half.safetensors", cast="f16").casts[0].after
+    'f16'
     """
+    _require_names("convert", options, _CONVERT)
     output, more = os.fspath(path), dict(options)
     given = settings(limits, progress, what="convert")
     if statement is None:
@@ -262,6 +301,9 @@ def convert(source: Any, path: str | os.PathLike[str], *, format: str | None = N
     written = Written._made(output, _written(_model_of(whole, limits, more), output, format, more, given))
     _core.state(stated, output, whole._handle, view, _options(more), adapters, replace, settings(limits, None, what="hash"))
     return written
+
+
+_CONVERT = ("source", "path", "format", "statement", "progress", "limits")
 
 
 def _written(model: _core.Model, path: str, format: str | None, options: Mapping[str, Any], given: _core.Settings) -> _core._Written:
@@ -288,7 +330,7 @@ def _specs(tensors: Mapping[str, Any]) -> list[tuple[str, str, list[int], Any]]:
     return [(name, *_tensor_spec(name, value)) for name, value in tensors.items()]
 
 
-def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metadata: Mapping[str, Any] | None = None, *, format: str | None = None,
+def save(path: StrPath, tensors: Mapping[str, Any] | Model, metadata: Mapping[str, Any] | None = None, *, format: str | None = None,
          progress: Progress = None, limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
     """Saves arrays as a file of any container, by its extension.
 
@@ -301,15 +343,19 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
     metadata : mapping, optional
         Attributes of the model: str, int, float, bool, None, bytes, lists and dicts of these, as far as the container holds them.
     **options
-        Those of :class:`ConvertOptions`. Here `overwrite` is True by default: an existing file is replaced, as by ``numpy.save`` and
-        ``save_file`` of safetensors. With ``overwrite=False`` it is refused, as by :func:`convert`. The old file stays until the new one is
-        complete.
+        Those of :class:`ConvertOptions`. An existing file is refused without ``overwrite=True``; then it stays until the new one is complete.
 
     Returns
     -------
     Written
         As of :func:`convert`.
+
+    Examples
+    --------
+    >>> wb.save("two.safetensors", {"a": numpy.zeros((2, 3)), "b": numpy.arange(4)}, {"made by": "me"}).size
+    232
     """
+    _require_names("save", options, ("path", "tensors", "metadata", "format", "progress", "limits"))
     if isinstance(tensors, Model):
         model = tensors._handle
         if metadata is not None:
@@ -317,10 +363,10 @@ def save(path: str | os.PathLike[str], tensors: Mapping[str, Any] | Model, metad
     else:
         model = _core.build(_specs(tensors), dict(metadata) if metadata else None)
     output = os.fspath(path)
-    return Written._made(output, _written(model, output, format, {"overwrite": True, **options}, settings(limits, progress, what="save")))
+    return Written._made(output, _written(model, output, format, options, settings(limits, progress, what="save")))
 
 
-def hash(file: Any, *, names: bool = True, version: int = 2, progress: Progress = None, limits: Limits | None = None) -> str:
+def hash(file: ModelSource, *, names: bool = True, version: int = 2, progress: Progress = None, limits: Limits | None = None) -> str:
     """The content digest of a model: equal for the same tensors in any container.
 
     Returns
@@ -331,9 +377,29 @@ def hash(file: Any, *, names: bool = True, version: int = 2, progress: Progress 
     return _core.hash(_model_of(file, limits), names, version, settings(limits, progress, what="hash"))
 
 
-def formats() -> list[dict[str, Any]]:
-    """The containers that this build knows: name, title, extensions, readable, writable."""
-    return _core.formats()
+class Format(Record):
+    """A container that this build knows.
+
+    Attributes
+    ----------
+    name, title : str
+        What `format` of :func:`open` and :func:`convert` takes; and its name for people.
+    extensions : list of str
+        Of its files, without a dot.
+    readable, writable : bool
+        Whether this build reads and writes it.
+    """
+
+    name: str
+    title: str
+    extensions: list[str]
+    readable: bool
+    writable: bool
 
 
-__all__ = ("Item", "LossWarning", "Plan", "Written", "convert", "formats", "hash", "plan", "save")
+def formats() -> list[Format]:
+    """The containers that this build knows."""
+    return [Format(**each) for each in _core.formats()]
+
+
+__all__ = ("Cast", "Format", "Item", "LossWarning", "Plan", "Written", "convert", "formats", "hash", "plan", "save")

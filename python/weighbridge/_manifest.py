@@ -15,11 +15,70 @@ from ._sources import to_input
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
-    from ._model import Limits, Progress
+    from .typing import Limits, Pem, Progress, Source, StrPath
 
-    Pem = str | os.PathLike[str] | bytes
+
+class Manifest(Record):
+    """What :func:`manifest` wrote.
+
+    Attributes
+    ----------
+    path, output : str
+        What is listed, and the manifest.
+    name : str
+        Of the model's folder or file, as the manifest has it.
+    method : str
+        How it is signed: ``"key"``, ``"certificate"`` or ``"none"``.
+    files, entries, bytes : int
+        Files, entries (files, or ranges of them), and the bytes of all files.
+    range_size : int or None
+        Bytes of a range; None if the entries are whole files.
+    format, content_digest : str or None
+        The container of the model, and its content digest; None if its tensors are not listed.
+    tensors : int or None
+        Tensors whose digests are listed; None if tensors are not listed.
+    ignored : list of str
+        Paths that the manifest leaves out.
+    """
+
+    path: str
+    output: str
+    name: str
+    method: str
+    files: int
+    entries: int
+    bytes: int
+    range_size: int | None
+    format: str | None
+    content_digest: str | None
+    tensors: int | None
+    ignored: list[str]
+
+
+class FileDifference(Record):
+    """A file that is not what a manifest says.
+
+    Attributes
+    ----------
+    what : str
+        ``"missing"``, ``"additional"`` or ``"changed"``.
+    file : str
+        Its path in the folder.
+    expected, found : str or None
+        SHA-256 of its first entry that differs.
+    ranges : list of str
+        The entries that differ, if they are ranges.
+    tensors : list of str or None
+        Tensors that differ, are missing or were added; None if tensors were not compared.
+    """
+
+    what: str
+    file: str
+    expected: str | None
+    found: str | None
+    ranges: list[str]
+    tensors: list[str] | None
 
 
 class ManifestVerdict(Record):
@@ -40,9 +99,8 @@ class ManifestVerdict(Record):
         The fingerprint of the key, or the subject of the certificate.
     unchecked : str or None
         Why the signature was not checked.
-    differences : list of dict
-        ``what`` (``"missing"``, ``"additional"``, ``"changed"``), ``file``, ``expected``, ``found``, ``ranges``, and ``tensors``, which is None if
-        the tensors were not compared.
+    differences : list of FileDifference
+        Files that are not what the manifest says.
     compared, remembered, bytes : int
         Files that were compared; those of them that were not read, because `cache` has their digests; and the bytes of all.
     ignored : list of str
@@ -51,19 +109,17 @@ class ManifestVerdict(Record):
         Errors and warnings, as in the output of ``weighbridge verify --json``.
     """
 
-    __slots__ = ("valid", "signature", "method", "signer", "unchecked", "differences", "compared", "remembered", "bytes", "ignored", "findings")
-    if TYPE_CHECKING:
-        valid: bool
-        signature: str
-        method: str
-        signer: str | None
-        unchecked: str | None
-        differences: list[dict[str, Any]]
-        compared: int
-        remembered: int
-        bytes: int
-        ignored: list[str]
-        findings: list[Finding]
+    valid: bool
+    signature: str
+    method: str
+    signer: str | None
+    unchecked: str | None
+    differences: list[FileDifference]
+    compared: int
+    remembered: int
+    bytes: int
+    ignored: list[str]
+    findings: list[Finding]
 
     def __bool__(self) -> bool:
         return self.valid
@@ -85,8 +141,8 @@ def _pem(given: Pem | None) -> str:
 
 
 def manifest(
-    path: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+    path: StrPath,
+    output: StrPath,
     *,
     key: Pem | None = None,
     certificate: Pem | None = None,
@@ -98,7 +154,7 @@ def manifest(
     overwrite: bool = False,
     limits: Limits | None = None,
     progress: Progress = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Lists the files of a model with their SHA-256, and signs the list: OpenSSF Model Signing 1.0.
 
     Parameters
@@ -120,23 +176,21 @@ def manifest(
 
     Returns
     -------
-    dict
-        As ``weighbridge manifest --json`` prints it.
+    Manifest
     """
     import json
 
     if certificate is not None and key is None:
         raise TypeError("a certificate needs its private key: give key too")
     options = dict(per_tensor=per_tensor, range_size=range_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output))
-    return json.loads(  # type: ignore[no-any-return]
-        _core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], overwrite, options,
-                       settings(limits, progress, what="hash"))
-    )
+    made = json.loads(_core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], overwrite, options,
+                                     settings(limits, progress, what="hash")))
+    return Manifest.of({**made, "range_size": made["shard_size"]})
 
 
 def verify_manifest(
-    path: Any, manifest: Any, public_key: Pem | None, roots: Pem | None, only_file: Iterable[str] | str, ignore: Iterable[str] | str,
-    ignore_unsigned: bool, cache: bool | str | os.PathLike[str], limits: Limits | None, progress: Progress,
+    path: StrPath, manifest: Source, public_key: Pem | None, roots: Pem | None, only_file: Iterable[str] | str, ignore: Iterable[str] | str,
+    ignore_unsigned: bool, cache: bool | StrPath, limits: Limits | None, progress: Progress,
 ) -> ManifestVerdict:
     import json
 
@@ -144,8 +198,9 @@ def verify_manifest(
     options = dict(only_file=_texts(only_file), ignore=_texts(ignore), ignore_unsigned=ignore_unsigned, cache=where)
     found = json.loads(_core.verify_manifest(os.fspath(path), to_input(manifest), _pem(public_key), _pem(roots), options,
                                              settings(limits, progress, what="verify")))
+    found["differences"] = [FileDifference.of(each) for each in found["differences"]]
     found["findings"] = [Finding.told(each) for each in found["findings"]]
     return ManifestVerdict.of(found)
 
 
-__all__ = ("ManifestVerdict", "manifest")
+__all__ = ("FileDifference", "Manifest", "ManifestVerdict", "manifest")

@@ -13,19 +13,20 @@ from math import prod
 from . import _arrays, _core
 from ._errors import Error, Finding, MissingTensorError, UnsupportedError, UsageError
 from ._progress import settings
+from ._record import Record
 from ._shown import shown
-from ._sources import is_address, to_input
+from ._sources import is_address, to_input, to_optional_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import mmap
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, Union
+    from typing import Any, Literal
 
     import numpy as np
 
-    Limits = Mapping[str, int]
-    Progress = Union[bool, Callable[[int, int], object], None]
+    from .typing import Limits, Progress, Source, StrPath
+
 _LEAST_MAPPED = 1 << 16  # bytes: smaller tensors are copied, because a mapping costs more
 _SUFFIXES = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -37,6 +38,96 @@ def size_text(size: float) -> str:
             return f"{size:,.0f} {suffix}" if suffix == "B" else f"{size:,.1f} {suffix}"
         size /= 1024
     raise AssertionError
+
+
+class Part:
+    """One stored array of a tensor: its elements, or the codes, scales or indices that they are made of."""
+
+    __slots__ = ("_part",)
+
+    def __init__(self, part: _core.Part) -> None:
+        self._part = part
+
+    @property
+    def role(self) -> str:
+        """What it is: ``"data"``, ``"scales"``, ``"indices"``, ..."""
+        return self._part.role
+
+    @property
+    def dtype(self) -> str:
+        """Of its numbers, by our name or by that of the file."""
+        return self._part.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Slowest dimension first."""
+        return self._part.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes once they are decoded."""
+        return self._part.nbytes
+
+    @property
+    def encoding(self) -> str:
+        """How the bytes are stored: ``"raw"``, ``"zstd"``, ..."""
+        return self._part.encoding
+
+    @property
+    def digest(self) -> str:
+        """The checksum that the file stores for it; empty if there is none."""
+        return self._part.digest
+
+    def tobytes(self, *, limits: Limits | None = None) -> bytes:
+        """Its bytes, decoded."""
+        return self._part.bytes(settings(limits))
+
+    def __repr__(self) -> str:
+        return f"<weighbridge.Part {self.role!r} {shown(self.dtype)} {'x'.join(map(str, self.shape)) or 'scalar'}, {size_text(self.nbytes)}>"
+
+
+class Stats(Record):
+    """What the elements of a tensor are like.
+
+    Attributes
+    ----------
+    elements : int
+        How many there are.
+    min, max : float, int or None
+        Of the finite elements; None if none is.
+    mean, std : float or None
+        Likewise.
+    zeros, nans, infinities : int
+        How many elements are that.
+    """
+
+    elements: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    zeros: int
+    nans: int
+    infinities: int
+
+
+class StoredWeight(Record):
+    """How files store a quantized weight.
+
+    Attributes
+    ----------
+    id, name : str
+        Of the quantization scheme: ``"fp8 128x128"``.
+    tensors : list of str
+        The stored tensors that the weight is made of.
+    bytes : int
+        How many they take.
+    """
+
+    id: str
+    name: str
+    tensors: list[str]
+    bytes: int
 
 
 class Tensor:
@@ -97,9 +188,9 @@ class Tensor:
         return self._tensor.attributes
 
     @property
-    def parts(self) -> list[_core.Part]:
+    def parts(self) -> list[Part]:
         """The stored arrays: one for a dense tensor, values and indices for a sparse one, codes and scales for a quantized one."""
-        return self._tensor.parts()
+        return [Part(part) for part in self._tensor.parts()]
 
     @property
     def supported(self) -> bool:
@@ -110,7 +201,7 @@ class Tensor:
     def unsupported(self) -> Finding | None:
         """Why the elements cannot be read; None if they can."""
         why = self._tensor.unsupported
-        return None if why is None else Finding(**why)
+        return None if why is None else Finding.told(why)
 
     @property
     def scheme(self) -> str | None:
@@ -129,9 +220,10 @@ class Tensor:
         return scheme is not None and scheme[1]
 
     @property
-    def stored(self) -> dict[str, Any] | None:
-        """How the files store a weight of :meth:`Model.logical`: the scheme's `id`, its `name` (``"fp8 128x128"``), the `tensors` and their `bytes`."""
-        return self._tensor.stored
+    def stored(self) -> StoredWeight | None:
+        """How the files store a weight of :meth:`Model.logical`; None for other tensors."""
+        stored = self._tensor.stored
+        return None if stored is None else StoredWeight(**stored)
 
     @property
     def is_view(self) -> bool:
@@ -180,7 +272,7 @@ class Tensor:
     def _refusal(self) -> UnsupportedError:
         why = self._tensor.unsupported
         return UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {why['message'] if why else 'its layout is unknown'}",
-                                None if why is None else Finding(**why))
+                                None if why is None else Finding.told(why))
 
     def _known_shape(self) -> tuple[int, ...]:
         if self.shape is None:
@@ -286,22 +378,21 @@ class Tensor:
 
         return jax.numpy.asarray(self.numpy(dtype))
 
-    def stats(self, *, limits: Limits | None = None, progress: Progress = None) -> dict[str, Any]:
+    def stats(self, *, limits: Limits | None = None, progress: Progress = None) -> Stats:
         """What the elements are like, in double precision whatever their dtype. Quantized tensors are dequantized.
 
         NumPy sums bf16 and f16 in their own precision, so that ``numpy().std()`` of such a tensor is wrong: use this, or ``numpy("f32").std()``.
 
         Returns
         -------
-        dict
-            elements, min, max (None if no element is finite), mean, std (of the finite elements), zeros, nans, infinities.
+        Stats
 
         Raises
         ------
         UnsupportedError
             The elements cannot be read, or are codes of a quantization scheme.
         """
-        return self._handle.stats(self._tensor.index, settings(limits, progress, what="stats"))
+        return Stats(**self._handle.stats(self._tensor.index, settings(limits, progress, what="stats")))
 
     def hash(self, *, progress: Progress = None) -> str:
         """The content digest of the elements, without the name: ``"wb2:"`` and 64 digits."""
@@ -607,15 +698,15 @@ class Model(Mapping[str, Tensor]):
 
 
 def open(
-    file: Any,
+    file: Source,
     *,
     format: str | None = None,
     checks: Literal["all", "structure"] = "all",
     checksum_form: str | None = None,
     read_as: str | Iterable[str] = (),
     scheme: str | Iterable[str] = (),
-    sidecar: Any = None,
-    tokenizer: Any = None,
+    sidecar: Source | None = None,
+    tokenizer: Source | None = None,
     list_incomplete: bool = False,
     limits: Limits | None = None,
 ) -> Model:
@@ -655,13 +746,11 @@ def open(
     InputOutputError
         It cannot be read; :class:`MissingFileError` if it is not there.
     """
-    if file is None:
-        raise TypeError("a path, a buffer or a file object is expected, not None")
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     name = str(path) if path is not None else str(getattr(file, "name", "<memory>"))
     try:
         chosen = dict(format=format, checks=checks, checksum_form=checksum_form, read_as=_texts(read_as), scheme=_texts(scheme), list_incomplete=list_incomplete)
-        model = _core.open(to_input(file), chosen, settings(limits), to_input(sidecar), to_input(tokenizer))
+        model = _core.open(to_input(file), chosen, settings(limits), to_optional_input(sidecar), to_optional_input(tokenizer))
     except Error as error:
         raise error.in_file(name) from None
     if path is None or is_address(path):

@@ -16,47 +16,56 @@ _MOST_LISTED = 20
 
 
 class Record:
-    """A record. Subclasses name their fields in ``__slots__`` and give the last ones defaults in ``_defaults``."""
+    """A record. Subclasses annotate their fields, the last ones with defaults."""
 
-    __slots__: tuple[str, ...] = ()
-    _defaults: dict[str, Any] = {}
+    __match_args__: tuple[str, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.__match_args__ = tuple(cls.__annotations__)  # type: ignore[misc]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        given = dict(zip(self.__slots__, values), **named)
-        unknown = given.keys() - set(self.__slots__)
-        if len(values) > len(self.__slots__) or unknown:
+        fields = self.__match_args__
+        given = dict(zip(fields, values), **named)
+        unknown = given.keys() - set(fields)
+        if len(values) > len(fields) or unknown:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown)) or 'so many values'}")
-        for field in self.__slots__:
-            if field not in given and field not in self._defaults:
+        for field in fields:
+            if field not in given and not hasattr(type(self), field):
                 raise TypeError(f"{type(self).__name__} needs {field}")
-            object.__setattr__(self, field, given[field] if field in given else self._defaults[field])
+            object.__setattr__(self, field, given[field] if field in given else getattr(type(self), field))
 
     @classmethod
     def of(cls: type[R], told: dict[str, Any]) -> R:
         """Makes a record from what the library returned, which may have more fields."""
-        return cls(**{field: told[field] for field in cls.__slots__})
+        return cls(**{field: told[field] for field in cls.__match_args__ if field in told})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
     def asdict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {field: getattr(self, field) for field in self.__slots__}
+        """The fields by name; records in them are dicts too, so that ``json.dumps`` takes the result."""
+        return {field: _plain(value) for field, value in self._items()}
+
+    def _items(self) -> list[tuple[str, Any]]:
+        return [(field, getattr(self, field)) for field in self.__match_args__]
+
+    def __replace__(self: R, **changes: Any) -> R:
+        return type(self)(**{**dict(self._items()), **changes})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.asdict() == other.asdict()
+        return type(other) is type(self) and self._items() == other._items()
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(map(repr, self.asdict().values()))))
+        return hash((type(self), repr(self)))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.asdict().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._items())})"
 
     def __str__(self) -> str:
         """A line for each field that says something, and for each item of a list of records."""
         out = [type(self).__name__]
-        for name, value in self.asdict().items():
-            if isinstance(value, (list, tuple)) and any(isinstance(each, (Record, dict)) for each in value):
+        for name, value in self._items():
+            if isinstance(value, (list, tuple)) and any(isinstance(each, Record) for each in value):
                 out += [f"  {name}: {len(value):,}", *(f"    {each!r}" for each in value[:_MOST_LISTED])]
                 if len(value) > _MOST_LISTED:
                     out.append(f"    and {len(value) - _MOST_LISTED:,} more")
@@ -65,4 +74,10 @@ class Record:
         return "\n".join(out)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(self.asdict().values())
+        return type(self), tuple(value for _, value in self._items())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.asdict()
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value

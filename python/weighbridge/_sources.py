@@ -100,7 +100,7 @@ def _unreachable(address: str, error: BaseException) -> InputOutputError:
 
 
 def to_input(file: Any) -> Any:
-    """What the extension module takes for `file`: a path, a buffer or an object with ranges."""
+    """What the extension module takes for `file`: a path, a buffer or an object with ranges. Raises TypeError for anything else, None included."""
     if is_address(file):
         return Remote(file)
     if isinstance(file, (str, bytes, os.PathLike)) and not isinstance(file, bytes):
@@ -109,9 +109,15 @@ def to_input(file: Any) -> Any:
         name = getattr(file, "name", None)
         return Reader(file, name if isinstance(name, str) else "<file object>", _size_of(file))
     try:
-        return None if file is None else memoryview(file)
+        return memoryview(file)
     except TypeError:
-        raise TypeError(f"a path, a buffer or a file object is expected, not {type(file).__name__}") from None
+        kind = "None" if file is None else type(file).__name__
+        raise TypeError(f"a path, a buffer or a file object is expected, not {kind}") from None
+
+
+def to_optional_input(file: Any) -> Any:
+    """The same for a file that need not be given."""
+    return None if file is None else to_input(file)
 
 
 def _size_of(file: Any) -> int:

@@ -28,8 +28,9 @@ def duckdb_function(connection: Any, model: Any, name: str = "embed", **options:
 
     Examples
     --------
-    >>> wb.arrow.duckdb_function(connection, "all-MiniLM-L6-v2")            # doctest: +SKIP
-    >>> connection.sql("SELECT id, embed(text) AS v FROM 'docs.parquet'")   # doctest: +SKIP
+    >>> connection = duckdb.connect()
+    >>> weighbridge.arrow.duckdb_function(connection, "all-MiniLM-L6-v2")
+    >>> rows = connection.sql("SELECT id, embed(text) AS v FROM 'docs.parquet'").fetchall()
     """
     import pyarrow
 
@@ -48,8 +49,8 @@ def pyarrow_function(model: Any, name: str = "embed", **options: Any) -> None:
 
     Examples
     --------
-    >>> wb.arrow.pyarrow_function("all-MiniLM-L6-v2")                       # doctest: +SKIP
-    >>> pyarrow.compute.call_function("embed", [pyarrow.array(["a"])])      # doctest: +SKIP
+    >>> weighbridge.arrow.pyarrow_function("all-MiniLM-L6-v2")
+    >>> vectors = pyarrow.compute.call_function("embed", [pyarrow.array(["a"])])
     """
     import pyarrow
     import pyarrow.compute
@@ -70,7 +71,9 @@ def polars_expression(column: Any, model: Any, **options: Any) -> Any:
 
     Examples
     --------
-    >>> frame.with_columns(v=wb.arrow.polars_expression("text", "all-MiniLM-L6-v2"))    # doctest: +SKIP
+    >>> frame = polars.read_parquet("docs.parquet")
+    >>> frame.with_columns(v=weighbridge.arrow.polars_expression("text", "all-MiniLM-L6-v2")).columns
+    ['id', 'text', 'v']
     """
     import polars
 
@@ -85,7 +88,9 @@ def spark_vectors(frame: Any, model: Any, column: str = "text", output: str = "e
 
     Examples
     --------
-    >>> wb.arrow.spark_vectors(frame, "/models/all-MiniLM-L6-v2", threads=1)     # doctest: +SKIP
+    >>> frame = pyspark.sql.SparkSession.builder.getOrCreate().read.parquet("docs.parquet")
+    >>> weighbridge.arrow.spark_vectors(frame, os.path.abspath("all-MiniLM-L6-v2"), threads=1).columns
+    ['id', 'text', 'embedding']
     """
     import pyspark.sql.types as types
 
@@ -109,8 +114,11 @@ def daft_provider(name: str = "weighbridge") -> Any:
 
     Examples
     --------
-    >>> daft.attach_provider(wb.arrow.daft_provider())                      # doctest: +SKIP
-    >>> frame.with_column("v", embed_text(frame["text"], provider="weighbridge", model="all-MiniLM-L6-v2"))     # doctest: +SKIP
+    >>> daft.attach_provider(weighbridge.arrow.daft_provider())
+    >>> frame = daft.read_parquet("docs.parquet")
+    >>> vectors = daft.functions.embed_text(frame["text"], provider="weighbridge", model="all-MiniLM-L6-v2")
+    >>> frame.with_column("v", vectors).column_names
+    ['id', 'text', 'v']
     """
     from ._daft import WeighbridgeProvider
 

@@ -72,6 +72,22 @@ def wrong_names(root, text, targets, presets):
             yield from (f"no test knows the line: {line}" for line in block.splitlines() if not PLAIN.match(line))
 
 
+def public_names(root):
+    """What weighbridge exports to Python, modules included."""
+    package = root / "python/weighbridge"
+    names = re.search(r"^__all__ = (\[.*?\])", (package / "__init__.py").read_text(), re.M | re.S)[1]
+    return {*json.loads(re.sub(r",\s*\]", "]", names)), *(path.name.removesuffix(".py") for path in package.iterdir() if path.name[0] != "_")}
+
+
+def wrong_python(text, public):
+    """Names of the Python package that a page's code uses, and that are not public."""
+    blocks = "\n".join(block for kind, block in FENCE.findall(text) if kind == "python")
+    spans = "\n".join(re.findall(r"`([^`\n]+)`", FENCE.sub("", text)))
+    used = {*re.findall(r"(?<!\")\b(?:wb|weighbridge)\.([A-Za-z_]\w*)", blocks), *re.findall(r"\bwb\.([A-Za-z_]\w*)", spans)}
+    for name in sorted(used - public - {"padding"}):  # wb.padding is a key of GGUF's metadata
+        yield f"weighbridge has no public name {name} in Python"
+
+
 def broken_fences(text):
     for line in text.splitlines():
         if re.fullmatch(r"``\w*", line):
@@ -89,8 +105,9 @@ def too_long(page, text):
         yield f"{words:,} words are more than {WORDS:,}"
 
 
-def check_page(root, page, text, targets, presets):
-    return [f"{page}: {wrong}" for wrong in (*wrong_links(root, page, text), *broken_fences(text), *too_long(page, text),
+def check_page(root, page, text, targets, presets, public):
+    python = () if page.startswith("web/") else wrong_python(text, public)  # the npm package is also called wb
+    return [f"{page}: {wrong}" for wrong in (*python, *wrong_links(root, page, text), *broken_fences(text), *too_long(page, text),
                                              *wrong_names(root, text, targets, presets))]
 
 
@@ -120,6 +137,8 @@ PLANTED = {
     "no heading": "# One\n\nsee [that](#two)\n",
     "there is no": "see `src/nowhere/README.md`\n",
     "three backticks": "``python\nx\n``\n",
+    "no public name": "```python\nx = wb.weigh(1)\n```\n",
+    "no public name weigh ": "see `wb.weigh()`\n",
     "no target": "```\nmake everything-good\n```\n",
     "no preset": "`cmake --preset wishes`\n",
     "blocks of kind": "```powershell\nGet-Item\n```\n",
@@ -144,18 +163,19 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
     targets = set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(), re.M))
     presets = {preset["name"] for preset in json.loads((root / "CMakePresets.json").read_text())["configurePresets"]}
+    public = public_names(root)
     listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"],
                             check=True, capture_output=True).stdout.decode().split("\0")
     pages = [page for page in listed if page and (root / page).is_file()]
     # The changelog names targets of its time.
     found = [wrong for page in pages for wrong in check_page(root, page, (root / page).read_text(),
-                                                                             set() if page == "CHANGELOG.md" else targets, presets)]
+                                                                             set() if page == "CHANGELOG.md" else targets, presets, public)]
     found += wrong_site(root, (root / "mkdocs.yml").read_text(), pages)
     found += wrong_taglines((name, (root / name).read_text()) for name in TAGLINES)
     for wrong in found:
         print(wrong)
     unreported = [words for words, text in PLANTED.items()
-                  if not any(words in wrong for wrong in check_page(root, "docs/README.md", text, targets, presets))]
+                  if not any(words in wrong for wrong in check_page(root, "docs/README.md", text, targets, presets, public))]
     planted_pages = ["docs/README.md", "src/formats/stb/README.md"]
     unreported += [words for words, text in PLANTED_SITE.items()
                    if not any(words in wrong for wrong in wrong_site(root, text, planted_pages))]

@@ -114,7 +114,7 @@ class AuditMaker(Maker):
 
     def __init__(self, limits: dict[str, int] | None, values: bool) -> None:
         self.limits, self.values = limits, values
-        self.extensions = tuple("." + extension for one in formats() for extension in one["extensions"])
+        self.extensions = tuple("." + extension for one in formats() for extension in one.extensions)
 
     def schema(self) -> pa.Schema:
         return SCHEMA.with_metadata({"weighbridge.version": _core.__version__})
@@ -206,7 +206,8 @@ def audit(
     restart: bool = False,
     progress: Callable[[Progress], Any] | None = None,
 ) -> Report:
-    """Verifies all files of a lake of models on Ray, and writes a table with a row for each finding, and one for each file without findings.
+    """Verifies all files of a lake of models, and writes a table with a row for each finding, and one for each file without findings. The work is
+    divided among workers of Ray; where that is not installed, or with 0 workers, it is done in this process.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ def embed_corpus(
         The name of the column of vectors; the others as for :class:`Embed`.
     workers, threads : int
         Actors, by default the processors of the cluster divided by `threads`; threads of each. An actor claims half a processor for each thread.
-        With 0 workers, the job runs in this process, without Ray.
+        With 0 workers, and where Ray is not installed, the job runs in this process.
     batch_size : int
         Texts to compute at once. Affects memory only.
     part_bytes : int, optional

@@ -12,6 +12,7 @@ from collections import deque
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 
 from .._errors import Error, Finding
 from .._record import Record
@@ -47,16 +48,14 @@ class Progress(Record):
         Time since the start.
     """
 
-    __slots__ = ("done", "total", "share", "rows", "findings", "workers", "deaths", "seconds")
-    if TYPE_CHECKING:
-        done: int
-        total: int
-        share: float
-        rows: int
-        findings: int
-        workers: int
-        deaths: int
-        seconds: float
+    done: int
+    total: int
+    share: float
+    rows: int
+    findings: int
+    workers: int
+    deaths: int
+    seconds: float
 
 
 class Report(Record):
@@ -80,17 +79,15 @@ class Report(Record):
         Time that the job took, including the start of a local cluster.
     """
 
-    __slots__ = ("output", "rows", "findings", "rules", "digest", "parts", "kept", "deaths", "seconds")
-    if TYPE_CHECKING:
-        output: str
-        rows: int
-        findings: int
-        rules: dict[str, int]
-        digest: str
-        parts: int
-        kept: int
-        deaths: int
-        seconds: float
+    output: str
+    rows: int
+    findings: int
+    rules: dict[str, int]
+    digest: str
+    parts: int
+    kept: int
+    deaths: int
+    seconds: float
 
 
 class ClusterError(Error, RuntimeError):
@@ -260,9 +257,9 @@ def run(job: Job, maker: Maker, *, workers: int | None, threads: int, told: Call
 
 def finish(job: Job, maker: Maker, begin: float, *, workers: int | None, threads: int, address: str | None, cpus: int | None,
            progress: Callable[[Progress], Any] | None, told: dict[str, Any]) -> Report:
-    """Runs the rest of a job, and publishes its output."""
+    """Runs the rest of a job, and publishes its output: here without workers, or where Ray is not installed and none are asked for."""
     kept, deaths = len(job.done), 0
-    if workers == 0:
+    if workers == 0 or workers is None and address is None and find_spec("ray") is None:
         deaths = run_here(job, maker, told=progress, begin=begin)
     elif kept < len(job.parts):
         with cluster(address, cpus):

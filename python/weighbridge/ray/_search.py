@@ -35,12 +35,10 @@ class Hit(Record):
         None if the corpus was made without texts.
     """
 
-    __slots__ = ("score", "file", "place", "text")
-    if TYPE_CHECKING:
-        score: float
-        file: str
-        place: int
-        text: str | None
+    score: float
+    file: str
+    place: int
+    text: str | None
 
 
 def search(corpus: str | os.PathLike[str], query: str, model: str | os.PathLike[str], *, top: int = 10, embedding: str = "embedding",
