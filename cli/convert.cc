@@ -313,7 +313,7 @@ void refuse_input_as_output(const Arguments& args, std::span<const std::string> 
     for (const std::string& each : {text, text.substr(0, text.rfind('='))})
       if (std::filesystem::equivalent(each, output, ignored))
         raise(Kind::misuse, "misuse/output-is-input", "the output is the same file as an adapter", output);
-  for (const FlagId id : {FlagId::tokenizer, FlagId::rename_file, FlagId::with_patch})
+  for (const FlagId id : {FlagId::base, FlagId::tokenizer, FlagId::rename_file, FlagId::with_patch})
     if (std::ranges::any_of(args.values(id), [&](const std::string& each) {
           return std::filesystem::equivalent(each, output, ignored);
         }))
@@ -381,6 +381,7 @@ Status run_convert(Session& session) {
   try {
     if (session.args.has(FlagId::imatrix))
       options.gguf.imatrix = session.source(std::string(session.args.value(FlagId::imatrix)));
+    if (session.args.has(FlagId::base)) options.set("base", session.args.value(FlagId::base));
     if (session.args.has(FlagId::into))
       options.onnx.into = session.source(std::string(session.args.value(FlagId::into)));
     refuse_input_as_output(session.args, inputs, output);

@@ -163,6 +163,9 @@ struct Options {
   /// Make the output depend on the content alone: the tensors, the metadata and the tokenizer, in an order of their
   /// own. Equal content then gives equal bytes, whatever container held it: docs/recipes.md
   bool canonical = false;
+  /// For an adapter of peft that becomes a GGUF, and back: config.json of its base model, by which llama.cpp's names
+  /// are found. set() takes its path, or that of its folder, and opens it
+  std::shared_ptr<const Source> base{};
   bool replace = false;        ///< replace an output that exists
   SlmOptions slm{};            ///< for .slm
   ZtOptions zt{};              ///< for zTensor 1.x

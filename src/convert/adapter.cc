@@ -30,144 +30,8 @@ namespace {
 
 using core::quoted;
 
-constexpr std::string_view kPrefix = "base_model.model.", kTokens = "token_embd.weight";
 // Tensors that a message names: enough to recognize another model by.
 constexpr std::size_t kMaxNamed = 3;
-
-[[noreturn]] void refuse(const Lora& lora, std::string_view what, std::string message) {
-  base::misuse_of(core::called(lora.adapter, 0), "lora-" + std::string(what), std::move(message));
-}
-
-// The settings in the adapter_config.json of peft or mlx-lm that determine the scale of an adapter.
-struct AdapterConfig {
-  struct Pattern {
-    std::string key;
-    double value = 0;
-  };
-  double rank = 0, alpha = 0;
-  bool has_rank = false, has_alpha = false, root = false, transposed = false, full = false;
-  std::vector<Pattern> ranks, alphas;
-  std::optional<double> scale;  // of mlx-lm, whose changes it multiplies
-};
-
-class ConfigReader {
- public:
-  explicit ConfigReader(const Lora& lora) : lora_(lora), in_(lora.config) {}
-
-  AdapterConfig run() {
-    std::string scratch;
-    if (!in_.enter_object()) fail("is not a JSON object");
-    for (wire::JsonString key; in_.next_key(key);) {
-      const std::string name(wire::json_text(key, scratch));
-      std::string_view raw;
-      if (!in_.skip_value(raw)) break;
-      take(name, raw);
-    }
-    if (!in_.ok() || !in_.finish()) fail("is not JSON: " + std::string(in_.error().sentence));
-    if (out_.full) return std::move(out_);
-    if (!out_.has_rank) fail("has no r, the inner rank");
-    if (out_.scale && out_.has_alpha && out_.alpha != out_.rank)
-      fail(
-          "has scale and alpha in lora_parameters: the mlx-lm of 2024 multiplies by both, today's only by scale. Set "
-          "scale to the product of scale and alpha / rank if the older one wrote the adapter, and remove alpha");
-    if (!out_.scale && !out_.has_alpha) fail("has no lora_alpha");
-    return std::move(out_);
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& what) const { refuse(lora_, "config", "adapter_config.json " + what); }
-
-  void take(const std::string& name, std::string_view raw) {
-    const bool is_true = raw == "true", is_null = raw == "null" || raw == "false" || raw == "[]" || raw == "{}";
-    if (name == "peft_type" && raw != "\"LORA\"" && !is_null)
-      fail("is for an adapter of type " + std::string(core::excerpt(raw)) + ": only LORA can be merged");
-    if (name == "use_dora" && is_true)
-      refuse(lora_, "kind", "the adapter is DoRA (use_dora): only plain LoRA can be merged");
-    if (name == "init_lora_weights" && (raw.starts_with("\"pissa") || raw == "\"olora\"" || raw == "\"corda\""))
-      fail("says init_lora_weights " + std::string(raw) +
-           ", which also changes the base: save the adapter as a plain LoRA first "
-           "(path_initial_model_for_weight_conversion)");
-    if ((name == "layer_replication" || name == "alora_invocation_tokens" || name == "lora_bias") && !is_null)
-      fail("says " + name + ", which cannot be merged");
-    if (name == "r") out_.rank = number(name, raw), out_.has_rank = true;
-    if (name == "lora_alpha") out_.alpha = number(name, raw), out_.has_alpha = true;
-    if (name == "use_rslora") out_.root = is_true;
-    if (name == "fan_in_fan_out") out_.transposed = is_true;
-    if (name == "fine_tune_type" && raw == "\"dora\"")
-      refuse(lora_, "kind", "the adapter is DoRA (fine_tune_type): only plain LoRA can be merged");
-    if (name == "fine_tune_type" && raw == "\"full\"") out_.full = true;
-    if (name == "lora_parameters" && !is_null) parameters_of_mlx(raw);
-    if (name == "rank_pattern" && !is_null) out_.ranks = patterns(name, raw);
-    if (name == "alpha_pattern" && !is_null) out_.alphas = patterns(name, raw);
-  }
-
-  void parameters_of_mlx(std::string_view raw) {
-    wire::JsonReader in(raw);
-    std::string scratch;
-    if (!in.enter_object()) fail("says lora_parameters " + core::excerpt(raw) + ", which is not an object");
-    for (wire::JsonString key; in.next_key(key);) {
-      const std::string name(wire::json_text(key, scratch));
-      std::string_view value;
-      if (!in.skip_value(value)) break;
-      if (name == "rank") out_.rank = number(name, value), out_.has_rank = true;
-      if (name == "alpha") out_.alpha = number(name, value), out_.has_alpha = true;
-      if (name == "scale") out_.scale = number(name, value);
-    }
-    if (!out_.scale) fail("has no scale in lora_parameters");
-  }
-
-  double number(const std::string& name, std::string_view raw) const {
-    const auto value = wire::as_double(raw);
-    if (!value) fail("says " + name + " " + core::excerpt(raw) + ", which is not a number");
-    return *value;
-  }
-
-  std::vector<AdapterConfig::Pattern> patterns(const std::string& name, std::string_view raw) const {
-    std::vector<AdapterConfig::Pattern> out;
-    wire::JsonReader in(raw);
-    std::string scratch;
-    if (!in.enter_object()) fail("says " + name + " " + core::excerpt(raw) + ", which is not an object");
-    for (wire::JsonString key; in.next_key(key);) {
-      const std::string pattern(wire::json_text(key, scratch));
-      std::string_view value;
-      if (!in.skip_value(value)) break;
-      if (pattern.find_first_of("$*+?()[]{}|") != pattern.npos)
-        fail("has the " + name + " " + quoted(core::excerpt(pattern)) +
-             ", a regular expression: only names, ^ and dots are understood");
-      out.push_back({pattern, number(name, value)});
-    }
-    return out;
-  }
-
-  const Lora& lora_;
-  wire::JsonReader in_;
-  AdapterConfig out_;
-};
-
-// Whether the key matches the end of the name as in peft: the match begins the name or follows a dot, and a dot in the
-// key matches any character.
-bool matches(std::string_view key, std::string_view module) {
-  const bool whole = key.starts_with('^');
-  if (whole) key.remove_prefix(1);
-  std::string plain;
-  std::vector<bool> any;
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const bool escaped = key[i] == '\\' && i + 1 < key.size();
-    if (escaped) ++i;
-    any.push_back(key[i] == '.' && !escaped);
-    plain += key[i];
-  }
-  if (plain.size() > module.size() || (whole && plain.size() != module.size())) return false;
-  const std::string_view end = module.substr(module.size() - plain.size());
-  for (std::size_t i = 0; i < plain.size(); ++i)
-    if (!any[i] && plain[i] != end[i]) return false;
-  return plain.size() == module.size() || module[module.size() - plain.size() - 1] == '.';
-}
-double by_pattern(std::span<const AdapterConfig::Pattern> patterns, std::string_view module, double otherwise) {
-  for (const auto& [key, value] : patterns)
-    if (matches(key, module)) return value;
-  return otherwise;
-}
 
 // Adapters of image models are made for the modules of diffusers. A checkpoint in one file has the same modules under
 // the names of the first programs (CompVis, OpenCLIP): "#" is a number from `first` on. In `to`, "@" is a third of it
@@ -370,42 +234,6 @@ class Targets {
   std::string ambiguous_;
 };
 
-enum class Side : std::uint8_t { down, up, alpha };
-struct Ending {
-  std::string_view text;
-  Side side;
-  bool transposed = false;  // for an embedding: the product is [columns, rows]
-  bool is_short = false;    // of llama.cpp and mlx-lm
-};
-constexpr Ending kEndings[] = {{".lora_A.weight", Side::down},
-                               {".lora_B.weight", Side::up},
-                               {".lora_A.default.weight", Side::down},
-                               {".lora_B.default.weight", Side::up},
-                               {".lora_embedding_A", Side::down, true},
-                               {".lora_embedding_B", Side::up, true},
-                               {".lora_down.weight", Side::down},
-                               {".lora_up.weight", Side::up},
-                               {".lora.down.weight", Side::down},
-                               {".lora.up.weight", Side::up},
-                               {".lora_a", Side::down, false, true},
-                               {".lora_b", Side::up, false, true},
-                               {".alpha", Side::alpha}};
-// Endings of names in other kinds of adapters.
-constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"lora_magnitude_vector", "DoRA"},
-                                                                     {"dora_scale", "DoRA"},
-                                                                     {".hada_w", "LoHa"},
-                                                                     {".lokr_w", "LoKr"},
-                                                                     {".oft_", "OFT"},
-                                                                     {".lora_mid.", "LoCon with a third factor"},
-                                                                     {".lora_A.bias", "LoRA with biases"},
-                                                                     {".lora_B.bias", "LoRA with biases"}};
-
-struct Pair {
-  std::string stem;
-  std::optional<Tensor> down{}, up{}, alpha{};
-  bool transposed = false, is_gguf = false, is_mlx = false;
-};
-
 bool is_number(const Tensor& tensor) {
   return !tensor.unsupported() && tensor.has_shape() && tensor.layout() != Layout::structural &&
          info(tensor.dtype()).kind == DTypeKind::real;
@@ -419,15 +247,14 @@ class Reader {
       : base_(base), lora_(lora), context_(context), targets_(base) {}
 
   std::vector<Change> run() {
-    if (!std::isfinite(lora_.scale)) refuse(lora_, "scale", "the scale of an adapter must be a finite number");
+    if (!std::isfinite(lora_.scale)) refuse_adapter(lora_, "scale", "the scale of an adapter must be a finite number");
     if (lora_.adapter.format() == slm_adapter::kFormat.info.name) {
       read_package();
     } else {
-      if (!lora_.config.empty()) config_ = ConfigReader(lora_).run();
-      collect();
-      if (pairs_.empty() && lora_.config.empty()) no_adapter();
-      for (const Pair& pair : pairs_) add(pair);
-      for (const Tensor& tensor : whole_) add_whole(tensor);
+      stored_.emplace(lora_);
+      if (stored_->pairs().empty() && !stored_->has_config()) no_adapter();
+      for (const FactorPair& pair : stored_->pairs()) add(pair);
+      for (const Tensor& tensor : stored_->whole()) add_whole(tensor);
     }
     report_missing();
     if (out_.empty()) no_adapter();
@@ -435,45 +262,14 @@ class Reader {
     for (const Change& change : out_) targets.emplace_back(change.target, change.first_row);
     std::ranges::sort(targets);
     if (const auto twice = std::ranges::adjacent_find(targets); twice != targets.end())
-      refuse(lora_, "twice", "the adapter changes the tensor " + quoted(base_.name(twice->first)) + " twice");
+      refuse_adapter(lora_, "twice", "the adapter changes the tensor " + quoted(base_.name(twice->first)) + " twice");
     return std::move(out_);
   }
 
  private:
   [[noreturn]] void no_adapter() const {
-    refuse(lora_, "empty",
-           "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
-  }
-
-  void collect() {
-    std::unordered_map<std::string, std::size_t> known;
-    for (const Tensor& tensor : lora_.adapter) {
-      const std::string_view name = tensor.name();
-      for (const auto& [part, kind] : kOthers)
-        if (name.find(part) != name.npos)
-          refuse(lora_, "kind",
-                 "the adapter is " + std::string(kind) + " (" + quoted(name) + "): only plain LoRA can be merged");
-      const auto* const ending =
-          std::ranges::find_if(kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
-      if (ending == std::end(kEndings)) {
-        whole_.push_back(tensor);
-        continue;
-      }
-      std::string stem(name.substr(0, name.size() - ending->text.size()));
-      const auto [at, is_new] = known.emplace(stem, pairs_.size());
-      if (is_new) pairs_.push_back({.stem = std::move(stem)});
-      Pair& pair = pairs_[at->second];
-      pair.transposed = pair.transposed || ending->transposed;
-      (lora_.adapter.format() == "gguf" ? pair.is_gguf : pair.is_mlx) |= ending->is_short;
-      std::optional<Tensor>& place = ending->side == Side::down ? pair.down
-                                     : ending->side == Side::up ? pair.up
-                                                                : pair.alpha;
-      if (place)
-        refuse(lora_, "twice",
-               "the adapter has two tensors for " + quoted(pair.stem) + ": " + quoted(place->name()) + " and " +
-                   quoted(name));
-      place = tensor;
-    }
+    refuse_adapter(lora_, "empty",
+                   "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
   }
 
   void missing(std::string_view wanted) {
@@ -492,66 +288,20 @@ class Reader {
     std::string text;
     for (const std::string& each : missing_) text += (text.empty() ? "" : ", ") + each;
     if (missing_count_ > missing_.size()) text += ", and " + std::to_string(missing_count_ - missing_.size()) + " more";
-    refuse(lora_, "tensor",
-           std::string("the model has no tensor for ") + (missing_count_ == 1 ? "a change" : "changes") +
-               " of the adapter: " + text);
+    refuse_adapter(lora_, "tensor",
+                   std::string("the model has no tensor for ") + (missing_count_ == 1 ? "a change" : "changes") +
+                       " of the adapter: " + text);
   }
 
-  double scalar(const Tensor& tensor) const {
-    const auto count = tensor.has_shape() ? base::element_count(tensor.shape()) : std::nullopt;
-    const bool readable = !tensor.unsupported() && tensor.layout() == Layout::dense && count == 1;
-    double out = std::nan("");
-    if (readable) {
-      const Array array = tensor.to_dense(DType::f64, context_);
-      out = std::bit_cast<double>(base::load_le<std::uint64_t>(array.data.get()));
-    }
-    if (!std::isfinite(out))
-      refuse(lora_, "alpha", "the tensor " + quoted(tensor.name()) + " is not one finite number");
-    return out;
-  }
-
-  double scale_of(const Pair& pair, std::string_view module, std::uint64_t rank) const {
-    const auto r = static_cast<double>(rank);
-    double alpha = r;  // without an alpha, the product is not scaled
-    double divisor = r;
-    if (pair.is_gguf) {
-      const Value* const value = lora_.adapter.attribute("adapter.lora.alpha");
-      const double stated = value != nullptr ? value->as_f64().value_or(0) : 0;
-      if (!std::isfinite(stated)) refuse(lora_, "alpha", "adapter.lora.alpha is not a finite number");
-      if (stated != 0) alpha = stated;
-    } else if (pair.alpha) {
-      alpha = scalar(*pair.alpha);
-    } else if (config_ && !config_->full) {
-      const double stated = by_pattern(config_->ranks, module, config_->rank);
-      if (stated != r)
-        refuse(lora_, "rank",
-               "adapter_config.json gives the inner rank " + number(stated) + " of " + quoted(pair.stem) +
-                   ", and its tensors have " + std::to_string(rank));
-      alpha = by_pattern(config_->alphas, module, config_->alpha);
-      if (config_->root) divisor = std::sqrt(r);
-    } else if (pair.is_mlx || pair.stem.starts_with(kPrefix)) {
-      refuse(lora_, "config",
-             "an adapter of " + std::string(pair.is_mlx ? "mlx-lm" : "peft") +
-                 " needs its adapter_config.json, which says how its changes are scaled");
-    }
-    const double scale = lora_.scale * (config_ && config_->scale ? *config_->scale : alpha / divisor);
-    if (!std::isfinite(scale)) refuse(lora_, "scale", "the scale of " + quoted(pair.stem) + " is not finite");
-    return scale;
-  }
-  static std::string number(double value) {
-    return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<long long>(value))
-                                                                : std::to_string(value);
-  }
-
-  void add(const Pair& pair) {
+  void add(const FactorPair& pair) {
     if (!pair.down || !pair.up)
-      refuse(lora_, "pair",
-             "the adapter has only one factor of the change of " + quoted(pair.stem) + ": " +
-                 (pair.down ? quoted(pair.down->name())
-                  : pair.up ? quoted(pair.up->name())
-                            : quoted(pair.alpha->name())));
+      refuse_adapter(lora_, "pair",
+                     "the adapter has only one factor of the change of " + quoted(pair.stem) + ": " +
+                         (pair.down ? quoted(pair.down->name())
+                          : pair.up ? quoted(pair.up->name())
+                                    : quoted(pair.alpha->name())));
     std::string_view module = pair.stem;
-    if (module.starts_with(kPrefix)) module.remove_prefix(kPrefix.size());
+    if (module.starts_with(kPeftPrefix)) module.remove_prefix(kPeftPrefix.size());
     std::optional<Place> target;
     std::string wanted(module);
     if (pair.is_gguf) {
@@ -566,7 +316,8 @@ class Reader {
     const Tensor base = base_[target->tensor];
     for (const Tensor& factor : {*pair.down, *pair.up})
       if (!is_number(factor) || factor.shape().size() < 2 || (pair.is_mlx && factor.shape().size() > 2))
-        refuse(lora_, "factor", "the tensor " + quoted(factor.name()) + " is not a matrix of floating-point numbers");
+        refuse_adapter(lora_, "factor",
+                       "the tensor " + quoted(factor.name()) + " is not a matrix of floating-point numbers");
     if (!base.has_shape() || base.shape().size() < 2) refuse_shapes(pair, base);
     Change change{
         .target = target->tensor, .rows = base.shape()[0] / target->parts, .columns = behind_first(base.shape())};
@@ -576,8 +327,8 @@ class Reader {
     // Adds the product of up [rows, rank] and down [rank, columns], or of their transposes.
     const bool straight = up[0] == change.rows && down_rest == change.columns && up_rest == down[0];
     const bool turned = down_rest == change.rows && up[0] == change.columns && up_rest == down[0];
-    const bool tokens =
-        pair.is_gguf && module == kTokens && down[0] == change.rows && up[0] == change.columns && down_rest == up_rest;
+    const bool tokens = pair.is_gguf && module == kWordEmbeddings && down[0] == change.rows &&
+                        up[0] == change.columns && down_rest == up_rest;
     const bool is_input =
         core::embeddings_of(base_).input && core::embeddings_of(base_).input->index() == target->tensor;
     const bool by_columns = down[0] == change.columns && up_rest == change.rows && down_rest == up[0];
@@ -596,7 +347,7 @@ class Reader {
       change.left = {*pair.down, {}, false};
       change.right = {*pair.up, {}, false};
       change.rank = down_rest;
-    } else if (turned && (pair.transposed || (config_ && config_->transposed))) {
+    } else if (turned && (pair.transposed || stored_->stores_transposed())) {
       change.left = {*pair.down, {}, true};
       change.right = {*pair.up, {}, false};
       change.rank = down[0];
@@ -607,16 +358,19 @@ class Reader {
     }
     if (change.rank == 0) refuse_shapes(pair, base);
     check_rank(change, pair.stem);
-    change.scale = scale_of(pair, module, change.rank);
+    const StoredAdapter::Scaling scaling = stored_->scaling_of(pair, module, change.rank, context_);
+    change.scale = lora_.scale * scaling.factor.value_or(scaling.alpha / scaling.divisor);
+    if (!std::isfinite(change.scale))
+      refuse_adapter(lora_, "scale", "the scale of " + quoted(pair.stem) + " is not finite");
     out_.push_back(std::move(change));
   }
 
-  [[noreturn]] void refuse_shapes(const Pair& pair, const Tensor& base) const {
-    refuse(lora_, "shape",
-           "the shapes disagree: " + quoted(pair.down->name()) + " is " + core::shape_text(pair.down->shape()) + ", " +
-               quoted(pair.up->name()) + " is " + core::shape_text(pair.up->shape()) + ", and the model's tensor " +
-               quoted(base.name()) + " is " +
-               (base.has_shape() ? core::shape_text(base.shape()) : "of no known shape"));
+  [[noreturn]] void refuse_shapes(const FactorPair& pair, const Tensor& base) const {
+    refuse_adapter(lora_, "shape",
+                   "the shapes disagree: " + quoted(pair.down->name()) + " is " + core::shape_text(pair.down->shape()) +
+                       ", " + quoted(pair.up->name()) + " is " + core::shape_text(pair.up->shape()) +
+                       ", and the model's tensor " + quoted(base.name()) + " is " +
+                       (base.has_shape() ? core::shape_text(base.shape()) : "of no known shape"));
   }
 
   // A rank above the matrix's smaller dimension adds nothing, and could cost unlimited work.
@@ -625,9 +379,9 @@ class Reader {
     const auto numbers = maximum ? base::checked_mul(*maximum, change.rank) : std::nullopt;
     const auto bytes = numbers ? base::checked_mul(*numbers, std::uint64_t{sizeof(double)}) : std::nullopt;
     if (!bytes || change.rank > *maximum)
-      refuse(lora_, "rank",
-             "the inner rank " + std::to_string(change.rank) + " of " + quoted(stem) + " is more than the " +
-                 std::to_string(maximum.value_or(UINT64_MAX)) + " rows and columns of its tensor");
+      refuse_adapter(lora_, "rank",
+                     "the inner rank " + std::to_string(change.rank) + " of " + quoted(stem) + " is more than the " +
+                         std::to_string(maximum.value_or(UINT64_MAX)) + " rows and columns of its tensor");
     if (*bytes > context_.limits.decoded)
       base::over_limit("decoded",
                        "the factors of the change of " + quoted(stem) + " take " + std::to_string(*bytes) +
@@ -638,28 +392,28 @@ class Reader {
   // A tensor that replaces the base's: modules_to_save and biases of peft.
   void add_whole(const Tensor& tensor) {
     std::string_view name = tensor.name();
-    const bool is_peft = name.starts_with(kPrefix);
-    if (is_peft) name.remove_prefix(kPrefix.size());
-    const auto target = is_peft || config_ ? targets_.dotted(name) : std::nullopt;
+    const bool is_peft = name.starts_with(kPeftPrefix);
+    if (is_peft) name.remove_prefix(kPeftPrefix.size());
+    const auto target = is_peft || stored_->has_config() ? targets_.dotted(name) : std::nullopt;
     if (!target) return missing(name);
     const Tensor base = base_[target->tensor];
     if (target->parts > 1 || !is_number(tensor) || !base.has_shape() ||
         !std::ranges::equal(tensor.shape(), base.shape()))
-      refuse(lora_, "shape",
-             "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
-                 ", but has another shape, or is not of floating-point numbers");
+      refuse_adapter(lora_, "shape",
+                     "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
+                         ", but has another shape, or is not of floating-point numbers");
     if (lora_.scale != 1)
-      refuse(lora_, "scale",
-             "the adapter replaces the tensor " + quoted(base.name()) + " as a whole, which cannot be scaled");
+      refuse_adapter(lora_, "scale",
+                     "the adapter replaces the tensor " + quoted(base.name()) + " as a whole, which cannot be scaled");
     out_.push_back({.target = target->tensor, .left = {tensor, {}, false}});
   }
 
   void read_package() {
     if (lora_.adapter.version() != "ALR1")
-      refuse(lora_, "kind",
-             "the adapter is a package of kind " + std::string(lora_.adapter.version()) +
-                 ", which is not low-rank: slm::adapt() applies it");
-    if (lora_.scale != 1) refuse(lora_, "scale", "the scale of an ALR1 package must be 1");
+      refuse_adapter(lora_, "kind",
+                     "the adapter is a package of kind " + std::string(lora_.adapter.version()) +
+                         ", which is not low-rank: slm::adapt() applies it");
+    if (lora_.scale != 1) refuse_adapter(lora_, "scale", "the scale of an ALR1 package must be 1");
     require_identity(identity_of(base_), lora_.adapter);
     std::map<std::uint64_t, std::uint32_t> by_hash;
     for (std::uint32_t i = 0; i < base_.size(); ++i)
@@ -673,7 +427,7 @@ class Reader {
       const Tensor base = base_[found->second];
       const Part a = delta.part(slm_adapter::kA).value(), b = delta.part(slm_adapter::kB).value();
       if (!std::ranges::equal(base.shape(), delta.shape()))
-        refuse(lora_, "shape", "the package has the tensor " + quoted(base.name()) + " in another shape");
+        refuse_adapter(lora_, "shape", "the package has the tensor " + quoted(base.name()) + " in another shape");
       Change change{.target = found->second,
                     .left = {delta, std::string(slm_adapter::kA), false},
                     .right = {delta, std::string(slm_adapter::kB), true},
@@ -690,9 +444,7 @@ class Reader {
   const Lora& lora_;
   const Context& context_;
   Targets targets_;
-  std::optional<AdapterConfig> config_;
-  std::vector<Pair> pairs_;
-  std::vector<Tensor> whole_;
+  std::optional<StoredAdapter> stored_;
   std::vector<std::string> missing_;
   std::size_t missing_count_ = 0;
   std::vector<Change> out_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an adapter changes in a model: which tensor each pair of factors belongs to, by the naming of the program that
-// wrote the adapter, and how the factors are scaled. Owns Change. lora.cc computes the sums.
+// wrote the adapter, and how the factors are scaled. Owns StoredAdapter and Change. lora.cc computes the sums.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/slm_adapter/layout.h"
@@ -12,6 +15,51 @@
 #include "weighbridge/model.h"
 
 namespace weighbridge::convert {
+
+// How peft begins the names of modules, and the two files of its adapters.
+inline constexpr std::string_view kPeftPrefix = "base_model.model.", kPeftConfig = "adapter_config.json",
+                                  kLoraAlpha = "adapter.lora.alpha", kWordEmbeddings = "token_embd.weight";
+
+// Without a fraction if there is none.
+std::string number_text(double);
+[[noreturn]] void refuse_adapter(const Lora&, std::string_view what, std::string message);
+
+// The two factors of a module, and kohya's scale.
+struct FactorPair {
+  std::string stem;
+  std::optional<Tensor> down{}, up{}, alpha{};
+  bool transposed = false;  // of an embedding: the product is [columns, rows]
+  bool is_gguf = false, is_mlx = false;
+};
+struct AdapterConfig;
+// The tensors of an adapter file, and what the file beside it says.
+class StoredAdapter {
+ public:
+  // Throws Error{misuse} "misuse/lora-..." for an adapter that is not a plain LoRA.
+  explicit StoredAdapter(const Lora&);
+
+  const std::vector<FactorPair>& pairs() const noexcept { return pairs_; }
+  // Tensors that replace the base's: modules_to_save and biases of peft.
+  const std::vector<Tensor>& whole() const noexcept { return whole_; }
+  bool has_config() const noexcept { return config_ != nullptr; }
+  bool stores_transposed() const noexcept;  // fan_in_fan_out
+
+  // A product is multiplied by alpha / divisor, or by `factor` in place of both. The divisor is the rank, or its root.
+  struct Scaling {
+    double alpha = 1, divisor = 1;
+    std::optional<double> factor{};  // of mlx-lm
+  };
+  // [reads] Reads kohya's scale.
+  Scaling scaling_of(const FactorPair&, std::string_view module, std::uint64_t rank, const Context&) const;
+
+ private:
+  double scalar(const Tensor&, const Context&) const;
+
+  const Lora& lora_;
+  std::shared_ptr<const AdapterConfig> config_;
+  std::vector<FactorPair> pairs_;
+  std::vector<Tensor> whole_;
+};
 
 // A factor of a change. It has two or more dimensions; all but the first count as one.
 struct Factor {

@@ -20,6 +20,7 @@
 #include "core/model/plan_text.h"
 #include "core/model/words.h"
 #include "core/payload/elements.h"
+#include "formats/huggingface/layout.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -291,11 +292,9 @@ class Backwards {
       case Arrange::key_heads:
         if (!is(kPermutes)) break;
         require(tensor, shape.size() <= 2 && shape[0] % head_ == 0 && head_ % 2 == 0);
-        return add(tensor, to, shape, {own(tensor)}, shape[0], columns(),
-                   [=, head = head_, c = columns()](std::uint64_t at) {
-                     const std::uint64_t in = at % head, half = head / 2;
-                     return Line{.first = (at - in + in % half * 2 + in / half) * c};
-                   });
+        return add(
+            tensor, to, shape, {own(tensor)}, shape[0], columns(),
+            [=, head = head_, c = columns()](std::uint64_t at) { return Line{.first = unpaired_row(at, head) * c}; });
       case Arrange::transpose:
         if (shape.size() != 2) break;
         return add(tensor, to, {shape[1], shape[0]}, {own(tensor)}, shape[1], shape[0],
@@ -407,9 +406,15 @@ class Backwards {
         draft_.set_attribute(key, value);
       }
     }
-    if (words && !model_.tokenizer())
-      out_.losses.push_back({LossKind::tokenizer, "tokenizer", "a tokenizer of llama.cpp",
-                             "left out: no file of a folder is made of it"});
+    if (!words || model_.tokenizer()) return;
+    FolderVocabulary made = vocabulary_for_folder(model_);
+    if (!made.refused.empty())
+      out_.losses.push_back(
+          {LossKind::tokenizer, "tokenizer", "a tokenizer of llama.cpp", "left out: " + made.refused});
+    for (std::string& difference : made.differences)
+      out_.losses.push_back({LossKind::tokenizer, "tokenizer", "its words in llama.cpp", std::move(difference)});
+    for (auto& [name, value] : made.files)
+      draft_.set_attribute(std::string(huggingface::kFileText) + name, std::move(value));
   }
 
   const Model& model_;

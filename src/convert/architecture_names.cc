@@ -119,6 +119,26 @@ class Settings {
   std::set<std::string, std::less<>> used_;
 };
 
+Sizes read_sizes(Settings& settings, const Architecture& row) {
+  Sizes out;
+  out.layers = settings.required(settings_of("block_count"));
+  out.decoder_layers = settings.count("num_decoder_layers").value_or(out.layers);
+  out.hidden = settings.required(settings_of("embedding_length"));
+  out.heads = settings.required(settings_of("attention.head_count"));
+  out.kv_heads = settings.count(settings_of("attention.head_count_kv")).value_or(out.heads);
+  if (row.name == "falcon") {
+    const bool grouped = settings.text("new_decoder_architecture") == "true";
+    const bool one = settings.text("multi_query").value_or("true") == "true";
+    const auto stated = settings.count("num_kv_heads n_head_kv");
+    out.kv_heads = grouped ? stated.value_or(out.heads) : one ? 1 : out.heads;
+  }
+  out.head = settings.count(settings_of("attention.key_length")).value_or(out.hidden / out.heads);
+  if (out.head == 0 || out.kv_heads == 0) unfit("a number of heads in config.json is 0");
+  if ((row.flags & kExperts) != 0) out.experts = settings.required(settings_of("expert_count"));
+  out.untied = settings.stated("tie_word_embeddings") == "false" && (row.flags & kDropsOutput) == 0;
+  return out;
+}
+
 class Maker {
  public:
   Maker(const Model& model, const Architecture& row, const GgufOptions& asked)
@@ -127,19 +147,15 @@ class Maker {
   }
 
   core::Derived run() {
-    layers_ = settings_.required(settings_of("block_count"));
-    decoder_layers_ = settings_.count("num_decoder_layers").value_or(layers_);
-    hidden_ = settings_.required(settings_of("embedding_length"));
-    heads_ = settings_.required(settings_of("attention.head_count"));
-    kv_heads_ = settings_.count(settings_of("attention.head_count_kv")).value_or(heads_);
-    if (row_.name == "falcon") {
-      const bool grouped = settings_.text("new_decoder_architecture") == "true";
-      const bool one = settings_.text("multi_query").value_or("true") == "true";
-      const auto stated = settings_.count("num_kv_heads n_head_kv");
-      kv_heads_ = grouped ? stated.value_or(heads_) : one ? 1 : heads_;
-    }
-    head_ = settings_.count(settings_of("attention.key_length")).value_or(hidden_ / heads_);
-    if (head_ == 0 || kv_heads_ == 0) unfit("a number of heads in config.json is 0");
+    const Sizes sizes = read_sizes(settings_, row_);
+    layers_ = sizes.layers;
+    decoder_layers_ = sizes.decoder_layers;
+    hidden_ = sizes.hidden;
+    heads_ = sizes.heads;
+    kv_heads_ = sizes.kv_heads;
+    head_ = sizes.head;
+    experts_ = sizes.experts;
+    own_output_ = sizes.untied && !is(kEncoder);
     check_settings();
     set_keys();
     for (const Tensor& tensor : model_) take(tensor);
@@ -181,7 +197,6 @@ class Maker {
               base::option_hint("ignore-setting", std::string(name)));
     }
     if (is(kPermutes) && head_ % 2 != 0) unfit("the size of a head is odd");
-    own_output_ = settings_.stated("tie_word_embeddings") == "false" && !is(kEncoder) && !is(kDropsOutput);
     attention_bias_ = settings_.text("attention_bias") == "true";
     mlp_bias_ = settings_.text("mlp_bias") == "true";
     const bool scalar = row_.name == "gemma2" || row_.name == "gemma3";
@@ -272,7 +287,6 @@ class Maker {
     if (const auto eps = settings_.real(settings_of("attention.layer_norm_epsilon")))
       set_real("attention.layer_norm_epsilon", *eps);
     if (is(kExperts)) {
-      experts_ = settings_.required(settings_of("expert_count"));
       set_count("expert_count", experts_);
       set_count("expert_used_count", settings_.required(settings_of("expert_used_count")));
     }
@@ -468,35 +482,15 @@ class Maker {
 
   // ---- tensors ----
 
-  // Without what models of several parts have in the names of their language model.
-  static std::string plain_name(const Tensor& tensor) {
-    std::string name(tensor.name());
-    for (const std::string_view infix : {"language_model.", "text_model."})
-      if (const std::size_t at = name.find(infix); at != name.npos) name.erase(at, infix.size());
-    if (name.starts_with("model.model.")) name.erase(0, 6);
-    return name;
-  }
   void take(const Tensor& tensor) {
-    const std::string name = plain_name(tensor);
+    const std::string name = plain_name(tensor.name());
     for (const std::string_view part : {"vision", "visual", "audio", "multi_modal_projector", "image_newline"})
       if (name.find(part) != name.npos)
         return void(out_.losses.push_back({LossKind::part, subject(tensor), std::string(tensor.type_name()),
                                            "left out: it is no part of the language model"}));
-    if (const auto found = find(name)) return put(tensor, *found);
+    if (const auto found = find_row(row_, name)) return put(tensor, *found);
     out_.blockers.push_back({LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
                              "llama.cpp has no name for it in this architecture"});
-  }
-
-  std::optional<Named> find(std::string_view name) const {
-    for (const std::string_view prefix : split(row_.prefixes, ' '))
-      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-    for (const std::span<const TensorRow> rows : {row_.names, row_.family})
-      for (const TensorRow& each : rows)
-        if (auto found = match(each.from, name)) {
-          found->row = &each;
-          return found;
-        }
-    return std::nullopt;
   }
 
   void put(const Tensor& tensor, const Named& named) {
@@ -599,10 +593,9 @@ class Maker {
       return changed(tensor, to + ", with the rows of each head in the order of llama.cpp");
     }
     require(tensor, shape, (shape.size() == 1 || shape.size() == 2) && shape[0] % head_ == 0);
-    const std::uint64_t columns = shape.size() == 2 ? shape[1] : 1, half = head_ / 2, head = head_;
-    add(to, shape, arranged({own(tensor)}, shape[0], columns, [=](std::uint64_t row) {
-          const std::uint64_t in = row % head;
-          return Line{.first = (row - in + in % 2 * half + in / 2) * columns};
+    const std::uint64_t columns = shape.size() == 2 ? shape[1] : 1;
+    add(to, shape, arranged({own(tensor)}, shape[0], columns, [=, head = head_](std::uint64_t row) {
+          return Line{.first = paired_row(row, head) * columns};
         }));
     changed(tensor, to + ", with the rows of each head in the order of llama.cpp");
   }
@@ -762,7 +755,7 @@ class Maker {
     const std::uint64_t rows = words_rows();
     if (asked_.no_tokenizer) {
       if (!is(kStatesVocabulary)) set_count("vocab_size", rows);
-      out_.losses.push_back(tokenizer_left_out());
+      if (has_tokenizer(model_)) out_.losses.push_back(tokenizer_left_out());
       return set("tokenizer.ggml.model", Value::text("none"));
     }
     for (auto& [name, value] : chat_templates(model_)) set(std::move(name), std::move(value));
@@ -800,7 +793,7 @@ class Maker {
   }
   Tensor words() const {
     for (const Tensor& tensor : model_)
-      if (const auto found = find(plain_name(tensor));
+      if (const auto found = find_row(row_, plain_name(tensor.name()));
           found && found->row->to == "token_embd" && tensor.has_shape() && tensor.shape().size() == 2)
         return tensor;
     unfit("its word embeddings are not a matrix");
@@ -880,6 +873,40 @@ std::string spelled(std::string_view to, std::uint64_t layer, std::uint64_t expe
                                        : part == "E" ? std::to_string(expert)
                                                      : std::string(part));
   return out + std::string(tail);
+}
+
+std::string plain_name(std::string_view given) {
+  std::string name(given);
+  for (const std::string_view infix : {"language_model.", "text_model."})
+    if (const std::size_t at = name.find(infix); at != name.npos) name.erase(at, infix.size());
+  if (name.starts_with("model.model.")) name.erase(0, 6);
+  return name;
+}
+
+std::optional<Named> find_row(const Architecture& row, std::string_view name) {
+  for (const std::string_view prefix : split(row.prefixes, ' '))
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  for (const std::span<const TensorRow> rows : {row.names, row.family})
+    for (const TensorRow& each : rows)
+      if (auto found = match(each.from, name)) {
+        found->row = &each;
+        return found;
+      }
+  return std::nullopt;
+}
+
+Sizes sizes_of(const Model& model, const Architecture& row) {
+  Settings settings(model, row.defaults);
+  return read_sizes(settings, row);
+}
+
+std::uint64_t paired_row(std::uint64_t row, std::uint64_t head) {
+  const std::uint64_t in = row % head;
+  return row - in + in % 2 * (head / 2) + in / 2;
+}
+std::uint64_t unpaired_row(std::uint64_t row, std::uint64_t head) {
+  const std::uint64_t in = row % head, half = head / 2;
+  return row - in + in % half * 2 + in / half;
 }
 
 core::ElementsPtr arranged(std::vector<core::ElementsPtr> inputs, std::uint64_t rows, std::uint64_t columns,

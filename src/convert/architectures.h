@@ -126,6 +126,22 @@ struct Named {
   std::string_view tail{};  // ".weight", ".bias", or nothing
 };
 std::optional<Named> match(std::string_view pattern, std::string_view name);
+// A name without what models of several parts have in the names of their language model.
+std::string plain_name(std::string_view);
+// The row whose `from` a plain name has.
+std::optional<Named> find_row(const Architecture&, std::string_view name);
+
+// What a config.json says of the shapes, with the defaults of its class.
+struct Sizes {
+  std::uint64_t layers = 0, decoder_layers = 0, hidden = 0, heads = 0, kv_heads = 0, head = 0, experts = 0;
+  bool untied = false;  // the output has a matrix of its own
+};
+// Throws Error{misuse} "misuse/naming" for what is missing.
+Sizes sizes_of(const Model&, const Architecture&);
+
+// Arrange::query_heads: the row of a head that becomes this one, and the way back.
+std::uint64_t paired_row(std::uint64_t row, std::uint64_t head);
+std::uint64_t unpaired_row(std::uint64_t row, std::uint64_t head);
 
 // Elements whose rows of `columns` come from rows and columns of others.
 struct Line {

@@ -162,6 +162,7 @@ std::optional<double> parameters_of(const std::string& size) {
 struct NameParts {
   std::string name, organization, basename, finetune, version, size_label;
 };
+// `parameters`: below 0 for those of an adapter.
 NameParts parts_of(std::string_view id, double parameters) {
   NameParts out;
   const std::size_t slash = id.find('/');
@@ -184,13 +185,14 @@ NameParts parts_of(std::string_view id, double parameters) {
       kinds[i] = kType;
     } else if (std::string size = i > 0 ? size_of(parts[i]) : std::string(); !size.empty()) {
       const auto stated = parameters_of(size);
-      const bool far = stated && parameters > 0 && std::abs(*stated - parameters) > std::floor(7 * parameters / 8);
+      const double known = std::abs(parameters);
+      const bool far = stated && known > 0 && std::abs(*stated - known) > std::floor(7 * known / 8);
       if (far) size.back() = static_cast<char>(size.back() | 0x20);  // the length of a context
       kinds[i] = far ? kTune : kSize;
       parts[i] = std::move(size);
       sized |= !far && std::ranges::any_of(parts[i], is_digit);
     } else if (i > 0 && std::ranges::find(kTunes, lower) != std::end(kTunes)) {
-      kinds[i] = kTune;
+      kinds[i] = parameters < 0 && lower == "lora" ? kType : kTune;
     }
   }
   bool at_start = true;
@@ -340,11 +342,11 @@ class Describing {
 
 }  // namespace
 
-void describe(const Model& model, core::Draft& draft, core::Derived& out) {
-  double parameters = 0;
+void describe(const Model& model, core::Draft& draft, core::Derived& out, std::optional<double> parameters) {
+  double counted = 0;
   for (const Tensor& tensor : model)
-    if (tensor.has_shape()) parameters += static_cast<double>(base::element_count(tensor.shape()).value_or(0));
-  Describing(model, parameters, draft, out).run();
+    if (tensor.has_shape()) counted += static_cast<double>(base::element_count(tensor.shape()).value_or(0));
+  Describing(model, parameters.value_or(counted), draft, out).run();
 }
 
 }  // namespace weighbridge::convert

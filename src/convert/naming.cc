@@ -140,7 +140,7 @@ class Naming {
     // WordPiece settings keep their keys: llama.cpp ignores them, but our runtime applies them.
     if (!tokenizer || tokenizer->kind != Tokenizer::Kind::wordpiece) used_.emplace(tokenizers::kTokenizerRules);
     used_.emplace(tokenizers::kTokenizerUnheld);
-    if (asked_.no_tokenizer) out_.losses.push_back(tokenizer_left_out());
+    if (asked_.no_tokenizer && has_tokenizer(model_)) out_.losses.push_back(tokenizer_left_out());
     if (!tokenizer || asked_.no_tokenizer) return set("tokenizer.ggml.model", std::string("none"));
     Vocabulary made = vocabulary_for_llama_cpp(model_, *tokenizer, rows);
     for (auto& [key, value] : made.attributes) set(std::move(key), std::move(value));
@@ -357,6 +357,14 @@ class Naming {
 };
 
 }  // namespace
+
+bool has_tokenizer(const Model& model) {
+  if (model.tokenizer() != nullptr) return true;
+  constexpr std::string_view kFiles[] = {"tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"};
+  return std::ranges::any_of(core::folder_files(model), [&](const core::FolderFile& file) {
+    return file.name.ends_with(".model") || std::ranges::find(kFiles, file.name) != std::end(kFiles);
+  });
+}
 
 core::Derived named_for_llama_cpp(const Model& model, const GgufOptions& asked) {
   core::require_values(model, "llama.cpp has no tensors of this kind", "convert");

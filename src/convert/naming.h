@@ -30,6 +30,17 @@ const Architecture* architecture_of_gguf(const Model&);
 // [reads] The same as a folder of transformers has it, for a model that has such a row: names, order of rows,
 // config.json.
 core::Derived named_for_transformers(const Model&);
+
+// A folder that peft wrote, with the factors of an adapter; and a GGUF that is an adapter.
+bool is_peft_adapter(const Model&);
+bool is_gguf_adapter(const Model&);
+// [reads] The one as the other, by the config.json of the base model, which llama.cpp's names need; back, only where
+// the names of peft differ with it. Throws Error{misuse} "misuse/lora-..." for what the other does not have.
+core::Derived adapter_for_llama_cpp(const Model&, const std::shared_ptr<const Source>& base, const Context&);
+core::Derived adapter_for_peft(const Model&, const std::shared_ptr<const Source>& base, const Context&);
+
+// Whether the model has a tokenizer, also one that only files of its folder hold.
+bool has_tokenizer(const Model&);
 // The loss of GgufOptions::no_tokenizer.
 inline Item tokenizer_left_out() { return {LossKind::tokenizer, "tokenizer", "a tokenizer", "left out, as asked"}; }
 // Whether the model has word embeddings under a name of transformers; a selection of its tensors may have none.
@@ -75,6 +86,14 @@ struct Vocabulary {
 Vocabulary vocabulary_for_llama_cpp(const Model&, const Tokenizer&, std::uint64_t rows, std::string_view rules = {},
                                     std::string_view unheld = {});
 
+// The files of a folder for the vocabulary of a GGUF.
+struct FolderVocabulary {
+  std::vector<std::pair<std::string, Value>> files;  // by name: text, or bytes
+  std::vector<std::string> differences;              // from llama.cpp: sentences
+  std::string refused;                               // why there are none; empty: there are, or there is no vocabulary
+};
+FolderVocabulary vocabulary_for_folder(const Model&);
+
 // The vocabulary of pieces in a folder's files: of sentencepiece's, or Unigram in tokenizer.json; nullopt: there is
 // none. [reads] Throws Error{misuse} for one that llama.cpp could not use.
 std::optional<Vocabulary> vocabulary_of_pieces(const Model&, std::uint64_t rows);
@@ -82,7 +101,8 @@ std::optional<Vocabulary> vocabulary_of_pieces(const Model&, std::uint64_t rows)
 std::optional<huggingface::MergesOfFolder> merges_of_folder(const Model&, std::uint64_t rows);
 std::vector<Value::Entry> special_tokens(const Model&, std::uint64_t rows);
 // [reads] Adds general.* by the folder's model card, its generation_config.json and, listed as changes, its name.
-void describe(const Model&, core::Draft&, core::Derived& out);
+// `parameters` in place of those of its tensors; below 0 for those that an adapter changes.
+void describe(const Model&, core::Draft&, core::Derived& out, std::optional<double> parameters = {});
 // The value of a member of a JSON object, as written; nullopt for null and where there is no such object.
 std::optional<std::string_view> raw_member(std::string_view json, std::string_view name);
 // [reads] The templates of conversations in a folder's files, as attributes of a GGUF.

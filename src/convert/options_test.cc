@@ -49,13 +49,13 @@ TEST(Options, ThatOneContainerTakesAreSetByTheNamesThatItSays) {
       const auto words = Options::words(name);
       Options options;
       const bool size = name == "max-shard-size" || name == "reserve", share = name == "sparse-density",
-                 file = name == "into" || name == "imatrix";
+                 file = name == "into" || name == "imatrix" || name == "base";
       const auto own = [&] {
         return std::tie(options.slm, options.zt, options.zt0, options.metadata, options.gguf, options.onnx,
-                        options.shards, options.header);
+                        options.shards, options.header, options.base);
       };
       const auto none = std::tuple(SlmOptions{}, ZtOptions{}, Zt0Options{}, MetadataOptions{}, GgufOptions{},
-                                   OnnxOptions{}, ShardOptions{}, HeaderOptions{});
+                                   OnnxOptions{}, ShardOptions{}, HeaderOptions{}, std::shared_ptr<const Source>());
       options.set(name, size            ? "5GB"
                         : file          ? "/proc/self/exe"
                         : share         ? "0.25"

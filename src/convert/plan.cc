@@ -357,6 +357,7 @@ core::Derived with_norm_names(const Model& model, const Job&) {
 core::Derived with_own_names(const Model& model, const Job& job) { return convert::with_own_names(model, job.to.name); }
 // What does not fit the names is a blocker where nobody asked for them: the folder is what it is.
 core::Derived with_names_of_llama_cpp(const Model& model, const Job& job) {
+  if (convert::is_peft_adapter(model)) return convert::adapter_for_llama_cpp(model, job.options.base, job.context);
   try {
     return convert::named_for_llama_cpp(model, job.options.gguf);
   } catch (const Error& error) {
@@ -371,10 +372,14 @@ core::Derived with_names_of_llama_cpp(const Model& model, const Job& job) {
 bool takes_names(const Model& model, const FormatInfo& to, const Options& options) {
   if (to.name != "gguf" || options.gguf.naming == "source") return false;
   return !options.gguf.naming.empty() ||
-         (model.format() == "hf" && convert::architecture_of(model) != nullptr && convert::has_words(model));
+         (model.format() == "hf" && convert::architecture_of(model) != nullptr && convert::has_words(model)) ||
+         convert::is_peft_adapter(model);
 }
 core::Derived with_names_of_transformers(const Model& model, const Job&) {
   return convert::named_for_transformers(model);
+}
+core::Derived with_names_of_peft(const Model& model, const Job& job) {
+  return convert::adapter_for_peft(model, job.options.base, job.context);
 }
 core::Derived with_sparse(const Model& model, const Job& job) {
   const Options& options = job.options;
@@ -427,6 +432,8 @@ constexpr Step kSteps[] = {
        return job.to.name == "hf" && convert::architecture_of_gguf(in.model) != nullptr;
      },
      with_names_of_transformers},
+    {[](const Input& in, const Job& job) { return job.to.name == "hf" && convert::is_gguf_adapter(in.model); },
+     with_names_of_peft},
     {[](const Input&, const Job& job) { return !job.options.zt.sparse.empty(); }, with_sparse},
     {[](const Input&, const Job& job) { return job.options.canonical; }, canonical, false},
 };
@@ -495,6 +502,8 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
                const Context& context, LayOut layout) {
   const core::Format& to = *rep->format;
   check_options(to, options);
+  if (options.base && !convert::is_peft_adapter(model) && !convert::is_gguf_adapter(model))
+    base::misuse("base", "a base is for an adapter, and this is none: not a folder of peft, nor a GGUF of llama.cpp");
   const Model checked = as_checked(model);
   Input input = input_of(checked, {to.info, options, context, rep->names_unasked});
   const Options asked = input.refused ? convert::without_values(options) : options;

@@ -70,6 +70,10 @@ Statement state(const std::string& file, const Model& source, std::vector<std::p
       const Lora lora = lora_from_text(value, context);
       for (const auto& each : lora.adapter.sources()) add(*each);
       if (!lora.config.empty()) add(*memory_source({std::as_bytes(std::span(lora.config)), nullptr}, "<config>"));
+    } else if (name == "base") {
+      Options one;
+      one.set(name, value);
+      add(*one.base);
     } else if (is_file || name == "rename-file") {
       add(*open_file(value));
     }

@@ -162,6 +162,16 @@ const Splitter::Spelled* Splitter::find(std::span<const std::string> expressions
   return at == std::end(kSpelled) ? nullptr : &*at;
 }
 
+const Splitter::Spelled* Splitter::spelled_as(const Named& named) noexcept {
+  const auto at = std::ranges::find_if(kSpelled, [&](const Spelled& each) {
+    const Named* const own = find(named.whole_words ? each.pre_whole : each.pre);
+    return own != nullptr && own->expressions.data() == named.expressions.data();
+  });
+  return at == std::end(kSpelled) ? nullptr : &*at;
+}
+
+const std::string_view Splitter::kOfByteLevel = kGpt2;
+
 Splitter::Splitter(const Named& named) {
   for (std::string_view expression : named.expressions) expressions_.push_back(parse(expression));
 }

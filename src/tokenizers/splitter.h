@@ -31,6 +31,10 @@ class Splitter {
     std::string_view in_llama_cpp{};  // where llama.cpp divides texts in another way; empty: nowhere
   };
   static const Spelled* find(std::span<const std::string> expressions) noexcept;
+  // How a tokenizer.json spells the division that llama.cpp has under this name; null: none is known.
+  static const Spelled* spelled_as(const Named&) noexcept;
+  // The expression of the step ByteLevel, if it divides texts.
+  static const std::string_view kOfByteLevel;
 
   explicit Splitter(const Named&);
   // Where the words of the text end, ascending; the last is its size. Invalid UTF-8 counts as symbols, a byte each.

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import unicodedata
 
 import pytest
 
@@ -422,3 +423,78 @@ def test_blocks_of_gpt_oss_keep_their_codes(tmp_path):
         wanted = np.concatenate([scales[..., None], flat[..., :16] | flat[..., 16:] << 4], -1)
         assert made[f"blk.1.ffn_{to}_exps.weight"].tensor_type.name == "MXFP4"
         assert bytes(made[f"blk.1.ffn_{to}_exps.weight"].data) == wanted.tobytes()
+
+
+# Vocabularies of a GGUF as files of a folder.
+RULES = FOLDERS.parent / "tokenizers_golden.json"
+
+
+def back_and_again(tmp_path, folder):
+    """The folder of the folder's GGUF, and the metadata of both GGUF."""
+    weighbridge("convert", folder, tmp_path / "out.gguf", "--allow", "attribute,tokenizer")
+    weighbridge("convert", tmp_path / "out.gguf", f"{tmp_path}/back/", "--allow", "attribute,tokenizer")
+    weighbridge("convert", tmp_path / "back", tmp_path / "again.gguf", "--allow", "attribute,tokenizer")
+    return [{key: value for key, value in keys_of(gguf.GGUFReader(tmp_path / name)).items() if key.startswith("tokenizer.")}
+            for name in ("out.gguf", "again.gguf")]
+
+
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-qwen2", "spm-llama"])
+def test_a_vocabulary_becomes_files_of_a_folder_again(tmp_path, name):
+    tokenizers = pytest.importorskip("tokenizers")
+    folder = tmp_path / "in"
+    shutil.copytree(VOCABULARIES / name, folder, copy_function=shutil.copyfile)
+    (folder / "expected.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"architectures": ["MistralForCausalLM"], "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
+               "num_key_value_heads": 4, "max_position_embeddings": 96, "rms_norm_eps": 1e-6, "model_type": "mistral"}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_llama(folder, config["vocab_size"])
+    one, other = back_and_again(tmp_path, folder)
+    assert one == other
+    if name != "spm-llama":
+        was, now = (tokenizers.Tokenizer.from_file(str(path / "tokenizer.json")) for path in (folder, tmp_path / "back"))
+        texts = [text for text in json.loads(RULES.read_text())["texts"] if unicodedata.is_normalized("NFC", text)]  # which no GGUF says
+        assert len(texts) > 90
+        for text in texts:
+            for special in (False, True):
+                assert was.encode(text, add_special_tokens=special).ids == now.encode(text, add_special_tokens=special).ids, text
+
+
+def test_rules_of_words_become_those_of_tokenizer_json_again(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    golden = json.loads(RULES.read_text())
+    for name, rule in golden["rules"].items():
+        folder = tmp_path / name / "in"
+        folder.mkdir(parents=True)
+        (folder / "tokenizer.json").write_text(json.dumps(rule["tokenizer"]) if isinstance(rule["tokenizer"], dict) else rule["tokenizer"])
+        rows = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
+        config = {"architectures": ["MistralForCausalLM"], "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "model_type": "mistral",
+                  "num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 96, "rms_norm_eps": 1e-6, "vocab_size": rows}
+        (folder / "config.json").write_text(json.dumps(config))
+        write_llama(folder, rows)
+        back_and_again(tmp_path / name, folder)
+        now = tokenizers.Tokenizer.from_file(str(tmp_path / name / "back/tokenizer.json"))
+        assert [now.encode(text, add_special_tokens=False).ids for text in golden["texts"]] == rule["ids"], name
+
+
+def test_a_vocabulary_of_an_unknown_kind_is_a_loss_and_none_is_none(tmp_path):
+    weighbridge("convert", FOLDERS / "llama", tmp_path / "none.gguf")
+    assert "loss" not in weighbridge("convert", tmp_path / "none.gguf", f"{tmp_path}/none/").stdout
+    assert "loss tokenizer" not in weighbridge("convert", FOLDERS / "llama", tmp_path / "again.gguf", "--tokenizer", "none").stdout
+    reader = gguf.GGUFReader(tmp_path / "none.gguf")
+    writer = gguf.GGUFWriter(tmp_path / "other.gguf", "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "tokenizer.ggml.model"):
+            writer.add_key_value(field.name, field.contents(), field.types[0], field.types[1] if len(field.types) > 1 else None)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("bloom")
+    writer.add_token_list([f"t{i}" for i in range(72)])
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, np.array(tensor.data), raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert "bloom" in weighbridge("convert", tmp_path / "other.gguf", f"{tmp_path}/other/", "--dry-run", status=1).stdout
+    weighbridge("convert", tmp_path / "other.gguf", f"{tmp_path}/other/", "--allow", "tokenizer")
+    assert not (tmp_path / "other/tokenizer.json").exists()

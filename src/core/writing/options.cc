@@ -210,8 +210,11 @@ void assign(const OptionInfo& row, std::string_view text, double& to) {
   to = *number;
 }
 void assign(const OptionInfo& row, std::string_view text, std::uint64_t& to) { to = number_of(row, text); }
-void assign(const OptionInfo&, std::string_view text, std::shared_ptr<const Source>& to) {
-  to = open_file(std::string(text));
+void assign(const OptionInfo& row, std::string_view text, std::shared_ptr<const Source>& to) {
+  if (row.name != "base") return void(to = open_file(std::string(text)));
+  const std::shared_ptr<const Place> place = place_at(std::string(text));
+  to = place->kind() == Place::Kind::folder ? place->open("config.json") : place->file();
+  if (to == nullptr) base::misuse_of(std::string(text), "lora-base", "the folder of the base model has no config.json");
 }
 void assign(const OptionInfo& row, std::string_view text, std::vector<std::pair<std::string, std::string>>& to) {
   auto made = divided(text);

@@ -32,14 +32,17 @@ inline constexpr std::string_view kComponentClass = "_class_name";
 // All kinds, in the order in which a reader looks for them: models, components of diffusers' pipelines, peft's
 // adapters.
 inline constexpr std::string_view kAdapterConfig = "adapter_config.json";
+// Begins the keys of attributes that are whole files, in a model that is to be written as a folder: text, or bytes.
+inline constexpr std::string_view kFileText = "file.";
+inline constexpr WeightFiles kAdapterFiles{"adapter_model.safetensors", "adapter_model.safetensors.index.json",
+                                           "adapter_model", kWeightsSuffix, "safetensors"};
 inline constexpr WeightFiles kWeightKinds[] = {
     kSafetensorsFiles,
     kPickleFiles,
     kComponentFiles,
     {"diffusion_pytorch_model.bin", "diffusion_pytorch_model.bin.index.json", "diffusion_pytorch_model", ".bin",
      "pytorch"},
-    {"adapter_model.safetensors", "adapter_model.safetensors.index.json", "adapter_model", kWeightsSuffix,
-     "safetensors"},
+    kAdapterFiles,
     {"adapter_model.bin", "adapter_model.bin.index.json", "adapter_model", ".bin", "pytorch"}};
 
 // The files of tokenizers, read or not: together they describe one tokenizer.

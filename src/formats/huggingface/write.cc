@@ -40,7 +40,12 @@ class Planner : core::Planning {
 
   core::WriteLayout run() {
     bert_ = describes_bert();
-    for (const auto& [key, value] : model_.attributes()) place(key, value);
+    for (const auto& [key, value] : model_.attributes())
+      if (key.starts_with(kFileText))
+        files_.emplace(key.substr(kFileText.size()), bytes_of(value));
+      else
+        place(key, value);
+    adapter_ = files_.contains(kAdapterConfig);
     override_metadata();
     complete_config();
     take_over_files();
@@ -51,6 +56,11 @@ class Planner : core::Planning {
   }
 
  private:
+  static std::string bytes_of(const Value& value) {
+    if (value.kind() != Value::Kind::numbers) return value.to_text();
+    return std::string(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
+  }
+
   std::optional<std::string> text_of(std::string_view key) const {
     const Value* const value = model_.attribute(key);
     return value == nullptr ? std::nullopt : std::optional(value->to_text());
@@ -183,7 +193,7 @@ class Planner : core::Planning {
       return found == config_.end() ? std::string() : found->second;
     };
     if (!bert_) {
-      if (config_.empty() && model_.format() != "hf")  // a folder that had none stays one
+      if (config_.empty() && model_.format() != "hf" && !adapter_)  // a folder that had none stays one
         plan_items_.block(LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(kModelType)),
                           core::kAbsent, "config.json would be empty: programs tell by model_type what the model is");
       if (is_bert(json(kModelType), json(kArchitectures)))
@@ -337,15 +347,16 @@ class Planner : core::Planning {
   void lay_out_files(Model weights) {
     out_.folder = std::make_shared<core::OutFolder>();
     const bool component = config_.contains(std::string(kComponentClass));
-    const WeightFiles& kind = component ? kComponentFiles : kSafetensorsFiles;
+    const WeightFiles& kind = adapter_ ? kAdapterFiles : component ? kComponentFiles : kSafetensorsFiles;
     out_.folder->inner = core::Inner{std::move(weights), kind.format, kind.stem};
     for (const WeightFiles& other : kWeightKinds) {  // a reader would prefer those before it
       if (other.whole == kind.whole) break;
       add_file(other.whole, std::nullopt);
       add_file(other.index, std::nullopt);
     }
-    add_file(kConfig, config_json());
-    if (!tokenizer_kept_) {
+    add_file(kConfig, adapter_ ? std::nullopt : std::optional(config_json()));
+    for (auto& [name, bytes] : files_) add_file(name, std::move(bytes));
+    if (!tokenizer_kept_ && !files_.contains(kTokenizerConfig)) {
       add_file(kVocabTxt, vocabulary_);
       add_file(kTokenizerConfig, tokenizer_config_json());
     }
@@ -415,7 +426,7 @@ class Planner : core::Planning {
     // Odd settings are determined anew for the new folder.
     for (const Value::Entry& entry : model_.attributes())
       if (!named.contains(indexed("attributes", entry.first)) && entry.first != core::kSettingsRefused &&
-          entry.first != core::kSettingsUnknown)
+          entry.first != core::kSettingsUnknown && !entry.first.starts_with(kFileText))
         expected.push_back(entry);
     return [expected = std::move(expected), tokenizer = expected_tokenizer_](const Model& model) {
       const auto differs = [](const std::string& what) {
@@ -435,6 +446,8 @@ class Planner : core::Planning {
   Settings settings_;
   std::optional<bool> lower_case_, strip_accents_, space_chinese_;
   std::optional<std::string> vocabulary_;
+  std::map<std::string, std::string, std::less<>> files_;  // that the model has whole, by name
+  bool adapter_ = false;
   SpecialTexts special_;
   std::optional<Tokenizer> expected_tokenizer_;
   bool tokenizer_kept_ = false, settings_kept_ = false;  // the source's files agree with the model, and are copied
