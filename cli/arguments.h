@@ -75,9 +75,9 @@ Arguments parse(VerbId verb, int count, const char* const* arguments);
 const Action* find_action(VerbId verb, std::span<const std::string> words, bool wants_help);
 // Throws Misuse if a flag is given that applies only to other containers than `format`, the target of convert.
 void check_target(const Arguments& arguments, std::string_view format);
-// Whether this is the verb's name, or one of its aliases.
-bool is_verb(const Verb&, std::string_view name);
-// The verb of this name or alias. The Misuse of an unknown one names the nearest verb.
+// The verb of this name or alias; null if there is none.
+const Verb* verb_named(std::string_view name);
+// The same. The Misuse of an unknown one names the nearest verb.
 const Verb& find_verb(std::string_view name);
 
 }  // namespace weighbridge::cli

@@ -30,7 +30,8 @@ Policy policy_of(Session& session) {
   if (!std::filesystem::exists(given, unknown) && given.find_first_of("./") == given.npos) {
     const std::string_view near = nearest_word(given, ready_policies());
     throw Misuse("there is no policy " + quote(given) + ", and no such file" +
-                 (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?"));
+                 (near.empty() ? ": the ready ones are download, publish and strict"
+                               : "; did you mean '" + std::string(near) + "'?"));
   }
   return in_file(given, [&] { return read_policy(small_text(session, given), given); });
 }
@@ -209,6 +210,7 @@ Status run_check(Session& session) {
     const auto place = path == "-" ? place_of(session.source(path)) : place_at(path, options.access);
     PolicyVerdict found = check(place, policy, session.context(), options, manifest);
     session.progress().clear();
+    session.show_steps(path, found.checks);
     drop_shard_alone(session.args, path, found.others);
     found.breached -= std::erase_if(
         found.breaches, [&](const Breach& each) { return is_in_company(session.args, path, each.finding); });

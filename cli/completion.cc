@@ -3,7 +3,9 @@
 // that the tab key is pressed: `weighbridge __complete WORD... CURRENT` prints what to do with the words on its first
 // line, and then each word with its description behind a tab.
 #include <algorithm>
+#include <filesystem>
 
+#include "arguments.h"
 #include "help.h"
 #include "session.h"
 #include "weighbridge/json.h"
@@ -117,10 +119,12 @@ class Completer {
     };
     ++depth_;
     if (id_ == VerbId::none) {
-      const auto found = std::ranges::find(verbs(), word, &Verb::name);
-      if (found != verbs().end()) id_ = found->id;
+      std::error_code unknown;
+      const Verb* const named = verb_named(word);
+      const bool inspects = named == nullptr && !explains_ && std::filesystem::exists(word, unknown);
+      if (named != nullptr || inspects) id_ = inspects ? VerbId::inspect : named->id;
       explains_ = explains_ || word == "help";
-      lost_ = found == verbs().end() && word != "help";
+      lost_ = id_ == VerbId::none && word != "help";
     } else if (action_ != nullptr || actions_of(id_).empty()) {
       ++operands_;
     } else if (const auto found = std::ranges::find_if(actions_of(id_), called); found == actions_of(id_).end()) {
@@ -136,8 +140,13 @@ class Completer {
   void next() {
     if (lost_) return;
     if (id_ == VerbId::none) {
-      for (const Verb& each : verbs()) add(each.name, each.summary);
+      for (const Verb& each : verbs()) {
+        add(each.name, each.summary);
+        for (const std::string_view alias : split_words(each.aliases))
+          add(alias, "the same as " + std::string(each.name));
+      }
       if (!explains_) add("help", kHelp);
+      out_.files = out_.words.empty() && !explains_;  // a file is inspected
     } else if (action_ == nullptr && !actions_of(id_).empty()) {
       for (const std::string_view word : next_words(id_, step_)) add(word, summary_of(word));
     } else if (explains_) {

@@ -289,6 +289,7 @@ Status carry_out(Session& session, const std::string& path, const std::string& o
     if (session.args.has(FlagId::statement)) write_statement_of(session, source, output);
     session.progress().clear();
   }
+  session.show_steps(path, written ? written->steps : std::vector<TimedStep>());
   const auto print = [&] {
     if (session.quiet && !session.json) session.show_losses(path, plan.unconsented());
     session.print_result([&] { return to_json(path, output, plan, written ? &*written : nullptr); },
@@ -356,6 +357,7 @@ Model with_adapters(Session& session, const Model& model, std::optional<DType> d
   std::vector<Lora> adapters;
   for (const std::string& text : session.args.values(FlagId::merge_lora))
     in_file(text, [&] { adapters.push_back(lora_from_text(text, session.context())); });
+  for (Lora& each : adapters) each.resize_vocab = session.args.has(FlagId::resize_vocab);
   return merge_lora(model, adapters, dequantize, session.context());
 }
 
@@ -407,11 +409,14 @@ Status run_convert(Session& session) {
       models.push_back(std::move(input.model));
     }
     const Model whole = inputs.size() > 1 ? joined_inputs(session, models) : models[0];
+    session.step("opening");
     if (reading.tokenizer && !whole.tokenizer())
       taken.tokenizer = in_file(std::string(session.args.value(FlagId::tokenizer)),
                                 [&] { return WordPiece::vocabulary(*reading.tokenizer, session.context().limits); });
     const Model merged = with_adapters(session, view(whole, taken), options.dequantize);
-    return carry_out(session, path, output, plan(merged, format, options, counting(session, options)), whole);
+    const Plan made = plan(merged, format, options, counting(session, options));
+    session.step("planning");
+    return carry_out(session, path, output, made, whole);
   } catch (const Error& error) {
     // An error about several inputs together names them itself.
     const bool of_all = inputs.size() > 1 && error.finding().rule.starts_with("misuse/duplicate-");

@@ -152,7 +152,8 @@ Status run_explain(Session& session) {
     }
   }
   if (!asked.source) asked.source = session.source(path);
-  const Explanation found = explain(asked.source, asked.offset, asked.length, session.context());
+  const Explanation found = explain(asked.source, asked.offset, asked.length, session.context(),
+                                    {.format = std::string(session.args.value(FlagId::format))});
   session.progress().clear();
   session.print_result([&] { return to_json(asked.path, found); }, [&] { print(session, asked, found); });
   return Status::done;

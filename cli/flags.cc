@@ -72,10 +72,10 @@ constexpr std::string_view kSelection = "Tensors", kValues = "Values", kMetadata
 
 constexpr double kNoLimit = Range{}.maximum, kLargest = std::numeric_limits<double>::max();
 
-std::vector<std::string_view> writable_formats() {
+template <bool FormatInfo::*kCan> std::vector<std::string_view> formats_that() {
   std::vector<std::string_view> out;
   for (const FormatInfo& format : formats())
-    if (format.writes) out.push_back(format.name);
+    if (format.*kCan) out.push_back(format.name);
   return out;
 }
 std::vector<std::string_view> every_dtype() {

@@ -85,8 +85,7 @@ std::string help_for(std::span<const char* const> words) {
 
 // The verb that the first word names. Null if it is a file, which is inspected.
 const Verb* verb_of(const std::string& word) {
-  const auto named = std::ranges::find_if(verbs(), [&](const Verb& each) { return is_verb(each, word); });
-  if (named != verbs().end()) return &*named;
+  if (const Verb* const named = verb_named(word)) return named;
   if (!word.starts_with("-")) {
     std::error_code ignored;
     if (std::filesystem::exists(word, ignored)) return nullptr;

@@ -177,6 +177,8 @@ Status verify_with_manifest(Session& session) {
     if (args.has(FlagId::roots)) check.trust.roots = pem_of(session, args.value(FlagId::roots));
     const ManifestVerdict verdict = verify_manifest(path, session.source(manifest), check, session.context());
     session.progress().clear();
+    session.step("signature and digests of the files");
+    session.show_steps(path, {});
     session.print_result([&] { return to_json(path, manifest, verdict); }, [&] { print(session, path, verdict); });
     if (!verdict.valid()) return Status::invalid;
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;

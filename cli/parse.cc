@@ -48,7 +48,12 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
 }
 
 [[noreturn]] void foreign_flag(VerbId id, const Action* action, const Flag& flag) {
-  throw Misuse(subject(id, action) + " takes no " + dashed(flag) + usage(id, action));
+  constexpr std::size_t kFew = 3;  // verbs that a message names
+  std::string takers;
+  std::size_t count = 0;
+  for (const Verb& each : verbs())
+    if (takes_flag(each.id, flag)) takers += (count++ == 0 ? ": that is a flag of " : ", ") + std::string(each.name);
+  throw Misuse(subject(id, action) + " takes no " + dashed(flag) + (count <= kFew ? takers : "") + usage(id, action));
 }
 
 [[noreturn]] void unknown_flag(VerbId id, const Action* action, std::string_view argument) {
@@ -328,8 +333,8 @@ constexpr std::pair<std::string_view, const char*> kJobs[] = {
     {"quantise", "convert MODEL --quantize q8_0 -o OUT.gguf"},
     {"dequantize", "convert MODEL --dequantize f32 -o OUT"},
     {"cast", "convert MODEL --cast bf16 -o OUT"},
-    {"scan", "verify --strict FILE"},
-    {"audit", "verify --strict FILE"},
+    {"scan", "check FILE"},
+    {"audit", "check FILE"},
     {"stats", "inspect --stats FILE"},
     {"salvage", "doctor --salvage OUT FILE"},
     {"trim", "doctor --trim OUT FILE"},
@@ -344,17 +349,18 @@ bool same_letters(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool is_verb(const Verb& verb, std::string_view name) {
-  const std::vector<std::string_view> aliases = split_words(verb.aliases);
-  return name == verb.name || std::ranges::find(aliases, name) != aliases.end();
+const Verb* verb_named(std::string_view name) {
+  const auto found = std::ranges::find_if(verbs(), [&](const Verb& verb) {
+    const std::vector<std::string_view> aliases = split_words(verb.aliases);
+    return name == verb.name || std::ranges::find(aliases, name) != aliases.end();
+  });
+  return found == verbs().end() ? nullptr : &*found;
 }
 
 const Verb& find_verb(std::string_view name) {
+  if (const Verb* const named = verb_named(name)) return *named;
   std::vector<std::string_view> names;
-  for (const Verb& v : verbs()) {
-    if (is_verb(v, name)) return v;
-    names.push_back(v.name);
-  }
+  for (const Verb& v : verbs()) names.push_back(v.name);
   for (const auto& [meant, instead] : kJobs)
     if (meant == name) throw Misuse("there is no verb " + quote(name) + "; try 'weighbridge " + instead + "'");
   std::string near(nearest_word(name, names));

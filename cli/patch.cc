@@ -81,11 +81,17 @@ Status publish(Session& session, const std::string& path) try {
 
 }  // namespace
 
+std::string patch_text(const PatchInfo& patch) {
+  return changes_text(patch) + (patch.replaces_metadata ? ", metadata" : "") +
+         (patch.elements > 0 ? "; " + grouped(patch.differing) + " of " + counted(patch.elements, "element", "elements")
+                             : "");
+}
+
 bool print_patch(Session& session, const Model& patch) try {
   const PatchInfo info = patch_info(patch, session.context());
   Output& out = session.out;
   out.toned(Tone::heading, "patch");
-  out.text(": " + changes_text(info) + (info.replaces_metadata ? ", metadata" : "") + "\n");
+  out.text(": " + patch_text(info) + "\n");
   for (const PatchInfo::Change& change : info.changes) {
     std::string row = "  " + std::string(change.what);
     row.append(10 - std::min<std::size_t>(row.size(), 10), ' ');

@@ -138,6 +138,10 @@ std::string Session::fault(std::string_view path, const Error& error) const {
   std::string said = file.empty() ? std::string() : shown(file) + ": ";
   if (finding.kind != Kind::misuse && finding.kind != Kind::io) return said + sentence(finding);
   said += shown(finding.message) + help(finding);
+  std::error_code unknown;
+  if (finding.rule == "misuse/not-a-file" && takes_flag(args.verb, args.action, flag(FlagId::recursive)) &&
+      std::filesystem::is_directory(file, unknown))
+    said += args.has(FlagId::recursive) ? "" : "; -r takes every model in it and beneath it";
   if (finding.rule == "io/open")
     if (const std::string near = nearest_file(file); !near.empty()) said += "; did you mean " + quote(near) + "?";
   return said;
@@ -211,7 +215,10 @@ Status Session::for_each_file(const std::function<Status(const std::string&)>& j
   std::error_code unknown;
   for (const std::string& operand : args.operands) {
     const bool tree = args.has(FlagId::recursive) && std::filesystem::is_directory(operand, unknown);
-    const std::vector<std::string> found = tree ? find_models(operand, context_) : models_of(operand);
+    std::vector<Skipped> skipped;
+    const std::vector<std::string> found = tree ? find_models(operand, context_, &skipped) : models_of(operand);
+    for (const Skipped& each : skipped)
+      if (!quiet) remark(shown(each.path) + ": skipped: " + each.why);
     std::ranges::copy(found, std::back_inserter(paths));
     if (found.empty())
       status = worse(status, settled(operand, []() -> Status {
@@ -247,6 +254,20 @@ void Session::show_losses(std::string_view path, std::span<const Item> losses) {
     for (std::size_t i = 0; i < std::min(subjects.size(), kMaxNamed); ++i) said += (i == 0 ? "" : ", ") + subjects[i];
     complain(said + (subjects.size() > kMaxNamed ? " and " + grouped(subjects.size() - kMaxNamed) + " more" : ""));
   }
+}
+
+void Session::step(std::string_view what) {
+  const auto end = std::chrono::steady_clock::now();
+  steps_.push_back({what, std::chrono::duration<double>(end - std::exchange(step_begin_, end)).count()});
+}
+
+void Session::show_steps(std::string_view path, std::span<const TimedStep> steps) {
+  if (!args.has(FlagId::verbose)) return;
+  std::string said;
+  for (const std::span<const TimedStep> some : {std::span<const TimedStep>(steps_), steps})
+    for (const TimedStep& each : some)
+      said += fmt::format("{} {} {:.1f} ms", said.empty() ? "" : ",", each.what, each.seconds * 1e3);
+  remark(shown(input_name(path)) + ":" + said);
 }
 
 void Session::print_result(const std::function<std::string()>& json_text, const std::function<void()>& print) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every verb works with: arguments, output, a Context, and one common way to open inputs and report failures.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -86,6 +87,10 @@ class Session {
   void show_losses(std::string_view path, std::span<const Item> losses);
   // Prints a result: its JSON with --json, otherwise for people, unless --quiet is given.
   void print_result(const std::function<std::string()>& json_text, const std::function<void()>& print);
+  // Notes a step of the verb itself, which took the time since the last one.
+  void step(std::string_view what);
+  // With --verbose, says on standard error which steps ran, those of step() first, and how long each took.
+  void show_steps(std::string_view path, std::span<const TimedStep> steps);
   // What `work` returns; for what it throws, the status, after a failure that is about `path` unless it names a file.
   Status settled(std::string_view path, const std::function<Status()>& work);
   // One line: sentence, rule, offset and tensor, and the flag that helps.
@@ -99,6 +104,8 @@ class Session {
   // The finding's hint as a flag of this verb: "; try --heads N". Empty if there is none.
   std::string help(const Finding& finding) const;
 
+  std::vector<TimedStep> steps_;
+  std::chrono::steady_clock::time_point step_begin_ = std::chrono::steady_clock::now();
   bool lists_files_, first_ = true, input_read_ = false;
   Progress progress_;
   Context context_;

@@ -14,6 +14,7 @@
 
 #include "cuts.h"
 #include "standard_input.h"
+#include "weighbridge/delta.h"
 #include "weighbridge/scheme.h"
 #include "weighbridge/stats.h"
 #include "weighbridge/text.h"
@@ -515,7 +516,7 @@ void print_summary(Output& out, const Listing& list) {
            ", " + (chosen < all ? grouped(chosen) + " of " : "") + grouped(all) +
            (all == 1 ? " tensor, " : " tensors, ") + size_text(in.model.file_size()) + " (" +
            grouped(in.model.file_size()) + " bytes)\n");
-  print_facts(out, in.model);
+  if (!is_patch(in.model)) print_facts(out, in.model);  // print_patch() says what it changes
   out.text("\n");
   print_attributes(out, in.model.attributes(), list.metadata);
   print_checksums(out, in.model);

@@ -2,12 +2,11 @@
 // verify: checks each file, and with --sha256 or --manifest compares one with what was published.
 #include "weighbridge/verify.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "derivation.h"
 #include "manifest.h"
+#include "patch.h"
 #include "session.h"
 #include "standard_input.h"
 #include "weighbridge/hash.h"
@@ -70,6 +69,7 @@ void print(Session& session, std::string_view path, const Verdict& verdict, std:
            " bytes), " + verdict.checked);
   if (const std::uint64_t code = report.about_code())
     out.text("; " + counted(code, "finding", "findings") + " about code that other programs may run");
+  if (is_patch(verdict.model)) out.text("; a patch: " + patch_text(patch_info(verdict.model, session.context())));
   out.text("\n");
 }
 
@@ -93,13 +93,7 @@ Status verify_one(Session& session, const std::string& path, const std::string& 
       verdict.checked += ", and what the patches make of it";
     }
     session.progress().clear();
-    if (session.args.has(FlagId::verbose)) {
-      std::string said = shown(input_name(path)) + ": ";
-      for (const Verdict::Check& each : verdict.checks)
-        said +=
-            fmt::format("{}{} {:.1f} ms", &each == verdict.checks.data() ? "" : ", ", each.what, each.seconds * 1e3);
-      remark(said);
-    }
+    session.show_steps(path, verdict.checks);
     session.print_result([&] { return to_json(path, verdict); },
                          [&] { print(session, path, verdict, verdict.model.file_size()); });
     const Status status = session.args.has(FlagId::strict) && fails_strict(verdict.report)

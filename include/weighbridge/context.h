@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace weighbridge {
 
@@ -56,6 +57,12 @@ struct Context {
   /// returns its result whatever the hook returns. Only a job that publishes files can still be stopped by that call:
   /// they are written, and not yet published.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+/// A step of a job that ran, and how long it took.
+struct TimedStep {
+  std::string_view what;  ///< "structure", "tensor data", "writing", ...
+  double seconds = 0;     ///< of the clock
 };
 
 }  // namespace weighbridge

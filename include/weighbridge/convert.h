@@ -144,6 +144,8 @@ struct Options {
   std::vector<LossKind> allow{};  ///< losses to accept
   /// cast every floating-point tensor to this dtype; this also accepts the dtype and precision loss, not overflow
   DType cast = DType::unknown;
+  /// cast every tensor of integers to this dtype, one of whole bytes; a number that does not fit is Error{misuse}
+  DType cast_int = DType::unknown;
   /// a quantization of the target; also accepts that loss. For GGUF, a type or a mix of types by the names of
   /// llama-quantize: "q8_0", "q4_k_m"
   std::string quantize{};
@@ -212,6 +214,7 @@ struct Written {
   std::vector<Cast> casts{};  ///< by dtypes, in the order of the output; lossless ones too
   /// Plan::unconsented(), all of LossKind::file: whoever calls save() has to show them
   std::vector<Item> losses{};
+  std::vector<TimedStep> steps{};  ///< that ran, in their order; those of several files together
 };
 
 namespace convert {

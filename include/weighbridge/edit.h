@@ -44,6 +44,7 @@ struct EditOptions {
   /// Globs of tensors to leave out. In place, their bytes stay in the file: GGUF allows that for the last tensors,
   /// zTensor 1.x for all, other formats not.
   std::vector<std::string> without{};
+  std::string format{};  ///< of the file, as OpenOptions::format
   /// "GLOB=DTYPE", as OpenOptions::read_as. The new file states these dtypes.
   std::vector<std::string> read_as{};
   std::string output{};       ///< the new file; empty: the file itself changes

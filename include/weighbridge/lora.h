@@ -20,6 +20,9 @@ struct Lora {
   Model adapter{};       ///< with its tensors
   std::string config{};  ///< the text of peft's adapter_config.json; empty: the adapter has none
   double scale = 1;      ///< multiplies the changes; must be finite, and 1 for an ALR1 package
+  /// whether the adapter's own embeddings may have another number of rows than the model's: the vocabulary was resized
+  /// before the training
+  bool resize_vocab = false;
 };
 /// [reads] The adapter at a path: a file, or a folder that peft wrote. Also reads adapter_config.json beside it.
 Lora open_lora(const std::string& path, double scale = 1, const Context& = {});

@@ -60,11 +60,18 @@ Model open(std::shared_ptr<const Source>, const Context& = {}, const OpenOptions
 /// [reads] Opens a file or a folder in any place.
 Model open(std::shared_ptr<const Place>, const Context& = {}, const OpenOptions& = {});
 
+/// What find_models() did not look into.
+struct Skipped {
+  std::string path{};  ///< as find_models() spells paths
+  std::string why{};   ///< a noun phrase: "a FIFO", "a link to nothing"
+};
 /// [reads] The paths of the models beneath a folder, in the order of names, each once: a folder that is a model, the
 /// index or first part of a divided model, and any other file that its content or its extension shows to be one.
 /// Follows no link to a folder. A folder that cannot be listed is in the list, so that opening it says why. Throws
 /// Cancelled.
-std::vector<std::string> find_models(const std::string& folder, const Context& = {});
+/// @param skipped gets what looks like a model by its name and is none, and what is neither a file nor a folder
+std::vector<std::string> find_models(const std::string& folder, const Context& = {},
+                                     std::vector<Skipped>* skipped = nullptr);
 
 /// [reads] Does not throw for an invalid file: adds the finding to the report and returns nullopt. Adds warnings and
 /// unsupported tensors too. Still throws Error of kind io and misuse.

@@ -71,11 +71,13 @@ struct Breach {
 
 /// What check() found.
 struct PolicyVerdict {
-  std::string_view format{};                  ///< as Verdict::format
-  std::string checked{};                      ///< as Verdict::checked
-  std::vector<Breach> breaches{};             ///< at most Report::kMaxFindings
-  std::uint64_t breached = 0;                 ///< all of them
-  Report others{};                            ///< the findings that break no demand: warnings, unsupported tensors
+  std::string_view format{};       ///< as Verdict::format
+  std::string checked{};           ///< as Verdict::checked
+  std::vector<Breach> breaches{};  ///< at most Report::kMaxFindings
+  std::uint64_t breached = 0;      ///< all of them
+  Report others{};                 ///< the findings that break no demand: warnings, unsupported tensors
+  std::vector<TimedStep>
+      checks{};  ///< as Verdict::checks, then a demand each that looks at the model itself, by its key
   std::vector<std::string> not_known_safe{};  ///< as Verdict::not_known_safe, without what the policy accepts
   bool passed() const noexcept { return breached == 0; }  ///< no demand is broken
 };

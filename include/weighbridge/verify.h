@@ -37,12 +37,7 @@ struct Verdict {
   static constexpr std::size_t kMaxNotKnownSafe = 100;  ///< that `not_known_safe` holds
   /// Into how many shares the payload was divided: Share::of, or 1 if the format leaves everything to index 0.
   std::uint32_t shares = 1;
-  /// A check that ran.
-  struct Check {
-    std::string_view what;  ///< "structure", "tensor data", ...
-    double seconds = 0;     ///< that it took
-  };
-  std::vector<Check> checks{};  ///< in the order in which they ran
+  std::vector<TimedStep> checks{};  ///< that ran, in their order
   /// Which of report.findings() come from rules that read payload: those from `payload_begin` to before `payload_end`,
   /// in the order of file, offset, rule, tensor and message. Findings of other shares belong among them.
   std::size_t payload_begin = 0;

@@ -105,12 +105,13 @@ void define_jobs(nb::module_& m) {
     return run(settings, [&](const Context& context) { return join(models, *known, context.limits); });
   });
   m.def("merge_lora", [](const Model& model, const std::vector<std::pair<std::string, double>>& adapters,
-                         const std::string& dequantize, const Settings& settings) {
+                         const std::string& dequantize, bool resize_vocab, const Settings& settings) {
     Options options;
     if (!dequantize.empty()) options.set("dequantize", dequantize);
     return run(settings, [&](const Context& context) {
       std::vector<Lora> opened;
       for (const auto& [path, scale] : adapters) opened.push_back(open_lora(path, scale, context));
+      for (Lora& each : opened) each.resize_vocab = resize_vocab;
       return merge_lora(model, opened, options.dequantize, context);
     });
   });

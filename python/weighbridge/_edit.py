@@ -152,6 +152,7 @@ def edit(
     unset: str | Iterable[str] = (),
     rename: Mapping[str, str] | str | Iterable[str] | None = None,
     without: str | Iterable[str] = (),
+    format: str | None = None,
     read_as: str | Iterable[str] = (),
     output: StrPath | None = None,
     in_place: bool = False,
@@ -178,6 +179,8 @@ def edit(
     without : str or iterable of str
         Globs of tensors to leave out. With `in_place`, their bytes stay in the file: GGUF allows that for the last tensors, zTensor
         1.x for all, other formats not.
+    format : str, optional
+        As for :func:`open`.
     read_as : str or iterable of str
         As for :func:`open`. The new file states these dtypes; it needs an `output`.
     output : str or path, optional
@@ -218,7 +221,7 @@ def edit(
                          else "edit() takes output or in_place, not both")
 
     given = {key: _typed(value) for key, value in (set or {}).items()}
-    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), read_as=_texts(read_as), output=output and os.fspath(output),
+    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), format=format, read_as=_texts(read_as), output=output and os.fspath(output),
                    reserve=reserve or None, overwrite=overwrite)
     return _edited(_core.edit(os.fspath(path), json.dumps(given), options, dry_run, settings(limits, progress, what="edit")))
 

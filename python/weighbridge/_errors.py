@@ -157,6 +157,10 @@ def make(fields: dict[str, Any], text: str) -> Error:
         message += f"; limits={{{hint.name!r}: {hint.value or 'BYTES'}}} raises it"
     elif hint.name == "overwrite":
         message += "; overwrite=True replaces it"
+    elif hint.name == "to":
+        message += ", or give format="
+    elif hint.name == "resize-vocab":
+        message += "; resize_vocab=True accepts it"
     elif hint.name == "allow":
         message += f"; allow={hint.value!r} accepts it"
     return kind(message, finding)

@@ -233,12 +233,14 @@ def _whole(source: Any, limits: Limits | None, taken: dict[str, Any]) -> Model:
 def _model_of(source: Any, limits: Limits | None, options: dict[str, Any] | None = None) -> _core.Model:
     """The same with the changes of Model.view() and the adapters, which are taken out of `options`."""
     taken = options if options is not None else {}
-    model, adapters = _whole(source, limits, taken), taken.pop("merge_lora", None)
+    model, adapters, resize = _whole(source, limits, taken), taken.pop("merge_lora", None), bool(taken.pop("resize_vocab", False))
+    if resize and not adapters:
+        raise UsageError("resize_vocab is for an adapter: give it as merge_lora")
     changes = {name: taken.pop(name) for name in _VIEW if name in taken}
     handle = (model.view(**changes) if any(changes.values()) else model)._handle
     if adapters:
         dense = taken.get("dequantize")
-        handle = _core.merge_lora(handle, _adapters(adapters), _options({"dequantize": dense})["dequantize"] or "", settings(limits, None, what="merge"))
+        handle = _core.merge_lora(handle, _adapters(adapters), _options({"dequantize": dense})["dequantize"] or "", resize, settings(limits, None, what="merge"))
     return handle
 
 

@@ -15,6 +15,8 @@ class ConvertOptions(TypedDict, total=False):
         accept losses of this kind
     cast : str or dtype
         cast every floating-point tensor, and accept the loss of precision
+    cast_int : str or dtype
+        cast every tensor of integers, i4 and u4 too, to an integer dtype; a number that does not fit is an error
     dequantize : str or dtype
         make quantized tensors dense, as f32, f16, bf16 or (auto) what the library that made them decodes them to, and accept the loss of layout and precision; other tensors keep their dtype
     encoding : str | None
@@ -85,10 +87,13 @@ class ConvertOptions(TypedDict, total=False):
         if several IN have the same tensor or key: error, or take that of the first or last IN (default: error)
     merge_lora : str | PathLike[str] | Iterable[str | PathLike[str]] | Mapping[str, float]
         merge a LoRA adapter (of peft, kohya's scripts or llama.cpp, or an ALR1 package) into the tensors, times SCALE (default: 1)
+    resize_vocab : bool
+        let a merged adapter replace the embeddings by its own with another number of rows, and update vocab_size
     """
 
     allow: str | Iterable[str]
     cast: Any
+    cast_int: Any
     dequantize: Any
     encoding: str | None
     level: int | None
@@ -124,3 +129,4 @@ class ConvertOptions(TypedDict, total=False):
     unset: str | Iterable[str]
     on_duplicate: str | None
     merge_lora: str | PathLike[str] | Iterable[str | PathLike[str]] | Mapping[str, float]
+    resize_vocab: bool

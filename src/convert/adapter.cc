@@ -234,6 +234,12 @@ class Targets {
   std::string ambiguous_;
 };
 
+// What peft writes of an embedding besides `NAME.weight`, which replaces it: the matrix to which a change is made, the
+// rows of tokens that were trained, and second copies of modules_to_save.
+constexpr std::string_view kBaseLayers[] = {".token_adapter.base_layer.weight", ".base_layer.weight"},
+                           kTokenRows = ".token_adapter.trainable_tokens_delta",
+                           kSecondCopy = ".modules_to_save.weight", kUntrainedCopy = ".original_module.weight";
+
 bool is_number(const Tensor& tensor) {
   return !tensor.unsupported() && tensor.has_shape() && tensor.layout() != Layout::structural &&
          info(tensor.dtype()).kind == DTypeKind::real;
@@ -253,8 +259,12 @@ class Reader {
     } else {
       stored_.emplace(lora_);
       if (stored_->pairs().empty() && !stored_->has_config()) no_adapter();
+      take_bases();
       for (const FactorPair& pair : stored_->pairs()) add(pair);
-      for (const Tensor& tensor : stored_->whole()) add_whole(tensor);
+      for (const Tensor& tensor : whole_) add_whole(tensor);
+      for (const auto& [target, tensor] : bases_)
+        if (std::ranges::find(out_, target, &Change::target) == out_.end())
+          out_.push_back({.target = target, .left = {tensor, {}, false}});
     }
     report_missing();
     if (out_.empty()) no_adapter();
@@ -319,8 +329,10 @@ class Reader {
         refuse_adapter(lora_, "factor",
                        "the tensor " + quoted(factor.name()) + " is not a matrix of floating-point numbers");
     if (!base.has_shape() || base.shape().size() < 2) refuse_shapes(pair, base);
-    Change change{
-        .target = target->tensor, .rows = base.shape()[0] / target->parts, .columns = behind_first(base.shape())};
+    const auto own = bases_.find(target->tensor);
+    const Shape shape = own == bases_.end() ? base.shape() : own->second.shape();
+    Change change{.target = target->tensor, .rows = shape[0] / target->parts, .columns = behind_first(shape)};
+    if (own != bases_.end()) change.base = own->second;
     change.first_row = target->part * change.rows;
     const Shape down = pair.down->shape(), up = pair.up->shape();
     const std::uint64_t down_rest = behind_first(down), up_rest = behind_first(up);
@@ -356,7 +368,16 @@ class Reader {
       change.right = {*pair.down, {}, true};
       change.rank = down[0];
     }
-    if (change.rank == 0) refuse_shapes(pair, base);
+    if (change.rank == 0) {
+      for (const std::uint64_t rows : {up[0], down_rest, down[0]})
+        if (is_embedding(target->tensor) && rows > change.rows && rows > change.columns)
+          refuse_adapter(
+              lora_, "vocabulary",
+              "the adapter changes " + std::to_string(rows) + " rows of " + quoted(base.name()) +
+                  ", and the model has " + std::to_string(change.rows) +
+                  ": neither has the other rows, so give the model to which they were added before the training");
+      refuse_shapes(pair, base);
+    }
     check_rank(change, pair.stem);
     const StoredAdapter::Scaling scaling = stored_->scaling_of(pair, module, change.rank, context_);
     change.scale = lora_.scale * scaling.factor.value_or(scaling.alpha / scaling.divisor);
@@ -389,19 +410,111 @@ class Reader {
                        *bytes);
   }
 
-  // A tensor that replaces the base's: modules_to_save and biases of peft.
+  bool is_embedding(std::uint32_t target) const {
+    const core::Embeddings found = core::embeddings_of(base_);
+    return (found.input && found.input->index() == target) || (found.output && found.output->index() == target);
+  }
+
+  // Refuses a tensor that cannot take the place of the base's. An embedding may have another number of rows, if that is
+  // asked for.
+  void require_replacement(const Tensor& tensor, const Place& target) const {
+    const Tensor base = base_[target.tensor];
+    const bool numbers = target.parts == 1 && is_number(tensor) && base.has_shape() &&
+                         tensor.shape().size() == base.shape().size() && !tensor.shape().empty();
+    if (numbers && std::ranges::equal(tensor.shape(), base.shape())) return;
+    if (!numbers || !is_embedding(target.tensor) ||
+        !std::ranges::equal(tensor.shape().subspan(1), base.shape().subspan(1)))
+      refuse_adapter(lora_, "shape",
+                     "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
+                         ", but has another shape, or is not of floating-point numbers");
+    if (!lora_.resize_vocab)
+      base::misuse_of(core::called(lora_.adapter, 0), "lora-vocabulary",
+                      "the vocabulary was resized before the training: the adapter's " + quoted(tensor.name()) +
+                          " has " + std::to_string(tensor.shape()[0]) + " rows, and the model's " +
+                          quoted(base.name()) + " has " + std::to_string(base.shape()[0]),
+                      base::option_hint("resize-vocab"));
+  }
+
+  // Takes the matrices that peft saved because an embedding is a target of the adapter, or has trained tokens.
+  void take_bases() {
+    for (const Tensor& tensor : stored_->whole()) {
+      const std::string_view name = tensor.name();
+      const auto* const ending = std::ranges::find_if(
+          kBaseLayers, [&](std::string_view each) { return name.starts_with(kPeftPrefix) && name.ends_with(each); });
+      if (ending == std::end(kBaseLayers)) {
+        whole_.push_back(tensor);
+        continue;
+      }
+      const std::string_view module =
+          name.substr(kPeftPrefix.size(), name.size() - kPeftPrefix.size() - ending->size());
+      const std::string wanted = std::string(module) + std::string(kWeight);
+      const auto target = targets_.dotted(wanted);
+      if (!target) {
+        missing(wanted);
+        continue;
+      }
+      require_replacement(tensor, *target);
+      bases_.emplace(target->tensor, tensor);
+    }
+  }
+
+  // The rows of tokens that peft trained.
+  void add_tokens(const Tensor& tensor, std::string_view module) {
+    const std::string wanted = std::string(module) + std::string(kWeight);
+    const auto target = targets_.dotted(wanted);
+    if (!target) return missing(wanted);
+    const Tensor base = base_[target->tensor];
+    const auto own = bases_.find(target->tensor);
+    const Shape shape = own == bases_.end() ? base.shape() : own->second.shape();
+    const std::vector<std::uint64_t>& tokens = stored_->tokens_of(module);
+    if (!is_number(tensor) || tensor.shape().size() != 2 || shape.size() != 2 || tensor.shape()[1] != shape[1] ||
+        tensor.shape()[0] != tokens.size())
+      refuse_adapter(lora_, "shape",
+                     "the tensor " + quoted(tensor.name()) + " of the adapter does not have " +
+                         std::to_string(tokens.size()) + " rows as wide as those of " + quoted(base.name()));
+    for (const std::uint64_t token : tokens)
+      if (token >= shape[0])
+        refuse_adapter(lora_, "vocabulary",
+                       "the adapter was trained with the token " + std::to_string(token) + ", and " +
+                           quoted(base.name()) + " has " + std::to_string(shape[0]) +
+                           " rows: give the model to which it was added before the training");
+    if (const std::uint64_t bytes = tokens.size() * shape[1] * sizeof(double); bytes > context_.limits.decoded)
+      base::over_limit("decoded",
+                       "the rows of " + quoted(tensor.name()) + " take " + std::to_string(bytes) +
+                           " bytes, more than the limit of " + std::to_string(context_.limits.decoded),
+                       bytes);
+    if (lora_.scale != 1)
+      refuse_adapter(lora_, "scale",
+                     "the adapter replaces rows of the tensor " + quoted(base.name()) + ", which cannot be scaled");
+    Change change{
+        .target = target->tensor, .left = {tensor, {}, false}, .rows = shape[0], .columns = shape[1], .tokens = tokens};
+    if (own != bases_.end()) change.base = own->second;
+    out_.push_back(std::move(change));
+  }
+
+  // A tensor that replaces the base's: modules_to_save and biases of peft; or rows of it.
   void add_whole(const Tensor& tensor) {
     std::string_view name = tensor.name();
     const bool is_peft = name.starts_with(kPeftPrefix);
     if (is_peft) name.remove_prefix(kPeftPrefix.size());
+    if (is_peft && name.ends_with(kTokenRows))
+      return add_tokens(tensor, name.substr(0, name.size() - kTokenRows.size()));
+    for (const std::string_view copy : {kSecondCopy, kUntrainedCopy}) {
+      if (!is_peft || !name.ends_with(copy)) continue;
+      const std::string of =
+          std::string(tensor.name().substr(0, tensor.name().size() - copy.size())) + std::string(kWeight);
+      const auto saved = lora_.adapter.find(of);
+      if (!saved) break;
+      // peft uses the copy that has the name of the model's tensor.
+      if (copy == kSecondCopy && !core::have_same_values(*saved, tensor, context_))
+        refuse_adapter(lora_, "twice",
+                       "the tensors " + quoted(of) + " and " + quoted(tensor.name()) + " of the adapter differ");
+      return;
+    }
     const auto target = is_peft || stored_->has_config() ? targets_.dotted(name) : std::nullopt;
     if (!target) return missing(name);
     const Tensor base = base_[target->tensor];
-    if (target->parts > 1 || !is_number(tensor) || !base.has_shape() ||
-        !std::ranges::equal(tensor.shape(), base.shape()))
-      refuse_adapter(lora_, "shape",
-                     "the tensor " + quoted(tensor.name()) + " of the adapter replaces " + quoted(base.name()) +
-                         ", but has another shape, or is not of floating-point numbers");
+    require_replacement(tensor, *target);
     if (lora_.scale != 1)
       refuse_adapter(lora_, "scale",
                      "the adapter replaces the tensor " + quoted(base.name()) + " as a whole, which cannot be scaled");
@@ -445,6 +558,8 @@ class Reader {
   const Context& context_;
   Targets targets_;
   std::optional<StoredAdapter> stored_;
+  std::vector<Tensor> whole_;              // those of the adapter that are no such forms
+  std::map<std::uint32_t, Tensor> bases_;  // the adapter's own forms of the model's tensors
   std::vector<std::string> missing_;
   std::size_t missing_count_ = 0;
   std::vector<Change> out_;

@@ -43,6 +43,9 @@ class StoredAdapter {
   const std::vector<Tensor>& whole() const noexcept { return whole_; }
   bool has_config() const noexcept { return config_ != nullptr; }
   bool stores_transposed() const noexcept;  // fan_in_fan_out
+  bool trains_tokens() const noexcept;      // trainable_token_indices
+  // The tokens whose rows of a module's embedding were trained.
+  const std::vector<std::uint64_t>& tokens_of(std::string_view module) const;
 
   // A product is multiplied by alpha / divisor, or by `factor` in place of both. The divisor is the rank, or its root.
   struct Scaling {
@@ -74,9 +77,12 @@ struct Change {
   Factor left{}, right{};    // [rows, rank], [rank, columns]
   std::uint64_t rows = 0, columns = 0;
   std::uint64_t first_row = 0;  // of the target, that changes
-  std::uint64_t rank = 0;       // 0: left.tensor replaces the target
+  std::uint64_t rank = 0;       // 0: left.tensor replaces the target, or those of its rows
   double scale = 1;
-  bool rounds = false;  // rounds the change, and then the sum, to f32: reading M13
+  std::vector<std::uint64_t> tokens{};  // the rows of the target that the rows of left.tensor replace
+  std::optional<Tensor> base{};         // the adapter's own form of the target, to which the change is made
+  bool rounds = false;                  // rounds the change, and then the sum, to f32: reading M13
+  bool replaces_all() const noexcept { return rank == 0 && tokens.empty(); }
 };
 
 // The changes of one adapter, in the order of its tensors. Reads the scales. Throws Error{misuse} "misuse/lora-...".

@@ -29,7 +29,8 @@ struct AdapterConfig {
   double rank = 0, alpha = 0;
   bool has_rank = false, has_alpha = false, root = false, transposed = false, full = false;
   std::vector<Pattern> ranks, alphas;
-  std::optional<double> scale;  // of mlx-lm, whose changes it multiplies
+  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> tokens;  // that were trained, by module
+  std::optional<double> scale;                                             // of mlx-lm, whose changes it multiplies
 };
 
 namespace {
@@ -52,8 +53,9 @@ class ConfigReader {
     if (!out_.has_rank) fail("has no r, the inner rank");
     if (out_.scale && out_.has_alpha && out_.alpha != out_.rank)
       fail(
-          "has scale and alpha in lora_parameters: the mlx-lm of 2024 multiplies by both, today's only by scale. Set "
-          "scale to the product of scale and alpha / rank if the older one wrote the adapter, and remove alpha");
+          "has scale and alpha in lora_parameters, which mlx-lm up to 0.14.1 (May 2024) multiplies to scale * alpha / "
+          "rank, while versions since then ignore alpha (up to 0.22.2 they write it all the same). Remove alpha if one "
+          "of these wrote the adapter; otherwise also set scale to the product");
     if (!out_.scale && !out_.has_alpha) fail("has no lora_alpha");
     return std::move(out_);
   }
@@ -74,8 +76,7 @@ class ConfigReader {
            ", which also changes the base: save the adapter as a plain LoRA first "
            "(path_initial_model_for_weight_conversion)");
     constexpr std::string_view kOtherSums =
-        "layer_replication alora_invocation_tokens lora_bias use_qalora use_bdlora kasa_config monteclora_config "
-        "trainable_token_indices";
+        "layer_replication alora_invocation_tokens lora_bias use_qalora use_bdlora kasa_config monteclora_config";
     if (core::has_word(kOtherSums, name) && !is_null) fail("says " + name + ", which is not known");
     if (name == "r") out_.rank = number(name, raw), out_.has_rank = true;
     if (name == "lora_alpha") out_.alpha = number(name, raw), out_.has_alpha = true;
@@ -87,6 +88,7 @@ class ConfigReader {
     if (name == "lora_parameters" && !is_null) parameters_of_mlx(raw);
     if (name == "rank_pattern" && !is_null) out_.ranks = patterns(name, raw);
     if (name == "alpha_pattern" && !is_null) out_.alphas = patterns(name, raw);
+    if (name == "trainable_token_indices" && raw != "null") tokens_of_peft(name, raw);
   }
 
   void parameters_of_mlx(std::string_view raw) {
@@ -102,6 +104,25 @@ class ConfigReader {
       if (name == "scale") out_.scale = number(name, value);
     }
     if (!out_.scale) fail("has no scale in lora_parameters");
+  }
+
+  // A list is of the input embedding.
+  void tokens_of_peft(const std::string& name, std::string_view raw) {
+    wire::JsonReader in(raw);
+    std::string scratch;
+    const auto take_list = [&](std::string module) {
+      std::vector<std::uint64_t> tokens;
+      std::uint64_t token = 0;
+      if (in.enter_array())
+        while (in.next_element() && in.read_u64(token)) tokens.push_back(token);
+      out_.tokens.emplace_back(std::move(module), std::move(tokens));
+    };
+    if (raw.starts_with('[')) {
+      take_list("embed_tokens");
+    } else if (in.enter_object()) {
+      for (wire::JsonString key; in.next_key(key);) take_list(std::string(wire::json_text(key, scratch)));
+    }
+    if (!in.ok() || !in.finish()) fail("says " + name + " " + core::excerpt(raw) + ", which are no lists of tokens");
   }
 
   double number(const std::string& name, std::string_view raw) const {
@@ -231,6 +252,18 @@ StoredAdapter::StoredAdapter(const Lora& lora) : lora_(lora) {
 }
 
 bool StoredAdapter::stores_transposed() const noexcept { return config_ && config_->transposed; }
+bool StoredAdapter::trains_tokens() const noexcept { return config_ && !config_->tokens.empty(); }
+
+const std::vector<std::uint64_t>& StoredAdapter::tokens_of(std::string_view module) const {
+  if (trains_tokens()) {
+    const auto& known = config_->tokens;
+    const auto at = std::ranges::find_if(known, [&](const auto& each) { return matches(each.first, module); });
+    if (at != known.end()) return at->second;
+    if (known.size() == 1) return known[0].second;  // an output embedding that is tied to it
+  }
+  refuse_adapter(lora_, "config",
+                 "adapter_config.json does not say which tokens of " + quoted(module) + " were trained");
+}
 
 double StoredAdapter::scalar(const Tensor& tensor, const Context& context) const {
   const auto count = tensor.has_shape() ? base::element_count(tensor.shape()) : std::nullopt;

@@ -151,6 +151,8 @@ class ForLlamaCpp : Renaming {
     set("general.architecture", Value::text(std::string(row_.name)));
     set("general.type", Value::text("adapter"));
     set("adapter.type", Value::text("lora"));
+    if (stored_.trains_tokens())
+      refuse("config", "adapter_config.json says trainable_token_indices, which llama.cpp does not do");
     for (const FactorPair& pair : stored_.pairs()) take(pair);
     for (const Tensor& tensor : stored_.whole()) take_whole(tensor);
     finish_experts();

@@ -252,6 +252,8 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   if (!rep) base::misuse("empty-plan", "this plan was not made by plan()");
   require_possible(*this);
   require_limits(*rep, context.limits);
+  Written out;
+  core::StepTimer timer(out.steps);
   const bool replace = rep->options.replace;
   const core::WriteLayout& layout = rep->layout;
   require_folder_name(*rep, path);
@@ -261,6 +263,7 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   // A file that is appended to keeps its bytes and their digests.
   for (const Model& model : rep->models)
     if (rep->kept_tensors == 0 || &model != &rep->models.front()) require_sound(model, context);
+  timer.ran("checking the input");
   const std::vector<const core::WriteLayout*> files = core::files_of(layout);
   std::uint64_t bytes = layout.prefix_length;
   for (const core::WriteLayout* const file : files)
@@ -280,9 +283,11 @@ Written Plan::execute(const std::string& path, const Context& context) const {
     const convert::Record record = convert::write(*files[i], rep->options.level, file, context, progress);
     casts.add(*files[i], record);
     size = size - files[i]->size + record.size;
+    timer.ran("writing");
     if (casts.overflowed() && !may_overflow) continue;  // only keep counting: nothing will be published
     const std::string_view format = folder ? layout.folder->format : rep->format->info.name;
     convert::sync_and_read_back({*files[i], format, rep->kept_tensors}, record, file, context, progress);
+    timer.ran("reading back");
   }
   if (casts.overflowed() && !may_overflow) casts.refuse(rep->options);
   if (folder) folder->check(rep->format->info.name, context);
@@ -297,7 +302,11 @@ Written Plan::execute(const std::string& path, const Context& context) const {
   if (folder) folder->made().sync();
   publication.publish();
   if (folder) folder->made().keep();
-  return {size, casts.take(), unconsented()};
+  timer.ran("publishing");
+  out.size = size;
+  out.casts = casts.take();
+  out.losses = unconsented();
+  return out;
 }
 
 }  // namespace weighbridge

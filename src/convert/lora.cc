@@ -76,6 +76,8 @@ struct Target {
   Tensor base;
   DType to = DType::unknown;
   std::vector<Change> changes;
+  // What the changes are made to, or what takes the place of the tensor.
+  const Tensor& own_base() const noexcept { return changes[0].replaces_all() ? changes[0].left.tensor : base; }
 };
 
 // The factors of one change as matrices.
@@ -94,8 +96,11 @@ class Recent {
     if (!slot->factors) {
       auto loaded = std::make_shared<Factors>();
       for (const Change& change : target->changes)
-        loaded->push_back({matrix(change.left, change.rows, change.rank, change.left.by_rank, context),
-                           matrix(change.right, change.rank, change.columns, !change.right.by_rank, context)});
+        loaded->push_back(
+            change.rank == 0
+                ? Loaded{matrix(change.left, change.tokens.size(), change.columns, false, context), {}}
+                : Loaded{matrix(change.left, change.rows, change.rank, change.left.by_rank, context),
+                         matrix(change.right, change.rank, change.columns, !change.right.by_rank, context)});
       slot->factors = std::move(loaded);
     }
     return slot->factors;
@@ -124,6 +129,16 @@ class Recent {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Slot>> slots_;
 };
+
+// Puts rows in the place of those of the block, of which the first value has index `at`.
+void put_into(std::span<double> values, std::uint64_t at, const Change& change, const Loaded& loaded) {
+  for (std::size_t i = 0; i < change.tokens.size(); ++i) {
+    const std::uint64_t begin = change.tokens[i] * change.columns, end = begin + change.columns;
+    const std::uint64_t from = std::max(begin, at), to = std::min<std::uint64_t>(end, at + values.size());
+    const double* const row = loaded.left.data() + i * base::to_size(change.columns);
+    for (std::uint64_t k = from; k < to; ++k) values[base::to_size(k - at)] = row[base::to_size(k - begin)];
+  }
+}
 
 // The block of values may begin and end in the middle of a row; `at` is the index of its first.
 void add_to(std::span<double> values, std::uint64_t at, const Change& change, const Loaded& loaded) {
@@ -162,6 +177,10 @@ void add_changes(const Target& target, const Factors& factors, std::uint64_t at,
   const bool sound = is_finite(values);
   for (std::size_t c = 0; c < factors.size(); ++c) {
     const Change& change = target.changes[c];
+    if (!change.tokens.empty()) {
+      put_into(values, at, change, factors[c]);
+      continue;
+    }
     if (!change.rounds) {
       add_to(values, at, change, factors[c]);
       continue;
@@ -177,9 +196,21 @@ void add_changes(const Target& target, const Factors& factors, std::uint64_t at,
                                       " gets values that are too large for " + std::string(name(target.to)));
 }
 
-// The name of a change in a plan.
-std::string change_text(const Change& change) {
-  if (change.rank == 0) return "the tensor of the adapter in its place";
+// The name of a change in a plan. `rows`: that the model's tensor has.
+std::string change_text(const Change& change, std::uint64_t rows) {
+  const auto resized = [&](const Tensor& by) {
+    const std::uint64_t now = by.shape().empty() ? rows : by.shape()[0];
+    return now == rows ? std::string() : ", with " + std::to_string(now) + " rows in place of " + std::to_string(rows);
+  };
+  if (change.replaces_all()) return "the tensor of the adapter in its place" + resized(change.left.tensor);
+  if (change.base) {
+    Change of_own = change;
+    of_own.base.reset();
+    return "the tensor of the adapter in its place" + resized(*change.base) + ", " + change_text(of_own, rows);
+  }
+  if (!change.tokens.empty())
+    return "the rows of " + std::to_string(change.tokens.size()) + (change.tokens.size() == 1 ? " token" : " tokens") +
+           " of the adapter in their places";
   char scale[32];
   std::snprintf(scale, sizeof scale, "%.6g", change.scale);
   return "merged with a LoRA change of rank " + std::to_string(change.rank) + ", scale " + scale;
@@ -202,6 +233,7 @@ class Merger {
   Model run(std::vector<Item> changes) {
     changes_ = std::move(changes);
     const std::optional<std::uint32_t> untouched = settle_head();
+    settle_vocabulary(untouched);
     core::Draft draft;
     draft.begin_view(base_);
     for (std::uint32_t i = 0; i < base_.size(); ++i) {
@@ -213,9 +245,10 @@ class Merger {
       }
       Target& target = *targets_[i];
       std::string text;
-      for (const Change& change : target.changes) text += (text.empty() ? "" : ", ") + change_text(change);
+      const std::uint64_t rows = tensor.shape().empty() ? 0 : tensor.shape()[0];
+      for (const Change& change : target.changes) text += (text.empty() ? "" : ", ") + change_text(change, rows);
       changes_.push_back({LossKind::precision, core::subject(tensor), std::string(name(target.to)), std::move(text)});
-      if (target.changes[0].rank == 0)
+      if (target.changes[0].replaces_all())
         replace(draft, tensor, target);
       else
         compute(draft, tensor, target);
@@ -234,9 +267,10 @@ class Merger {
     const std::uint32_t i = change.target;
     if (!targets_[i]) targets_[i] = std::make_unique<Target>(target_of(base_[i]));
     std::vector<Change>& changes = targets_[i]->changes;
-    if (!changes.empty() && (change.rank == 0 || changes[0].rank == 0))
+    if (!changes.empty() && (change.replaces_all() || changes[0].replaces_all() || change.base))
       base::misuse("lora-twice", "the tensor " + core::quoted(base_.name(i)) +
                                      " is replaced as a whole by one adapter and changed by another");
+    if (change.base) targets_[i]->base = *change.base;
     changes.push_back(std::move(change));
   }
 
@@ -264,6 +298,12 @@ class Merger {
     const std::uint32_t input = found.input->index(), output = found.output->index();
     const auto claim = core::claims_tied(base_);
     if (!claim && !added_) return std::nullopt;
+    if (targets_[output] && !targets_[input] && rows_of(output) != rows_of(input))  // peft saves one of two tied names
+      add({.target = input, .left = {targets_[output]->own_base(), {}, false}});
+    if (targets_[output] && targets_[input] && added_ && targets_[output]->changes[0].replaces_all() &&
+        targets_[input]->changes[0].replaces_all() &&
+        core::have_same_values(targets_[input]->own_base(), targets_[output]->own_base(), context_))
+      return output;
     if (targets_[output]) {
       untie(claim);
     } else if (targets_[input] && (added_ || core::have_same_values(*found.input, *found.output, context_))) {
@@ -276,6 +316,46 @@ class Merger {
       return output;
     }
     return std::nullopt;
+  }
+
+  std::uint64_t rows_of(std::uint32_t tensor) const {
+    const Tensor& as = targets_[tensor] ? targets_[tensor]->own_base() : base_[tensor];
+    return as.has_shape() && !as.shape().empty() ? as.shape()[0] : 0;
+  }
+
+  // What else says how many tokens there are, if an adapter gave the embeddings other rows. `left_out`: the head that
+  // the output does not have.
+  void settle_vocabulary(const std::optional<std::uint32_t>& left_out) {
+    const core::Embeddings found = core::embeddings_of(base_);
+    if (!found.input) return;
+    const std::uint32_t input = found.input->index();
+    const std::uint64_t rows = rows_of(input);
+    if (found.output && found.output->index() != left_out && rows != rows_of(found.output->index()) &&
+        (targets_[input] || targets_[found.output->index()]))
+      base::misuse("lora-vocabulary", "with the adapter, " + core::quoted(found.input->name()) + " has " +
+                                          std::to_string(rows) + " rows and " + core::quoted(found.output->name()) +
+                                          " has " + std::to_string(rows_of(found.output->index())) +
+                                          ": the adapter was saved without one of them");
+    if (!targets_[input] || rows == found.input->shape()[0]) return;
+    if (base_.format() != "hf" && base_.tokenizer())
+      base::misuse("lora-vocabulary", "the vocabulary in the " + std::string(base_.format()) +
+                                          " file lacks the tokens of the adapter: merge it into the Hugging Face "
+                                          "folder that the file was made from, and convert the result");
+    bool stated = false, has_config = false;
+    for (auto& [key, value] : attributes_) {
+      has_config = has_config || key.starts_with("hf.");
+      if (key != "hf.vocab_size" && key != "vocab_size") continue;
+      stated = true;
+      const Value now = value.kind() == Value::Kind::integer
+                            ? Value::integer(static_cast<std::int64_t>(rows), value.type())
+                            : Value::text(std::to_string(rows));
+      changes_.push_back({LossKind::attribute, core::indexed("attributes", key), value.to_text(), now.to_text()});
+      value = now;
+    }
+    if (has_config && !stated)
+      base::misuse("lora-vocabulary",
+                   "config.json has no vocab_size that could become " + std::to_string(rows) +
+                       ": resize the vocabulary of the model first, with the program that made the adapter");
   }
 
   void untie(const std::optional<std::string>& claim) {
@@ -321,17 +401,18 @@ class Merger {
 
   void compute(core::Draft& draft, const Tensor& tensor, Target& target) const {
     const DType to = target.to;
-    const std::uint64_t size = packed_size(to, *base::element_count(tensor.shape())).value_or(0);
-    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, to, tensor.shape());
+    const Tensor from = target.base;
+    const std::uint64_t size = packed_size(to, *base::element_count(from.shape())).value_or(0);
+    const std::uint32_t at = draft.add_tensor(tensor.name(), Layout::dense, to, from.shape());
     draft.tensor(at).id(tensor.id());
     if (!is_quantized(tensor.layout()) && !tensor.attributes().empty())
       draft.tensor(at).attributes({tensor.attributes().begin(), tensor.attributes().end()});
-    const std::uint32_t part = draft.add_part("data", to, tensor.shape(), Encoding::computed, {}, size);
+    const std::uint32_t part = draft.add_part("data", to, from.shape(), Encoding::computed, {}, size);
     const auto make = [recent = recent_, target = std::make_shared<const Target>(std::move(target))](
                           std::uint64_t first, std::span<const std::byte> in, std::span<std::byte> out,
                           const Context& context,
                           codecs::CastTally*) { add_changes(*target, *recent->of(target, context), first, in, out); };
-    draft.part(part).elements(core::mapped(core::elements_of(tensor, tensor.dtype()), {.dtype = to, .make = make}));
+    draft.part(part).elements(core::mapped(core::elements_of(from, from.dtype()), {.dtype = to, .make = make}));
   }
 
   static constexpr std::string_view kTied = "hf.tie_word_embeddings";

@@ -175,6 +175,37 @@ TEST(Lora, OfARankWithoutBoundIsRefused) {
   EXPECT_EQ(thrown([&] { merge_lora(base_model(), one); }).rule, "misuse/lora-rank");
 }
 
+// As peft writes it. tests/interop/test_lora.py compares with peft's own merge.
+TEST(Lora, EmbeddingsOfTheAdapterMayHaveOtherRowsIfAsked) {
+  Builder base, own;
+  base.attribute("hf.vocab_size", Value::text("2"));
+  base.tensor("model.embed_tokens.weight", DType::f32, {2, 2}, floats({1, 2, 3, 4}));
+  base.tensor("lm_head.weight", DType::f32, {2, 2}, floats({5, 6, 7, 8}));
+  const std::string prefix = "base_model.model.";
+  own.tensor(prefix + "model.embed_tokens.token_adapter.base_layer.weight", DType::f32, {3, 2},
+             floats({1, 2, 3, 4, 0, 0}));
+  own.tensor(prefix + "model.embed_tokens.token_adapter.trainable_tokens_delta", DType::f32, {2, 2},
+             floats({9, 10, 11, 12}));
+  own.tensor(prefix + "lm_head.weight", DType::f32, {3, 2}, floats({5, 6, 7, 8, 13, 14}));
+  const std::string config = R"({"r": 1, "lora_alpha": 1, "trainable_token_indices": {"embed_tokens": [2, 0]}})";
+  std::vector<Lora> one = {{.adapter = own.build(), .config = config}};
+  const Model model = base.build();
+  const Finding refused = thrown([&] { merge_lora(model, one); });
+  EXPECT_EQ(refused.rule, "misuse/lora-vocabulary");
+  EXPECT_EQ(refused.hint.name, "resize-vocab");
+  EXPECT_NE(refused.message.find("has 3 rows, and the model's"), std::string::npos) << refused.message;
+  one[0].resize_vocab = true;
+  const Model merged = merge_lora(model, one);
+  EXPECT_EQ(values_of(merged, "model.embed_tokens.weight"), (std::vector<float>{11, 12, 3, 4, 9, 10}));
+  EXPECT_EQ(values_of(merged, "lm_head.weight"), (std::vector<float>{5, 6, 7, 8, 13, 14}));
+  EXPECT_EQ(merged.attribute("hf.vocab_size")->to_text(), "3");
+  for (const std::string_view tokens : {"[3, 0]", "[0]", "0", "\"all\""}) {
+    one[0].config =
+        R"({"r": 1, "lora_alpha": 1, "trainable_token_indices": {"embed_tokens": )" + std::string(tokens) + "}}";
+    EXPECT_EQ(thrown([&] { merge_lora(model, one); }).kind, Kind::misuse) << tokens;
+  }
+}
+
 TEST(Lora, IsReadFromAPathWithItsScale) {
   const Folder folder;
   save(adapter_model(), folder / "a=b.zt");

@@ -80,7 +80,7 @@ void check_options(const core::Format& format, const Options& options) {
     base::misuse("share", "a density without a sparse layout says nothing");
   if (!(zt.sparse_density >= 0 && zt.sparse_density <= 1))
     base::misuse("share", "the density of sparse tensors is above 0 and at most 1");
-  if (!zt.sparse.empty() && options.cast != DType::unknown)
+  if (!zt.sparse.empty() && (options.cast != DType::unknown || options.cast_int != DType::unknown))
     base::misuse("cast", "sparse tensors are not cast: cast first, and make the result sparse");
 }
 
@@ -572,15 +572,12 @@ std::string_view format_of_output(const std::string& path) {
   const bool ambiguous = extension == "bin";
   if (const core::Format* const named = registry::find_by_extension(extension); named && !ambiguous)
     return writer_of(named->info.name).info.name;
-  std::string extensions, names;
-  for (const FormatInfo& format : formats()) {
-    if (!format.writes) continue;
-    for (const std::string_view each : format.extensions) extensions += " ." + std::string(each) + ",";
-    names += " " + std::string(format.name);
-  }
+  std::string extensions;
+  for (const FormatInfo& format : formats())
+    for (const std::string_view each : format.writes ? format.extensions : std::span<const std::string_view>())
+      extensions += " ." + std::string(each) + ",";
   base::misuse_of(path, "unknown-extension",
-                  "the name does not show the output format: end it in" + extensions +
-                      " or / (a Hugging Face folder), or name one of these formats:" + names,
+                  "the name does not show the output format: end it in" + extensions + " or / (a Hugging Face folder)",
                   base::option_hint("to", ambiguous ? "pytorch" : ""));
 }
 

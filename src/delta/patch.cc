@@ -14,6 +14,7 @@
 #include "codecs/zstd.h"
 #include "core/model/draft.h"
 #include "core/model/progress.h"
+#include "core/model/view.h"
 #include "core/model/words.h"
 #include "core/payload/digest_nodes.h"
 #include "core/payload/payload.h"
@@ -585,8 +586,10 @@ std::vector<std::shared_ptr<const Patch>> require_chain(std::span<const Model> p
     chain.push_back(about(patch, [&] { return Patch::require(patch, context.limits); }));
   for (std::size_t i = 1; i < chain.size(); ++i)
     if (chain[i]->base != chain[i - 1]->result)
-      base::misuse("patch-chain", "patch " + std::to_string(i + 1) + " begins with " + chain[i]->base.text() +
-                                      ", and the one before it ends with " + chain[i - 1]->result.text());
+      base::misuse_of(core::called(patches[i], i), "patch-chain",
+                      "the patch begins with " + chain[i]->base.text() + ", and the one before it, " +
+                          core::quoted(core::called(patches[i - 1], i - 1)) + ", ends with " +
+                          chain[i - 1]->result.text());
   return chain;
 }
 

@@ -249,7 +249,7 @@ class Editor {
  private:
   void open() {
     Report report;
-    OpenOptions reading{.checks = Checks::structure, .read_as = options_.read_as};
+    OpenOptions reading{.format = options_.format, .checks = Checks::structure, .read_as = options_.read_as};
     loaded_ = load(source_, context_, reading, report);
     const bool is_part = core::incomplete(loaded_.model) != nullptr;
     if ((loaded_.model.sources().size() > 1 || is_part) && loaded_.format->info.name == "gguf" &&

@@ -114,7 +114,7 @@ class FolderEditor {
       : place_(place_at(path)),
         options_(options),
         context_(context),
-        model_(open(place_, context, {.checks = Checks::structure})) {}
+        model_(open(place_, context, {.format = options.format, .checks = Checks::structure})) {}
 
   FolderEdit run() {
     for (const EditOptions::Setting& each : options_.set) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/fail.h"
+#include "core/model/progress.h"
 #include "core/model/words.h"
 #include "core/reading/findings.h"
 #include "doctor/damage.h"
@@ -301,11 +302,13 @@ PolicyVerdict Checking::run(const OpenOptions& options) {
   out.format = found.format;
   out.checked = std::move(found.checked);
   out.not_known_safe = std::move(found.not_known_safe);
+  out.checks = std::move(found.checks);
   for (const Finding& each : found.report.findings()) sort(each);
   if (!found.report.valid()) {
     out.breached = std::max(out.breached, found.report.errors());
     return std::move(out);
   }
+  core::StepTimer timer(out.checks);
   for (const Demand& each : policy_.demands) {
     const Judge& judge = judge_of(each);
     if (judge.breaks != nullptr && found.report.total() > found.report.findings().size())
@@ -316,6 +319,7 @@ PolicyVerdict Checking::run(const OpenOptions& options) {
       if (error.kind() == Kind::io || error.kind() == Kind::misuse) throw;
       add(each, error.finding());
     }
+    if (judge.judge != nullptr) timer.ran(each.key);
   }
   return std::move(out);
 }

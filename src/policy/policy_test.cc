@@ -23,11 +23,13 @@ std::string refused(std::string_view json) {
 
 TEST(Policy, AnUnknownKeyOrWordNamesTheNearest) {
   EXPECT_EQ(refused("{\n\"dtype\": []}"),
-            "line 2 of the policy: a policy has no key \"dtype\"; the nearest is \"dtypes\"");
-  EXPECT_TRUE(
-      refused(R"({"dtypes": ["f15"]})").starts_with("line 1 of the policy: dtypes cannot have \"f15\"; the near"));
+            "line 2 of the policy, at dtype: a policy has no such key; the nearest is \"dtypes\"");
+  EXPECT_TRUE(refused(R"({"dtypes": ["f16", "f15"]})")
+                  .starts_with("line 1 of the policy, at dtypes[1]: dtypes cannot have \"f15\"; the near"));
   EXPECT_EQ(refused(R"({"limits": {"headr": 1}})"),
-            "line 1 of the policy: there is no limit \"headr\"; the nearest is \"header\"");
+            "line 1 of the policy, at limits.headr: there is no such limit; the nearest is \"header\"");
+  EXPECT_NE(refused(R"({"colour": "blue"})").find("there are description, limits, globals, code, "), std::string::npos);
+  EXPECT_NE(refused(R"({"formats": ["tensorflow"]})").find("; there are safetensors, gguf, "), std::string::npos);
   EXPECT_NE(refused(R"({"code": ["hf/programm"]})").find("\"hf/program\""), std::string::npos);
 }
 
@@ -37,7 +39,27 @@ TEST(Policy, WhatIsNoPolicyIsRefused) {
         R"({"max_size": "5 apples"})", R"({"max_size": 1, "max_size": 1})", R"({"shapes": {"a": [1], "a": [2]}})",
         R"({"shapes": {"a": 1}})", R"({"shapes": {"a": ["1"]}})", R"({"limits": {"depth": 5000}})",
         R"({"sha256": ["AB"]})", R"({"content": ["wb3:00"]})", R"({"description": 3})", "{\"code\": [\"\xff\"]}"})
-    EXPECT_TRUE(refused(json).starts_with("line 1 of the policy: ")) << json;
+    EXPECT_TRUE(refused(json).starts_with("line 1 of the policy")) << json;
+}
+
+TEST(Policy, AWrongTypeNamesItsPlaceAndWhatIsAllowed) {
+  constexpr std::pair<std::string_view, std::string_view> kCases[] = {
+      {"[]", ": expected an object, whose keys are demands, found a list"},
+      {R"({"code": "hf/program"})", ", at code: expected a list of texts, found a text"},
+      {R"({"code": ["hf/program", 1]})", ", at code[1]: expected a text, found a number"},
+      {R"({"complete": 1})", ", at complete: expected true or false, found a number"},
+      {R"({"description": null})", ", at description: expected a text, found null"},
+      {R"({"max_size": [1]})", ", at max_size: expected a whole number, or a size such as \"5GB\", found a list"},
+      {R"({"limits": ["header"]})", ", at limits: expected an object of limits, found a list"},
+      {R"({"limits": {"header": true}})",
+       ", at limits.header: expected a whole number, or a size such as \"5GB\", found true or false"},
+      {R"({"shapes": {"a.b": 1}})", ", at shapes[\"a.b\"]: expected a list of dimensions, found a number"},
+      {R"({"shapes": {"a": [1, "2"]}})", ", at shapes[\"a\"][1]: expected a whole number, found a text"},
+      {R"({"shapes": {"a": [1], "b": [1], "a": [2]}})", ", at shapes[\"a\"]: the key is there twice"},
+      {R"({"max_nan": 0, "max_nan": 0})", ", at max_nan: the key is there twice"},
+      {R"({"sha256": ["AB"]})", ", at sha256[0]: expected 64 lower-case hexadecimal digits, found \"AB\""},
+  };
+  for (const auto& [json, said] : kCases) EXPECT_EQ(refused(json), "line 1 of the policy" + std::string(said));
 }
 
 TEST(Policy, DemandsAreInTheOrderOfTheTableAndAToggleThatIsFalseIsNone) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/progress.h"
+#include "core/reading/rules.h"
 #include "registry/detect.h"
 #include "registry/registry.h"
 #include "weighbridge/open.h"
@@ -29,7 +30,7 @@ std::string whole(const fs::path& path) {
 
 class Finder {
  public:
-  explicit Finder(const Context& context) : context_(context) {}
+  Finder(const Context& context, std::vector<Skipped>* skipped) : context_(context), skipped_(skipped) {}
 
   void look(const fs::path& folder) {
     core::check_cancelled(context_);
@@ -65,6 +66,26 @@ class Finder {
   std::vector<std::string> take() { return std::move(out_); }
 
  private:
+  std::nullopt_t skip(const fs::path& path, std::string_view why) {
+    if (skipped_ != nullptr) skipped_->push_back({path.native(), std::string(why)});
+    return std::nullopt;
+  }
+
+  // What it is, if it is neither a file nor a folder.
+  static std::string_view other_kind(const fs::path& path) {
+    std::error_code error;
+    switch (fs::status(path, error).type()) {
+      case fs::file_type::regular:
+      case fs::file_type::directory: return {};
+      case fs::file_type::fifo: return "a FIFO";
+      case fs::file_type::socket: return "a socket";
+      case fs::file_type::block:
+      case fs::file_type::character: return "a device";
+      case fs::file_type::not_found: return "a link to nothing";
+      default: return "neither a file nor a folder";
+    }
+  }
+
   static bool is_model(const Place& folder) {
     try {
       return registry::detect(folder, nullptr, {}).format != nullptr;
@@ -74,9 +95,10 @@ class Finder {
   }
 
   // Whether it is a file of a model, as its content or its extension says, and one of a model of several files.
-  static std::optional<bool> file(const fs::path& path) {
+  std::optional<bool> file(const fs::path& path) {
     std::error_code error;
-    if (!fs::is_regular_file(path, error)) return std::nullopt;
+    if (const std::string_view kind = other_kind(path); !kind.empty()) return skip(path, kind);
+    if (fs::is_directory(path, error)) return std::nullopt;
     std::string extension = path.extension().native();
     if (!extension.empty()) extension.erase(0, 1);
     const core::Format* const named = registry::find_by_extension(extension);
@@ -86,6 +108,8 @@ class Finder {
       const auto place = place_at(path.native());
       const registry::Detected found = registry::detect(*place, place->file().get(), {});
       if (found.format != nullptr) return found.files;
+      if (found.finding && found.finding->rule == core::rules::kFilePythonPath.id)
+        return skip(path, "a path file of Python");
     } catch (const Error&) {}
     return meant ? std::optional(false) : std::nullopt;
   }
@@ -106,14 +130,15 @@ class Finder {
   }
 
   const Context& context_;
+  std::vector<Skipped>* const skipped_;
   std::set<std::string> taken_;
   std::vector<std::string> out_;
 };
 
 }  // namespace
 
-std::vector<std::string> find_models(const std::string& folder, const Context& context) {
-  Finder finder(context);
+std::vector<std::string> find_models(const std::string& folder, const Context& context, std::vector<Skipped>* skipped) {
+  Finder finder(context, skipped);
   finder.look(folder);
   return finder.take();
 }

@@ -84,6 +84,14 @@ bool is_zlib(const core::Probe& probe) {
          (static_cast<unsigned>(probe.head[0]) * 256 + static_cast<unsigned>(probe.head[1])) % 31 == 0;
 }
 
+// A .pth of Python's site-packages. No pickle begins so: what reads it would find an empty stack, or an unknown code.
+bool is_python_path(const core::Probe& probe) {
+  constexpr std::string_view kBegins[] = {"import ", "import\t", "/", "./", "../", "#"};
+  const std::string_view head = as_text(probe.head);
+  return probe.extension == "pth" && head.find('\0') == head.npos &&
+         std::ranges::any_of(kBegins, [&](std::string_view begin) { return head.starts_with(begin); });
+}
+
 constexpr Other kOthers[] = {
     {"", 0, "lmgg"sv, "GGML, before GGUF", kOldLlama},
     {"", 0, "fmgg"sv, "GGMF, before GGUF", kOldLlama, true},
@@ -269,7 +277,10 @@ std::optional<Finding> recognize(const core::Probe& probe) {
   return std::nullopt;
 }
 
-std::optional<Finding> recognize_named(const core::Probe& probe) { return find_other(probe, true, true); }
+std::optional<Finding> recognize_named(const core::Probe& probe) {
+  if (is_python_path(probe)) return core::Findings::make(rules::kFilePythonPath, {.offset = 0});
+  return find_other(probe, true, true);
+}
 
 Finding unknown(const core::Probe& probe) {
   if (auto other = recognize_named(probe)) return *std::move(other);  // now with the end of the file

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/fail.h"
+#include "core/model/progress.h"
 #include "core/writing/claims.h"
 #include "delta/patch.h"
 #include "formats/pytorch/format.h"
@@ -18,8 +18,6 @@
 
 namespace weighbridge {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The largest Share::of: dividing the payload takes memory for each share.
 constexpr std::uint32_t kMaxShares = 4096;
@@ -53,26 +51,23 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
   core::Findings left_to_first(of_first, core::Findings::Mode::all);
   OpenOptions reading = options;
   if (!first) reading.checks = Checks::structure;
-  auto ran = [&verdict, begin = Clock::now()](std::string_view what) mutable {
-    const Clock::time_point end = Clock::now();
-    verdict.checks.push_back({what, std::chrono::duration<double>(end - std::exchange(begin, end)).count()});
-  };
+  core::StepTimer timer(verdict.checks);
   registry::Loaded loaded = registry::load(place, context, reading, first ? findings : left_to_first);
-  ran("structure");
+  timer.ran("structure");
   if (first) registry::drop_read_as(loaded, verdict.report);
   verdict.payload_begin = verdict.report.findings().size();
   verdict.shares = registry::check_content(loaded, share, context, findings);
-  if (loaded.format != nullptr && loaded.format->check_content != nullptr) ran("tensor data");
+  if (loaded.format != nullptr && loaded.format->check_content != nullptr) timer.ran("tensor data");
   if (first && verdict.report.valid()) {
     core::check_claims(loaded.model, context, findings);
     recipes::check_quantized(loaded.model, context, findings);
     delta::check(loaded.model, context, findings);
-    ran("claims, quantized layers and patches");
+    timer.ran("claims, quantized layers and patches");
   }
   verdict.payload_end = verdict.report.findings().size();
   if (first && place->kind() == Place::Kind::folder) {
     registry::check_pickles_of_folder(*place, loaded.model, context, findings);
-    ran("pickles in the folder");
+    timer.ran("pickles in the folder");
   }
   verdict.model = std::move(loaded.model);
   if (loaded.format != nullptr) verdict.format = loaded.format->info.name;
@@ -81,7 +76,7 @@ Verdict verify(std::shared_ptr<const Place> place, const Context& context, const
       registry::report_also_pickle(*file, context, findings);
     if (const auto file = place->file()) registry::report_also_another(*file, *loaded.format, findings);
     registry::warn_of_zero_tail(*place, verdict.model, findings);
-    ran("other formats in the file, zeros at its end");
+    timer.ran("other formats in the file, zeros at its end");
     registry::say_what_was_checked(*loaded.format, verdict);
   }
   files.place(verdict.report, verdict.model.sources());

@@ -181,9 +181,10 @@ def test_the_ready_policies(model):
 
 @pytest.mark.parametrize("name, text, sentence", [
     ("publsh", None, "there is no policy 'publsh', and no such file; did you mean 'publish'?"),
+    ("mine", None, "there is no policy 'mine', and no such file: the ready ones are download, publish and strict"),
     ("./publish", None, "cannot be opened"),
-    ("p.json", '{"dtype": ["f16"]}', "line 1 of the policy: a policy has no key \"dtype\"; the nearest is \"dtypes\""),
-    ("p.json", '{"keys": ["public.pem"]}', "line 1 of the policy: keys must have the text of public keys (PEM), not \"public.pem\""),
+    ("p.json", '{"dtype": ["f16"]}', "p.json: line 1 of the policy, at dtype: a policy has no such key; the nearest is \"dtypes\""),
+    ("p.json", '{"keys": ["public.pem"]}', "line 1 of the policy, at keys[0]: expected the text of a public key (PEM), found \"public.pem\""),
 ])
 def test_a_policy_that_is_none_is_a_usage_error(tmp_path, model, name, text, sentence):
     if text:
@@ -216,6 +217,10 @@ def test_sarif_has_a_result_for_each_finding_with_its_byte(tmp_path, model):
     assert "--overwrite" in again.stderr and again.stdout == ""
     assert "meets download" in weighbridge("check", "m.safetensors", "--sarif", "-o", "out.sarif", "-f", cwd=tmp_path).stdout
     assert "no effect without --sarif" in weighbridge("check", model, "-o", "x.sarif", status=2, cwd=tmp_path).stderr
+
+
+def test_a_flag_of_another_verb_names_that_verb(model):
+    assert "verify takes no --policy: that is a flag of check; usage: " in weighbridge("verify", model, "--policy", "strict", status=2).stderr
 
 
 def test_standard_input(model):

@@ -42,7 +42,7 @@ def bash(*typed):
 
 
 @pytest.mark.parametrize("typed, offered", [
-    (["in"], ["inspect"]), (["he"], ["help"]), (["--v"], ["--version"]),
+    (["in"], ["inspect", "info"]), (["ls", "--stat"], ["--stats"]), (["cat", "--sort", "na"], ["name"]), (["help", "inf"], ["info"]), (["he"], ["help"]), (["--v"], ["--version"]),
     (["slm", "fix"], ["fixture"]), (["slm", "fixture", "tiny-"], ["tiny-tied", "tiny-bpe"]),
     (["slm", "fixture", "tiny", ""], []), (["slm", "quality-gate", ""], ["runtime-smoke", "assistant-quality"]),
     (["slm", "promotion-ledger", ""], ["append", "verify", "show"]), (["slm", "adapter", "a", "b", "--k"], ["--kind"]),
@@ -94,7 +94,7 @@ def on_tab(program, start, typed, words, tmp_path):
 
 
 SAYS = "weighbridge() { printf '{%s}' \"$@\"; echo '{''end}'; }"
-TABS = [("weighbridge inspect a", ["inspect", "a b.zt"]), ("weighbridge slm fix", ["slm", "fixture"]),
+TABS = [("weighbridge inspect a", ["inspect", "a b.zt"]), ("weighbridge ls a", ["ls", "a b.zt"]), ("weighbridge l", ["ls"]), ("weighbridge a\\ b", ["a b.zt"]), ("weighbridge slm fix", ["slm", "fixture"]),
         ("weighbridge slm fixture tiny-t", ["slm", "fixture", "tiny-tied"]), ("weighbridge slm quality-gate r", ["slm", "quality-gate", "runtime-smoke"]),
         ("weighbridge formats a", ["formats", "a"]), ("weighbridge slm fixture a", ["slm", "fixture", "a"]),
         ("weighbridge slm adapt --force a", ["slm", "adapt", "--force", "a b.zt"]), ("weighbridge help slm adm", ["help", "slm", "admission-record"])]
@@ -121,7 +121,7 @@ def fish(tmp_path, line):
 
 
 @pytest.mark.parametrize("line, offered", [
-    ("weighbridge insp", ["inspect"]), ("weighbridge slm fix", ["fixture"]), ("weighbridge slm fixture tiny-", ["tiny-bpe", "tiny-tied"]),
+    ("weighbridge insp", ["inspect"]), ("weighbridge l", ["ls"]), ("weighbridge cat --sort na", ["name"]), ("weighbridge info a", [r"a\ b.zt"]), ("weighbridge slm fix", ["fixture"]), ("weighbridge slm fixture tiny-", ["tiny-bpe", "tiny-tied"]),
     ("weighbridge slm fixture tiny ", []), ("weighbridge slm promotion-ledger ", ["append", "show", "verify"]),
     ("weighbridge completion bash ", []), ("weighbridge formats ", []), ("weighbridge help slm adapte", ["adapter"]),
     ("weighbridge slm adapter --deci", []), ("weighbridge slm quality-gate assistant-quality --decis", ["--decision"]),

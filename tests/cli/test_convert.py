@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import resource
 import struct
 import time
 
 import pytest
 
-from conftest import cbor, floats, safetensors, validated, weighbridge
+from conftest import cbor, floats, safetensors, tensors_of, validated, weighbridge
 
 
 def convert_json(*arguments, status=0):
@@ -324,3 +325,36 @@ def test_an_output_whose_name_shows_no_format_and_one_without_a_graph(sample, tm
 def test_a_version_is_refused_in_the_name_of_the_format_that_was_asked_for(sample, tmp_path, format):
     done = weighbridge("convert", sample, tmp_path / "out", "--to", format, "--zt-version", "1.2", status=2)
     assert f"the format {format} has no versions, so 1.2 cannot be asked for" in done.stderr
+
+
+def test_integers_are_cast_if_each_fits(tmp_path):
+    path, out = tmp_path / "a.safetensors", tmp_path / "out.safetensors"
+    path.write_bytes(safetensors({"small": ("U8", [3], bytes([0, 7, 255])), "steps": ("I64", [2], struct.pack("<2q", -7, 40000)),
+                                  "flags": ("BOOL", [2], b"\0\1"), "w": ("F32", [1], floats(0.1))}))
+    done = weighbridge("convert", path, out, "--cast-int", "i32")
+    assert "dtype: u8 -> i32" in done.stdout.replace('tensors["small"]: ', "") and "loss" not in done.stdout
+    found = tensors_of(out)
+    assert found["small"] == ("i32", [3], struct.pack("<3i", 0, 7, 255)) and found["steps"] == ("i32", [2], struct.pack("<2i", -7, 40000))
+    assert found["flags"][0] == "bool" and found["w"] == ("f32", [1], floats(0.1))
+
+
+@pytest.mark.parametrize("to, tensor, element", [("i16", "steps", 1), ("i8", "small", 2), ("u64", "steps", 0)])
+def test_an_integer_that_does_not_fit_is_refused_by_its_place(tmp_path, to, tensor, element):
+    path, out = tmp_path / "a.safetensors", tmp_path / "out.safetensors"
+    path.write_bytes(safetensors({"small": ("U8", [3], bytes([0, 7, 255])), "steps": ("I64", [2], struct.pack("<2q", -7, 40000))}))
+    done = weighbridge("convert", path, out, "--cast-int", to, "--only", tensor, status=2)
+    assert f'tensor "{tensor}" cannot be cast from' in done.stderr.replace("'", '"') and f"to {to}: element {element} does not fit" in done.stderr
+    assert not out.exists()
+
+
+def test_a_format_without_the_integer_dtype_is_named(sample, tmp_path):
+    assert "the format gguf has no dtype u64" in weighbridge("convert", sample, tmp_path / "o.gguf", "--cast-int", "u64", status=2).stderr
+    assert "--cast-int cannot be 'f16'" in weighbridge("convert", sample, tmp_path / "o.zt", "--cast-int", "f16", status=2).stderr
+
+
+def test_v_says_which_steps_ran(sample, tmp_path):
+    done = weighbridge("convert", "-v", sample, tmp_path / "o.zt", "--digest", "sha256")
+    steps = re.findall(r"(?:^[^:]*:|,) ([a-z ]+) [0-9.]+ ms", done.stderr)
+    assert steps == ["opening", "planning", "checking the input", "writing", "reading back", "publishing"]
+    done = weighbridge("convert", "-v", sample, tmp_path / "new.zt", "--dry-run")
+    assert re.findall(r"(?:^[^:]*:|,) ([a-z ]+) [0-9.]+ ms", done.stderr) == ["opening", "planning"]

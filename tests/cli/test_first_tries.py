@@ -15,7 +15,7 @@ from conftest import floats, safetensors, weighbridge
 
 @pytest.mark.parametrize("verb, way", [
     ("merge", "convert BASE --merge-lora"), ("lora", "convert BASE --merge-lora"), ("quantize", "convert MODEL --quantize q8_0"),
-    ("scan", "verify --strict FILE"), ("stats", "inspect --stats FILE"), ("dequantize", "convert MODEL --dequantize f32"), ("tree", "inspect --tree FILE")])
+    ("scan", "check FILE"), ("stats", "inspect --stats FILE"), ("dequantize", "convert MODEL --dequantize f32"), ("tree", "inspect --tree FILE")])
 def test_a_job_that_is_a_flag_here_is_named(verb, way):
     refused = weighbridge(verb, "x", status=2)
     assert f"there is no verb '{verb}'; try 'weighbridge {way}" in refused.stderr

@@ -2,6 +2,7 @@
 """-r: every model beneath a folder, each once, and what else verify reads, forces and says."""
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -54,6 +55,34 @@ def test_each_model_of_a_tree_is_taken_once_in_the_order_of_names(tree):
     weighbridge("verify", tree, status=2)
 
 
+def test_what_is_no_file_in_a_tree_is_named_and_not_opened(tree):
+    os.mkfifo(tree / "a.gguf")
+    (tree / "c/gone.zt").symlink_to("nothing")
+    (tree / "c/distutils-precedence.pth").write_text("import os; var = 'SETUPTOOLS_USE_DISTUTILS'\n")
+    with socket.socket(socket.AF_UNIX) as bound:
+        here = os.getcwd()
+        os.chdir(tree)  # the name of a socket is short
+        try:
+            bound.bind("s")
+        finally:
+            os.chdir(here)
+        done = weighbridge("verify", "-r", tree, status=1)
+    assert [line.split(": ")[0] for line in done.stdout.splitlines()] == [f"{tree}/{name}" for name in FOUND]
+    assert sorted(done.stderr.splitlines()) == [
+        f"{tree}/a.gguf: skipped: a FIFO", f"{tree}/c/distutils-precedence.pth: skipped: a path file of Python",
+        f"{tree}/c/gone.zt: skipped: a link to nothing", f"{tree}/s: skipped: a socket"]
+    assert "skipped" not in weighbridge("verify", "-r", tree, "--quiet", status=1).stderr
+    said = weighbridge("inspect", tree / "c/distutils-precedence.pth", status=1).stderr
+    assert "lists folders and imports, not a model (file/python-path" in said
+
+
+def test_a_folder_of_folders_names_the_flag(tree):
+    for verb in ("check", "verify", "inspect", "hash"):
+        said = weighbridge(verb, tree, status=2).stderr
+        assert said.endswith("; -r takes every model in it and beneath it\n"), said
+    assert "-r takes" not in weighbridge("convert", tree, tree / "o.zt", status=2).stderr
+
+
 def test_a_tree_without_a_model_is_said(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     assert "no model is in this folder or beneath it" in weighbridge("verify", "-r", tmp_path, status=2).stderr
@@ -94,6 +123,11 @@ def test_v_says_which_checks_ran(tmp_path):
     done = weighbridge("verify", "-v", path, "--read-all")
     assert done.stdout.count("\n") == 1
     assert done.stderr.startswith(f"{path}: structure ") and ", every byte and value " in done.stderr and done.stderr.endswith(" ms\n")
+    done = weighbridge("check", "-v", path, path, "--policy", "strict")
+    assert done.stderr.count(f"{path}: structure ") == 2 and done.stderr.count(", max_nan ") == 2 and done.stderr.count("\n") == 2
+    weighbridge("manifest", path, "-o", tmp_path / "m.sig", "--no-sign")
+    done = weighbridge("verify", "-v", path, "--manifest", tmp_path / "m.sig")
+    assert done.stderr.startswith(f"{path}: signature and digests of the files ")
 
 
 def test_the_reader_can_be_forced(tmp_path):
@@ -101,8 +135,18 @@ def test_the_reader_can_be_forced(tmp_path):
     path.write_bytes(small())
     assert "ok (safetensors" in weighbridge("verify", path, "--format", "safetensors").stdout
     assert "error: " in weighbridge("verify", path, "--format", "gguf", status=1).stdout
-    assert "there is no format 'x'" in weighbridge("inspect", path, "--format", "x", status=2).stderr
+    assert "--format cannot be 'x': expected safetensors, gguf, " in weighbridge("inspect", path, "--format", "x", status=2).stderr
     weighbridge("convert", path, tmp_path / "o.zt", "--format", "gguf", status=1)
+    assert "(safetensors, structure" in weighbridge("check", path, "--format", "safetensors").stdout
+    assert "valid" in json.loads(weighbridge("check", path, "--format", "gguf", "--json", status=1).stdout)["files"][0]["breaches"][0]["demand"]
+    forced = weighbridge("explain", path, "@8", "--format", "gguf", "--json").stdout
+    assert json.loads(forced)["format"] == "gguf" and json.loads(weighbridge("explain", path, "@8", "--json").stdout)["format"] == "safetensors"
+    assert weighbridge("explain", path, "w", "--format", "gguf", status=1).stderr != ""
+    weighbridge("edit", path, "--set", "k=v", "--in-place", "--format", "gguf", status=1)
+    weighbridge("edit", path, "--set", "k=v", "--in-place", "--format", "safetensors")
+    assert "k = v" in weighbridge("inspect", path).stdout
+    for words in (["embed", path, "x"], ["search", path, "x", "--corpus", path], ["similarity", path, "x", "y"]):
+        assert "gguf" in weighbridge(*words, "--format", "gguf", status=1).stderr
 
 
 def test_the_summary_is_in_the_json(tmp_path):

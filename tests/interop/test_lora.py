@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """convert --merge-lora against numpy in float64: adapters as peft, kohya's scripts, mlx-lm and llama.cpp write them, for each dtype of a base."""
 import json
+import pathlib
 import resource
 import subprocess
 
@@ -197,7 +198,7 @@ def test_mlx_lm(tmp_path):
 @pytest.mark.parametrize("parameters, config, said", [
     ({"rank": 8, "scale": 3.0}, {}, "gives the inner rank 8"),
     ({"rank": 4}, {}, "no scale in lora_parameters"),
-    ({"rank": 4, "alpha": 16, "scale": 10.0}, {}, "has scale and alpha in lora_parameters"),
+    ({"rank": 4, "alpha": 16, "scale": 10.0}, {}, "mlx-lm up to 0.14.1 (May 2024) multiplies to scale * alpha / rank"),
     ({"rank": 4, "scale": 3.0}, {"fine_tune_type": "dora"}, "DoRA"),
 ])
 def test_what_an_adapter_of_mlx_lm_leaves_open_is_refused(tmp_path, parameters, config, said):
@@ -205,6 +206,62 @@ def test_what_an_adapter_of_mlx_lm_leaves_open_is_refused(tmp_path, parameters, 
     assert said in merged(tmp_path, {"q.weight": numbers((20, 12))}, folder, status=2)
     (folder / "adapter_config.json").unlink()
     assert "an adapter of mlx-lm needs its adapter_config.json" in merged(tmp_path, {"q.weight": numbers((20, 12))}, folder, status=2)
+
+
+PEFT = pathlib.Path(__file__).parent / "data/peft"
+
+
+def with_peft(tmp_path, name, *flags, status=0):
+    base = PEFT / ("base-tied" if name.startswith("tied") else "base")
+    out = tmp_path / "out"
+    done = subprocess.run([COMMAND, "convert", base, out, "--to", "hf", "--merge-lora", PEFT / name, *flags], capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stderr
+    return (load_file(out / "model.safetensors"), json.loads((out / "config.json").read_text()), done.stdout) if status == 0 else done.stderr
+
+
+@pytest.mark.parametrize("name", ["grown", "saved", "targets", "targets-same", "tokens", "tokens-same", "tied-grown", "tied-tokens"])
+def test_embeddings_that_peft_saved_take_the_place_of_the_models(tmp_path, name):
+    """Against peft's own merge, which sums in f32. A tied head that peft leaves out is that of the input embedding."""
+    found, config, _ = with_peft(tmp_path, name, *([] if name.endswith("same") else ["--resize-vocab"]))
+    wanted, said = load_file(PEFT / name / "merged.safetensors"), json.loads((PEFT / name / "merged.json").read_text())
+    if name.startswith("tied"):
+        wanted.setdefault("lm_head.weight", wanted["model.embed_tokens.weight"])
+        found.setdefault("lm_head.weight", found["model.embed_tokens.weight"])
+    assert found.keys() == wanted.keys()
+    for key, value in wanted.items():
+        assert found[key].shape == value.shape, key
+        np.testing.assert_allclose(found[key], value, rtol=1e-6, atol=1e-7, err_msg=key)
+    rows = found["model.embed_tokens.weight"].shape[0]
+    assert config["vocab_size"] == rows == (10 if name.endswith("same") else 13)
+    assert name.startswith("tied") or config["vocab_size"] == said["vocab_size"]
+
+
+@pytest.mark.parametrize("name", ["grown", "saved", "targets", "tokens", "tied-grown", "head-only"])
+def test_more_rows_than_the_model_has_are_refused_with_both_numbers(tmp_path, name):
+    said = with_peft(tmp_path, name, status=2)
+    assert "has 13 rows, and the model's" in said and "has 10; try --resize-vocab" in said and said.count("\n") == 1
+
+
+def test_an_adapter_without_one_of_two_resized_embeddings_is_refused(tmp_path):
+    said = with_peft(tmp_path, "head-only", "--resize-vocab", status=2)
+    assert "'model.embed_tokens.weight' has 10 rows and" in said.replace('"', "'") and "has 13" in said
+
+
+def test_the_plan_says_how_many_rows_there_are(tmp_path):
+    _, _, plan = with_peft(tmp_path, "grown", "--resize-vocab")
+    assert "13 rows in place of 10" in plan and "vocab_size" in plan
+
+
+def test_a_pair_of_more_rows_than_the_model_has_is_refused(tmp_path):
+    base = {"model.embed_tokens.weight": numbers((20, 6)), "lm_head.weight": numbers((20, 6), seed=1)}
+    folder = peft(tmp_path / "adapter", {"base_model.model.lm_head.lora_A.weight": numbers((2, 6)), "base_model.model.lm_head.lora_B.weight": numbers((23, 2))},
+                  r=2)
+    said = merged(tmp_path, base, folder, flags=["--resize-vocab"], status=2)
+    assert "changes 23 rows" in said and "has 20" in said and "neither has the other rows" in said
+
+
+def test_resize_vocab_without_an_adapter_has_no_effect(tmp_path):
+    assert "--resize-vocab has no effect without --merge-lora" in merged(tmp_path, {"a": numbers((2, 2))}, flags=["--resize-vocab"], status=2)
 
 
 def test_gguf(tmp_path):

@@ -321,3 +321,20 @@ def test_copies_that_do_not_fit_are_refused(tmp_path):
     assert failed.returncode == 2 and "--into" in failed.stderr
     safetensors_numpy.save_file({"w": np.zeros((2, 3), "f2")}, weights)
     weighbridge("convert", weights, out, "--into", model, "--cast", "f32")
+
+
+@pytest.mark.parametrize("kind, to", [(TensorProto.INT4, "i8"), (TensorProto.UINT4, "u8"), (TensorProto.INT2, "i16"), (TensorProto.INT8, "i64"),
+                                      (TensorProto.UINT32, "i64"), (TensorProto.INT64, "i32")])
+def test_integers_are_cast_to_wider_ones(tmp_path, kind, to):
+    low = 0 if OURS[kind].startswith("u") else -2
+    values = [low, 1, 0, low, 1]
+    floats = numpy_helper.from_array(np.array([1.5], np.float32), "f")
+    tensor = helper.make_tensor("w", kind, [5], values)
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [helper.make_tensor_value_info("y", kind, [5])], [tensor, floats])
+    path, out = tmp_path / "m.onnx", tmp_path / "out.safetensors"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    weighbridge("convert", path, out, "--cast-int", to)
+    found = safetensors_numpy.load_file(out)
+    assert found["w"].dtype == np.dtype(to.replace("u", "uint").replace("i", "int") if to[0] == "i" else to.replace("u", "uint"))
+    assert found["w"].tolist() == numpy_helper.to_array(tensor).astype(np.int64).tolist() == values
+    assert found["f"].dtype == np.float32

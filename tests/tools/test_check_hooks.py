@@ -92,7 +92,9 @@ def test_the_hook(environment, tmp_path):
 
 
 def test_the_page_names_the_hook_and_the_inputs_of_the_action():
-    hook, action = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/policies.md").read_text(), re.S)
+    action, hook = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.S)
     assert re.findall(r"- id: (\S+)", hook) == re.findall(r"- id: (\S+)", (ROOT / ".pre-commit-hooks.yaml").read_text())
     inputs = re.findall(r"^  (\w+):\n    description:", (ROOT / "action.yml").read_text(), re.M)
-    assert inputs and set(re.findall(r"^    (\w+):", action.split("- uses: github/")[0], re.M)) <= set(inputs)
+    ours = action.split("weighbridge@TAG")[1].split("- uses: github/")[0]
+    given = set(re.findall(r"^          (\w+):", ours, re.M))
+    assert given == {"paths", "policy", "sarif"} and given <= set(inputs)

@@ -2,9 +2,14 @@
 // Counts the bytes that a job has done and calls the caller's hook, one call at a time. Throws Cancelled if the hook
 // returns false.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weighbridge/context.h"
 #include "weighbridge/error.h"
@@ -20,6 +25,27 @@ inline bool goes_on(const Context& context, std::uint64_t done, std::uint64_t to
 inline void check_cancelled(const Context& context) {
   if (!goes_on(context, 0, 0)) throw Cancelled{};
 }
+
+// Times the steps of a job, one after another. Steps of one name are added up.
+class StepTimer {
+ public:
+  explicit StepTimer(std::vector<TimedStep>& out) : out_(out) {}
+  // Of the time since the last step.
+  void ran(std::string_view what) {
+    const auto end = Clock::now();
+    const double seconds = std::chrono::duration<double>(end - std::exchange(begin_, end)).count();
+    const auto known = std::ranges::find(out_, what, &TimedStep::what);
+    if (known == out_.end())
+      out_.push_back({what, seconds});
+    else
+      known->seconds += seconds;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<TimedStep>& out_;
+  Clock::time_point begin_ = Clock::now();
+};
 
 class Progress {
  public:

@@ -27,10 +27,21 @@ bool is_numeric(const Tensor& tensor) noexcept {
 
 namespace weighbridge::core {
 
+namespace {
+
+bool is_whole(DType dtype) noexcept {
+  return info(dtype).kind == DTypeKind::unsigned_integer || info(dtype).kind == DTypeKind::signed_integer;
+}
+
+}  // namespace
+
 DType target_dtype(const Tensor& tensor, const Options& options) {
   if (const DType decided = write_as(tensor); decided != DType::unknown) return decided;
   const DType dtype = tensor.dtype();
-  return options.cast != DType::unknown && info(dtype).kind == DTypeKind::real ? options.cast : dtype;
+  const DType to = is_whole(dtype)                       ? options.cast_int
+                   : info(dtype).kind == DTypeKind::real ? options.cast
+                                                         : DType::unknown;
+  return to != DType::unknown ? to : dtype;
 }
 
 void drop_extra(PlanItems plan_items, const Model& model) {
@@ -119,7 +130,7 @@ void check_cast(PlanItems plan_items, const Tensor& tensor, DType to) {
   const DType from = tensor.dtype();
   if (from == to) return;
   const bool wider = info(to).bits > info(from).bits && info(from).bits >= 16;
-  if (wider)
+  if (wider || (is_whole(from) && is_whole(to)))  // a number that does not fit is an error
     plan_items.change(LossKind::dtype, subject(tensor), std::string(name(from)), std::string(name(to)));
   else
     plan_items.lose(LossKind::precision, subject(tensor), std::string(name(from)), std::string(name(to)));

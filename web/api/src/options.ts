@@ -148,6 +148,8 @@ export interface PlanOptions extends CallOptions {
   readonly allow?: readonly LossKind[] | undefined;
   /** Cast floating-point tensors to this dtype: `f16`, `bf16`, `f32`. */
   readonly cast?: string | undefined;
+  /** Cast tensors of integers, `i4` and `u4` too, to this dtype: `i8`, `i32`. A number that does not fit is an error. */
+  readonly castInt?: string | undefined;
   /**
    * Make quantized tensors dense, of this dtype. `auto`: each of the dtype to which the library that made it decodes it,
    * with the bits of that library.
