@@ -73,6 +73,8 @@ void check_options(const core::Format& format, const Options& options) {
     if (!options.quantize.empty())
       base::misuse("dequantize", "tensors cannot be quantized and dequantized in one conversion");
   }
+  if (options.cast_int != DType::unknown)
+    core::check_word("cast-int", name(options.cast_int), Options::words("cast-int"));
   if (!options.gguf.naming.empty()) core::check_word("naming", options.gguf.naming, Options::words("naming"));
   const ZtOptions& zt = options.zt;
   if (!zt.sparse.empty()) core::check_word("sparse", zt.sparse, Options::words("sparse"));

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "core/model/words.h"
 #include "weighbridge/block_type.h"
 
 namespace weighbridge::core {
@@ -37,11 +36,8 @@ void check_written(const Format& to, const Options& options) {
     if (!contains(holds.dtypes, options.cast))
       base::misuse("cast", format + " has no dtype " + std::string(name(options.cast)));
   }
-  if (options.cast_int != DType::unknown) {
-    check_word("cast-int", name(options.cast_int), Options::words("cast-int"));
-    if (!contains(holds.dtypes, options.cast_int))
-      base::misuse("cast-int", format + " has no dtype " + std::string(name(options.cast_int)));
-  }
+  if (options.cast_int != DType::unknown && !contains(holds.dtypes, options.cast_int))
+    base::misuse("cast-int", format + " has no dtype " + std::string(name(options.cast_int)));
   if (!options.quantize.empty()) {
     if (std::ranges::none_of(holds.layouts, is_quantized))
       base::misuse("quantize", format + " has no quantized layouts");
