@@ -136,12 +136,21 @@ void define_runtimes(nb::module_& m) {
       });
 
   nb::class_<TextTokenizer>(m, "Tokenizer")
-      .def("__init__",
-           [](TextTokenizer* self, const Model& model, bool special, std::uint64_t max_length,
-              const std::vector<std::string>& ignore) {
-             const WithoutGil released;
-             new (self) TextTokenizer(model, {.special = special, .max_length = max_length, .ignore_settings = ignore});
-           })
+      .def(
+          "__init__",
+          [](TextTokenizer* self, const Model& model, nb::handle words, bool special, std::uint64_t max_length,
+             const std::vector<std::string>& ignore) {
+            const auto file = words.is_none() ? std::nullopt : std::optional<Input>(to_input(words));
+            TextTokenizerOptions options{.special = special, .max_length = max_length, .ignore_settings = ignore};
+            run(Settings{}, [&](const Context& context) {
+              const auto own = file ? std::optional(WordPiece::vocabulary(
+                                          file->source ? *file->source : *open_file(file->path), context.limits))
+                                    : std::nullopt;
+              if (own) options.vocabulary = &*own;
+              return new (self) TextTokenizer(model, options);
+            });
+          },
+          nb::arg("model"), nb::arg("vocabulary").none(), nb::arg("special"), nb::arg("max_length"), nb::arg("ignore"))
       .def_prop_ro("size", &TextTokenizer::size)
       .def_prop_ro("notes", [](const TextTokenizer& t) { return to_list(t.notes()); })
       // [(id, token)]

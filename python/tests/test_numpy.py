@@ -80,6 +80,13 @@ def test_wrong_slices_are_refused_as_numpy_refuses_them(tmp_path, key):
         wb.open(tmp_path / "a.zt")["w"][key]
 
 
+def test_the_dtype_of_numpy_is_known_before_reading(tmp_path):
+    wb.save(tmp_path / "a.safetensors", {"f": np.zeros(3, np.float16), "i": np.zeros(2, np.int64)})
+    with wb.open(tmp_path / "a.safetensors") as model:
+        assert {name: tensor.numpy_dtype for name, tensor in model.items()} == {"f": np.float16, "i": np.int64}
+        assert model["f"].numpy_dtype == model["f"].numpy().dtype == model["f"][:1].dtype
+
+
 def test_casts_round_to_nearest(tmp_path):
     array = np.random.default_rng(1).normal(size=(7, 9)).astype(np.float32)
     wb.save(tmp_path / "a.zt", {"w": array})

@@ -102,6 +102,16 @@ def test_salvage(file, tmp_path):
     assert not (tmp_path / "none.zt").exists()
 
 
+def test_salvage_warns_of_losses(encoder_folder, tmp_path):
+    (encoder_folder.parent / "card").mkdir()
+    folder = encoder_folder.parent / "card"
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        (folder / name).write_bytes((encoder_folder / name).read_bytes())
+    (folder / "README.md").write_text("a card")
+    with pytest.warns(wb.LossWarning, match="README.md"):
+        assert [item.kind for item in wb.salvage(folder, tmp_path / "a.zt").written.losses] == ["file"]
+
+
 def test_parts_of_a_tensor(file):
     part, = wb.open(file)["w"].parts
     assert (part.role, part.dtype, part.shape, part.nbytes, part.tobytes()) == ("data", "u8", (8,), 8, b"12345678") and "u8 8, 8 B" in repr(part)

@@ -42,6 +42,8 @@ def test_what_has_no_tokenizer(tmp_path):
     wb.save(tmp_path / "a.zt", {"w": b"1234"})
     with pytest.raises(wb.UsageError, match="vocabulary"):
         wb.tokenizer(tmp_path / "a.zt")
+    words = "\n".join(WORDS).encode()
+    assert wb.tokenizer(tmp_path / "a.zt", vocabulary=words).tokenize("ab")[1:3] == ["a", "##b"]
     with pytest.raises(TypeError, match="not None"):
         wb.tokenizer(None)
 

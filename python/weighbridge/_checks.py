@@ -429,6 +429,7 @@ def salvage(file: Source, path: StrPath, *, read_as: str | Iterable[str] = (), o
     Returns
     -------
     Salvaged
+        Losses are warned of too (:class:`LossWarning`), as by :func:`convert`.
 
     Raises
     ------
@@ -442,13 +443,12 @@ def salvage(file: Source, path: StrPath, *, read_as: str | Iterable[str] = (), o
     >>> saved.diagnosis.condition, saved.diagnosis.whole, len(saved.diagnosis.damaged)
     ('incomplete', 23, 1)
     """
-    from ._jobs import Cast, Item, Written
+    from ._jobs import Written
     from ._model import _texts
 
     text, format, size, losses, casts = _core.salvage(to_input(file), os.fspath(path), dict(read_as=_texts(read_as)), overwrite,
                                                       settings(limits, progress, what="salvage"))
-    written = Written(os.fspath(path), format, size, [Item(*each) for each in losses], [], [Cast(*each) for each in casts])
-    return Salvaged(written, _diagnosis(text))
+    return Salvaged(Written._made(os.fspath(path), (format, size, losses, [], casts, losses)), _diagnosis(text))
 
 
 class Span(Record):

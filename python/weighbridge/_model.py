@@ -168,6 +168,12 @@ class Tensor:
         return self._tensor.dtype
 
     @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The same as NumPy's dtype, which :meth:`numpy` gives. Raises UsageError if NumPy has none for it, as for f4, and ImportError without ml_dtypes
+        for bf16 and the float8s."""
+        return _arrays.numpy_dtype(self._readable(None))
+
+    @property
     def type(self) -> str:
         """The name in the container: ``"q4_0"``, ``"sparse_csr"``, or the dtype."""
         return self._tensor.type_name

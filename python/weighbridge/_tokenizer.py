@@ -8,6 +8,7 @@ import warnings
 from . import _core
 from ._model import Model, _texts
 from ._model import open as open_model
+from ._sources import to_optional_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,13 +57,15 @@ class Tokenizer:
         return f"<weighbridge.Tokenizer of {self._name!r}, {self.size:,} tokens>"
 
 
-def tokenizer(model: Model | Source, *, special: bool = True, max_length: int | None = None, ignore_setting: str | Iterable[str] = ()) -> Tokenizer:
+def tokenizer(model: Model | Source, *, vocabulary: Source | None = None, special: bool = True, max_length: int | None = None, ignore_setting: str | Iterable[str] = ()) -> Tokenizer:
     """Opens the tokenizer of a model, without its weights.
 
     Parameters
     ----------
     model : Model, path, or what :func:`open` takes
         A model that has a tokenizer: a Hugging Face folder, a GGUF, a ``.slm``, a ``.zt`` made from one.
+    vocabulary : path, buffer or file object, optional
+        A ``vocab.txt`` for WordPiece, in place of the model's own.
     special : bool
         Whether :meth:`Tokenizer.encode` adds what the model begins and ends a text with: BOS and EOS, or [CLS] and [SEP].
     max_length : int, optional
@@ -82,7 +85,7 @@ def tokenizer(model: Model | Source, *, special: bool = True, max_length: int | 
         Its tokenizer does something that this version does not do.
     """
     opened = model if isinstance(model, Model) else open_model(model)
-    handle = _core.Tokenizer(opened._handle, special, _NO_LIMIT if max_length is None else max_length, _texts(ignore_setting))
+    handle = _core.Tokenizer(opened._handle, to_optional_input(vocabulary), special, _NO_LIMIT if max_length is None else max_length, _texts(ignore_setting))
     for note in handle.notes:
         warnings.warn(f"{opened.name}: {note}", UserWarning, stacklevel=2)
     return Tokenizer(handle, opened.name)

@@ -372,6 +372,7 @@ TEST(Convert, RefusesOptionsThatTheTargetLacks) {
   const Model model = sample();
   Options options;
   EXPECT_EQ(rule_of([&] { plan(model, "nonsense"); }), "misuse/unknown-format");
+  EXPECT_NE(test::thrown([&] { plan(model, "nonsense"); }).message.find("known are safetensors, "), std::string::npos);
   options.encoding = "zstd";
   EXPECT_EQ(rule_of([&] { plan(model, "safetensors", options); }), "misuse/encoding");
   options = {};

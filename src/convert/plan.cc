@@ -34,7 +34,12 @@ std::string quote(std::string_view text) { return "'" + std::string(text) + "'";
 
 const core::Format& writer_of(std::string_view name) {
   const core::Format* format = registry::find(name);
-  if (!format) base::misuse("unknown-format", "there is no format " + quote(name));
+  if (!format) {
+    std::string known;
+    for (const core::Format* each : registry::formats())
+      if (each->layout) known += (known.empty() ? "" : ", ") + std::string(each->info.name);
+    base::misuse("unknown-format", "there is no format " + quote(name) + ": known are " + known);
+  }
   if (!format->layout)
     base::misuse("read-only-format", "the format " + std::string(name) + " can be read, not written");
   return *format;
