@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -426,6 +427,24 @@ Status run_convert(Session& session) {
 
 namespace {
 
+// Whether a file is refused only in place, so that a new one can be written.
+bool is_about_place(std::string_view rule) {
+  constexpr std::string_view kRules[] = {"misuse/in-place", "misuse/hard-link", "misuse/hub-cache", "misuse/read-only"};
+  return std::ranges::find(kRules, rule) != std::end(kRules);
+}
+
+// A name for an output that can be written in place of this file or folder.
+std::string name_of_new(const std::string& path) {
+  std::error_code unknown;
+  const std::string extension = extension_of(path);
+  if (std::filesystem::is_directory(path, unknown) || extension == ".json") return "NEW/";
+  try {
+    return extension.empty() || format_of_output("NEW" + extension) != "onnx" ? "NEW" + extension : "NEW.safetensors";
+  } catch (const Error&) {  // a format that cannot be written
+    return "NEW.safetensors";
+  }
+}
+
 // In the files of the base.
 Status apply_to_base(Session& session, const std::string& path, std::span<const std::string> operands) {
   const bool dry_run = session.args.has(FlagId::dry_run);
@@ -452,11 +471,10 @@ Status apply_to_base(Session& session, const std::string& path, std::span<const 
     return Status::done;
   } catch (const Error& error) {
     const Status status = session.fail(path, error);
-    if (!session.quiet && !session.json && error.kind() == Kind::misuse &&
-        error.finding().rule != "misuse/patch-base") {
+    if (!session.quiet && !session.json && is_about_place(error.finding().rule)) {
       std::string command = "  to do: weighbridge apply " + shell_word(path);
       for (const std::string& each : operands) command += " " + shell_word(each);
-      remark(command + " -o NEW" + (extension_of(path).empty() ? "/" : extension_of(path)));
+      remark(command + " -o " + name_of_new(path));
     }
     return status;
   }

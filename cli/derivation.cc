@@ -27,7 +27,7 @@ void print(Session& session, std::string_view path, std::string_view source, con
     return;
   }
   const std::string how =
-      found.quantize + (found.pure ? ", pure" : "") +
+      (found.quantize.empty() ? "not quantized" : found.quantize) + (found.pure ? ", pure" : "") +
       (found.chosen > 0 ? ", " + counted(found.chosen, "tensor", "tensors") + " of another type" : "") +
       (found.imatrix ? ", with the importance matrix" : "");
   if (found.derived()) {

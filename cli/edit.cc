@@ -153,7 +153,10 @@ Status restore(Session& session, const std::string& path, bool undo) {
   const bool trusted = session.args.has(FlagId::trust_journal);
   const auto before = [&](const Edited& plan) {
     if (session.quiet || session.json) return;
-    print_steps(session.out, std::filesystem::path(path).parent_path().string(), plan.steps);
+    std::error_code unknown;
+    const std::filesystem::path given(path);
+    print_steps(session.out, (std::filesystem::is_directory(given, unknown) ? given : given.parent_path()).string(),
+                plan.steps);
     session.out.flush();
   };
   const Edited edited =

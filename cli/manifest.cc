@@ -2,16 +2,14 @@
 // manifest: lists the files of a model with their digests and signs the list. verify --manifest compares files with it.
 #include "weighbridge/manifest.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <initializer_list>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
 #include "manifest.h"
 #include "session.h"
 #include "weighbridge/json.h"
-#include "weighbridge/output.h"
 
 namespace weighbridge::cli {
 namespace {
@@ -26,29 +24,6 @@ std::string pem_of(Session& session, std::string_view file) {
   return text;
 }
 
-// A wrong -o with --overwrite would replace a file of the model, or the key.
-void require_manifest(Session& session, const std::string& output) {
-  std::error_code unknown;  // OutputFile says what is wrong with it
-  if (!session.args.has(FlagId::overwrite) || !std::filesystem::is_regular_file(output, unknown)) return;
-  const auto source = session.source(output);
-  std::string head(static_cast<std::size_t>(std::min<std::uint64_t>(source->size(), 4096)), '\0');
-  source->read_at(0, std::as_writable_bytes(std::span(head)));
-  if (head.find("application/vnd.dev.sigstore.bundle") == head.npos)
-    raise(Kind::misuse, "misuse/output-exists",
-          "the file exists and is not a manifest, so --overwrite does not replace it", output);
-}
-
-// Signs first, so that a wrong key is known before everything is hashed.
-void require_key(const SigningKey& key, const std::string& key_file, const std::string& certificate_file) {
-  Manifest nothing;
-  nothing.name = "key";
-  try {
-    write_manifest(nothing, key);
-  } catch (const Error& error) {
-    throw error.in(error.finding().rule == "misuse/certificate" ? certificate_file : key_file);
-  }
-}
-
 SigningKey signing_key(Session& session) {
   SigningKey out;
   const Arguments& args = session.args;
@@ -56,8 +31,15 @@ SigningKey signing_key(Session& session) {
   out.key = pem_of(session, args.value(FlagId::key));
   if (args.has(FlagId::certificate)) out.certificate = pem_of(session, args.value(FlagId::certificate));
   for (const std::string& path : args.values(FlagId::chain)) out.chain.push_back(pem_of(session, path));
-  require_key(out, std::string(args.value(FlagId::key)), std::string(args.value(FlagId::certificate)));
   return out;
+}
+
+// An error about a key names its file.
+Error about_pem(const Error& error, const Arguments& args,
+                std::initializer_list<std::pair<FlagId, std::string_view>> rules) {
+  for (const auto& [id, rule] : rules)
+    if (error.finding().rule == rule && error.finding().file.empty()) return error.in(std::string(args.value(id)));
+  return error;
 }
 
 void print(Session& session, const std::string& path, const std::string& output, const Manifest& manifest,
@@ -136,27 +118,20 @@ void print(Session& session, const std::string& path, const ManifestVerdict& ver
 
 }  // namespace
 
-Status run_manifest(Session& session) {
+Status run_manifest(Session& session) try {
   const Arguments& args = session.args;
   const std::string& path = args.operands.front();
-  const std::string output(args.value(FlagId::output));
   const SigningKey key = signing_key(session);
-  ManifestOptions options{.output = output};
+  ManifestOptions options{.output = std::string(args.value(FlagId::output))};
   args.apply(options, OptionOf::manifest);
-  require_manifest(session, output);
-  OutputFile file(output, args.has(FlagId::overwrite));  // refuses before anything is hashed
-  const Manifest manifest = list_files(path, options, session.context());
-  const std::string text = key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
-  file.write(std::as_bytes(std::span(text)));
-  file.publish();
+  const Manifest manifest = save_manifest(path, options, key, session.context());
   session.progress().clear();
-  const SigningMethod method = key.key.empty()           ? SigningMethod::none
-                               : key.certificate.empty() ? SigningMethod::key
-                                                         : SigningMethod::certificate;
   session.print_written(
-      output, [&] { return to_json(path, output, manifest, method); },
-      [&] { print(session, path, output, manifest, key); });
+      options.output, [&] { return to_json(path, options.output, manifest, key.method()); },
+      [&] { print(session, path, options.output, manifest, key); });
   return Status::done;
+} catch (const Error& error) {
+  throw about_pem(error, session.args, {{FlagId::key, "misuse/key"}, {FlagId::certificate, "misuse/certificate"}});
 }
 
 std::string cache_file(const Arguments& args) {
@@ -183,11 +158,7 @@ Status verify_with_manifest(Session& session) {
     if (!verdict.valid()) return Status::invalid;
     return verdict.signature == SignatureState::unchecked ? Status::unsupported : Status::done;
   } catch (const Error& error) {
-    // An error about a key names its file.
-    for (const auto& [id, rule] :
-         {std::pair(FlagId::public_key, "misuse/key"), std::pair(FlagId::roots, "misuse/roots")})
-      if (error.finding().rule == rule) throw error.in(std::string(args.value(id)));
-    throw;
+    throw about_pem(error, args, {{FlagId::public_key, "misuse/key"}, {FlagId::roots, "misuse/roots"}});
   }
 }
 

@@ -151,6 +151,8 @@ std::string Session::help(const Finding& finding) const {
   const Hint& hint = finding.hint;
   if (hint.what != Hint::What::limit && hint.what != Hint::What::option) return {};
   if (hint.name == "trust-journal") return {};  // fail() says how
+  if (hint.name == "recover" && !hint.value.empty())
+    return "; 'weighbridge edit " + shell_word(hint.value) + " --recover' recovers it";
   if (hint.name == "standard-input") return ": for what comes through a pipe give -";
   const std::string_view name =
       hint.what == Hint::What::limit ? std::string_view("limit") : std::string_view(hint.name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** \file
- * The library for C (C99), and for every language that calls C: open, read elements, verify, hash, plan and convert.
+ * The library for C (C99), and for every language that calls C: open, read elements, verify, hash, convert, compare,
+ * check, edit, sign and patch.
  *
  * Objects are opaque. You own each object that a function returns; free it once with its wb_*_free(). Any number of
  * threads may use an object. Configure wb_job and wb_options before you share them.
@@ -8,6 +9,9 @@
  * A function that can fail returns a wb_error, or NULL. It sets its outputs on success and leaves them unchanged on
  * failure. No C++ exception leaves these functions. NULL for a required argument is WB_MISUSE; a function that returns
  * no error then returns 0, "" or NULL and does nothing.
+ *
+ * A call that takes a path and an output writes the output completely or not at all, and refuses one that exists unless
+ * the option "overwrite" is set.
  *
  * Options are set by name, with their value as text. Results are the JSON that `weighbridge --json` prints
  * (docs/schemas/); wb_text_free() frees it.
@@ -46,10 +50,10 @@ typedef enum wb_kind {
   WB_INTERNAL = 8     /**< a defect of the library, or an exception from a progress function */
 } wb_kind;
 
-/** What wb_verify() found. */
+/** What wb_verify() and the other checks found. */
 typedef enum wb_verdict {
   WB_VALID = 0,       /**< no error; there may be warnings */
-  WB_INVALID = 1,     /**< the file breaks a rule, or exceeds a limit of the job */
+  WB_INVALID = 1,     /**< the file breaks a rule, or exceeds a limit of the job; or as the call says */
   WB_INCONCLUSIVE = 3 /**< valid, but tensors cannot be interpreted, or it is not known to be safe to load */
 } wb_verdict;
 
@@ -81,8 +85,8 @@ void wb_error_free(wb_error*); /**< frees it */
 
 /** Called from time to time with the bytes done of `total` (0: not known yet), by any thread, but never by two at once
  * for one job. Returns 0 to stop the call. Once the work is done, it is called a last time with `done` equal to
- * `total`; only wb_plan_execute(), which has not published its output yet, can still be stopped by that. It must not
- * throw, and must not leave by longjmp(). */
+ * `total`; only calls that write files, which are not published yet, can still be stopped by that. A call with several
+ * steps counts each of them. It must not throw, and must not leave by longjmp(). */
 typedef int (*wb_progress)(uint64_t done, uint64_t total, void* user);
 
 /** Makes a job with the default limits and one thread. */
@@ -99,13 +103,13 @@ void wb_job_free(wb_job*); /**< frees it; nothing may run with it */
 
 /** Makes options, all at their defaults. */
 wb_error* wb_options_new(wb_options** out);
-/** Sets one by its name and its value as text: those of docs/options.md that C takes, for opening, for conversions and
- * for the view that is converted, and "to", the name of the format to convert to. An option that may be repeated adds
- * to what is set. A call refuses options that it cannot use. */
+/** Sets one by its name and its value as text: those of docs/options.md that C takes, and "to", the name of the format
+ * to convert to. An option that may be repeated adds to what is set. A call refuses options that it cannot use; its
+ * description names the tables that it takes, or single options. */
 wb_error* wb_options_set(wb_options*, const char* name, const char* value);
 void wb_options_free(wb_options*); /**< frees it */
 
-/** Opens a file or a folder. */
+/** Opens a file or a folder. Options: Opening. */
 wb_error* wb_open(const char* path, const wb_options*, const wb_job*, wb_model** out);
 const char* wb_model_format(const wb_model*); /**< its name, such as "safetensors" */
 size_t wb_model_size(const wb_model*);        /**< how many tensors it has */
@@ -129,13 +133,13 @@ wb_error* wb_read(const wb_model*, size_t tensor, const char* dtype, uint64_t fi
 /** What `weighbridge inspect --json` prints. */
 wb_error* wb_inspect(const wb_model*, char** json);
 /** Verifies a file or a folder. What is wrong with it is a result, not an error. `verdict`: a wb_verdict. `json`: what
- * `weighbridge verify --json` prints. Both may be NULL. */
+ * `weighbridge verify --json` prints. Both may be NULL, here and below. Options: Opening. */
 wb_error* wb_verify(const char* path, const wb_options*, const wb_job*, int* verdict, char** json);
 /** A digest, a wb_digest, in its text form, such as "wb2:...". */
 wb_error* wb_hash(const wb_model*, int digest, const wb_job*, char** text);
 
 /** What converting to `path` would do: the format is that of its extension, unless the option "to" names one. Changes
- * nothing. */
+ * nothing. Options: Conversions, Views, "to". */
 wb_error* wb_plan_new(const wb_model*, const char* path, const wb_options*, const wb_job*, wb_plan** out);
 int wb_plan_possible(const wb_plan*);                /**< whether nothing blocks it and each loss is allowed */
 wb_error* wb_plan_json(const wb_plan*, char** json); /**< what `weighbridge convert --dry-run --json` prints */
@@ -143,6 +147,61 @@ wb_error* wb_plan_json(const wb_plan*, char** json); /**< what `weighbridge conv
  * runs out after the output is there, the result is NULL. */
 wb_error* wb_plan_execute(const wb_plan*, const wb_job*, char** json);
 void wb_plan_free(wb_plan*); /**< frees it */
+
+/** What differs between two models. `equal`: 1 if nothing differs and everything could be compared, else 0. `json`:
+ * what `weighbridge diff --json` prints. Options: Comparing. */
+wb_error* wb_diff(const wb_model* a, const wb_model* b, const wb_options*, const wb_job*, int* equal, char** json);
+
+/** Changes the metadata of a file and renames its tensors, in place if the new header fits; with the option "output" it
+ * writes a new file. Close models of the file first. `dry_run`: not 0 to check all and write nothing. `json`: what
+ * `weighbridge edit --json` prints; may be NULL. Fails with "io/journal" if an edit was killed and its journal cannot
+ * be used, and with "io/in-use" if another process has the file open. Options: Edits. */
+wb_error* wb_edit(const char* path, const wb_options*, int dry_run, const wb_job*, char** json);
+
+/** Checks a file or a folder against a policy: "download", "publish", "strict" or the path of one in JSON
+ * (docs/policies.md). `manifest`: the path of the signed list of files for the demand "keys"; NULL: none. `verdict`:
+ * WB_INVALID if a demand is broken. `json`: what `weighbridge check --json` prints. Options: Opening. */
+wb_error* wb_check(const char* path, const char* policy, const char* manifest, const wb_options*, const wb_job*,
+                   int* verdict, char** json);
+
+/** Lists the files of a file or folder with their SHA-256 in `output`, signed if the option "key" names a private key.
+ * "overwrite" replaces only manifests. `json`: what `weighbridge manifest --json` prints; may be NULL. Fails with
+ * WB_UNSUPPORTED if this build cannot sign. Options: Manifests, Signing a manifest. */
+wb_error* wb_manifest_write(const char* path, const char* output, const wb_options*, const wb_job*, char** json);
+/** Compares a file or a folder with the manifest at a path, and checks its signature if an option names a key or roots.
+ * `verdict`: WB_INVALID if files or the signature are wrong, WB_INCONCLUSIVE if only the signature was not checked.
+ * `json`: what `weighbridge verify --manifest --json` prints. Options: Checking files against a manifest, Checking
+ * the signature of a manifest. */
+wb_error* wb_manifest_verify(const char* path, const char* manifest, const wb_options*, const wb_job*, int* verdict,
+                             char** json);
+
+/** Whether the GGUF file at a path was made from `source`: makes every tensor again and compares the bytes.
+ * `statement`: the path of one by `weighbridge convert --statement`, which says how; NULL: the file says it. `verdict`:
+ * WB_INVALID if a tensor differs, WB_INCONCLUSIVE if it needs the importance matrix, which the option "imatrix" names.
+ * `json`: what `weighbridge verify --derived-from --json` prints. Fails with WB_MALFORMED and "statement/source",
+ * "statement/subject" or "statement/imatrix" if the statement is about other files. Options: "imatrix". */
+wb_error* wb_verify_derivation(const char* path, const wb_model* source, const char* statement, const wb_options*,
+                               const wb_job*, int* verdict, char** json);
+
+/** Writes the patch that turns `base` into `result` to `output`, a zTensor file (docs/patching.md). `json`: what
+ * `weighbridge diff --patch --json` prints; may be NULL. Options: "overwrite", "metadata". */
+wb_error* wb_make_patch(const wb_model* base, const wb_model* result, const char* output, const wb_options*,
+                        const wb_job*, char** json);
+/** Writes one patch that does what `count` patches do one after the other. Fails with WB_MISUSE if one does not begin
+ * where the one before it ends. Options: "overwrite". */
+wb_error* wb_fold_patches(const wb_model* const* patches, size_t count, const char* output, const wb_options*,
+                          const wb_job*, char** json);
+/** The model that the patches make of the base, one after the other; free it as any other. It keeps what it needs of
+ * them, so you may free `base` and `patches`. Its elements are computed when they are read: wb_plan_new() and
+ * wb_plan_execute() write it. Checks base and result by their digests first. Fails with WB_MISUSE "misuse/patch-base"
+ * for another base. */
+wb_error* wb_apply(const wb_model* base, const wb_model* const* patches, size_t count, const wb_job*, wb_model** out);
+/** Makes the file or folder at a path what the patches make of it, in its own files. Close models of it first. If the
+ * process is killed, the next call finishes or undoes it. `dry_run`: not 0 to check all and write nothing. `json`: what
+ * `weighbridge apply --in-place --json` prints; may be NULL. Fails with WB_MISUSE "misuse/in-place" for patches that do
+ * more than change elements, and with "misuse/patch-base" for another base. */
+wb_error* wb_apply_in_place(const char* path, const wb_model* const* patches, size_t count, int dry_run, const wb_job*,
+                            char** json);
 
 #ifdef __cplusplus
 }

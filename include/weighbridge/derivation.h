@@ -54,7 +54,7 @@ struct Derivation {
   /// Why nothing is claimed: the file says that it was made with an importance matrix, and none was given. Then all
   /// else is empty.
   std::string unclaimed{};
-  std::string quantize{};     ///< the mix that was made: "q4_k_m"
+  std::string quantize{};     ///< the mix that was made: "q4_k_m"; empty: nothing was quantized
   bool pure = false;          ///< without the exceptions of the mix
   bool imatrix = false;       ///< with an importance matrix
   std::uint64_t chosen = 0;   ///< tensors whose type is not that of the mix

@@ -114,7 +114,8 @@ Edited edit(const std::string& path, const EditOptions&, const Context& = {},
 /// @throws Error misuse "misuse/no-undo": there is none, or the file has changed since; io "io/journal": it is not this
 ///   user's own
 Edited undo_edit(const std::string& path, const Context& = {}, bool trust_journal = false);
-/// [reads] Finishes or undoes an edit that was killed; does nothing if there is none.
+/// [reads] Finishes or undoes an edit of a file that was killed, or patches that were applied in place to a file or a
+/// folder; does nothing if there is none.
 /// @param trust_journal uses its journal even if it is not marked with this user's key
 /// @param before is called with `steps` before anything is changed
 /// @throws Error io "io/journal": the journal is not this user's own, or does not fit the file

@@ -60,6 +60,7 @@ struct ManifestOptions {
   std::vector<std::string> ignore{};
   bool allow_symlinks = false;  ///< follow links to files that stay inside the folder; otherwise a link is an error
   std::string output{};         ///< the file that the manifest will be written to, which is left out
+  bool replace = false;         ///< save_manifest(): replace an `output` that exists, if it is a manifest
   /// Sets an option of OptionOf::manifest (options.h), or adds to it. Error{misuse}.
   void set(std::string_view option, std::string_view text);
 };
@@ -70,11 +71,24 @@ struct ManifestOptions {
 /// link, a device or a name that is not UTF-8; Error{io}.
 Manifest list_files(const std::string& path, const ManifestOptions& = {}, const Context& = {});
 
+/// How a manifest is signed.
+enum class SigningMethod : std::uint8_t {
+  none,         ///< it has no signature
+  key,          ///< with a key that the reader knows
+  certificate,  ///< with a certificate that leads to a root that the reader knows
+  sigstore      ///< with a certificate of Sigstore that is valid for minutes, and an entry in its public log
+};
+std::string_view name(SigningMethod) noexcept;  ///< "none", "key", "certificate", "sigstore"
+
 /// What to sign with: PEM texts.
 struct SigningKey {
   std::string key{};                 ///< private key, not encrypted, on P-256, P-384 or P-521
   std::string certificate{};         ///< of the key; empty: sign with the bare key
   std::vector<std::string> chain{};  ///< from the issuer of `certificate` upward; one text may hold several
+  /// What write_manifest() makes with it.
+  SigningMethod method() const noexcept {
+    return key.empty() ? SigningMethod::none : certificate.empty() ? SigningMethod::key : SigningMethod::certificate;
+  }
 };
 
 /// Whether this build can sign and check signatures. It needs OpenSSL, which wheels and the browser do not have.
@@ -85,15 +99,11 @@ bool can_sign() noexcept;
 std::string write_manifest(const Manifest&, const SigningKey&);
 /// The same without a signature. It shows that files are unchanged, not who made the list.
 std::string write_manifest(const Manifest&);
-
-/// How a manifest is signed.
-enum class SigningMethod : std::uint8_t {
-  none,         ///< it has no signature
-  key,          ///< with a key that the reader knows
-  certificate,  ///< with a certificate that leads to a root that the reader knows
-  sigstore      ///< with a certificate of Sigstore that is valid for minutes, and an entry in its public log
-};
-std::string_view name(SigningMethod) noexcept;  ///< "none", "key", "certificate", "sigstore"
+/// [reads] Lists a file or a folder and writes the manifest to ManifestOptions::output, signed unless the key is empty.
+/// Throws what list_files() and write_manifest() throw, for a wrong key before anything is hashed; Error{misuse}
+/// "misuse/output-exists" if there is something at the output that ManifestOptions::replace does not replace;
+/// Error{io}.
+Manifest save_manifest(const std::string& path, const ManifestOptions&, const SigningKey& = {}, const Context& = {});
 
 /// What is known of the signature.
 enum class SignatureState : std::uint8_t {

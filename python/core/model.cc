@@ -490,25 +490,14 @@ void define_models(nb::module_& m) {
     });
     return text(to_json(input.path, found));
   });
-  m.def("manifest",
-        [](const std::string& path, const std::string& key, const std::string& certificate,
-           const std::vector<std::string>& chain, bool replace, nb::handle given, const Settings& settings) {
-          const SigningKey signer{.key = key, .certificate = certificate, .chain = chain};
-          const auto options = made<ManifestOptions>(OptionOf::manifest, given);
-          const Manifest found = run(settings, [&](const Context& context) {
-            if (!key.empty()) write_manifest(Manifest{}, signer);  // a wrong key is known before everything is hashed
-            OutputFile file(options.output, replace);
-            Manifest list = list_files(path, options, context);
-            const std::string bundle = key.empty() ? write_manifest(list) : write_manifest(list, signer);
-            file.write(std::as_bytes(std::span(bundle)));
-            file.publish();
-            return list;
-          });
-          return text(to_json(path, options.output, found,
-                              key.empty()           ? SigningMethod::none
-                              : certificate.empty() ? SigningMethod::key
-                                                    : SigningMethod::certificate));
-        });
+  m.def("manifest", [](const std::string& path, const std::string& key, const std::string& certificate,
+                       const std::vector<std::string>& chain, nb::handle given, const Settings& settings) {
+    const SigningKey signer{.key = key, .certificate = certificate, .chain = chain};
+    const auto options = made<ManifestOptions>(OptionOf::manifest, given);
+    const Manifest found =
+        run(settings, [&](const Context& context) { return save_manifest(path, options, signer, context); });
+    return text(to_json(path, options.output, found, signer.method()));
+  });
   m.def("verify_manifest", [](const std::string& path, nb::handle manifest, const std::string& key,
                               const std::string& roots, nb::handle given, const Settings& settings) {
     const Input input = to_input(manifest);

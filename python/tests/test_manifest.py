@@ -40,6 +40,15 @@ def test_a_list_without_a_signature(model, tmp_path, monkeypatch):
         wb.verify(model, manifest=tmp_path / "absent")
 
 
+def test_overwrite_replaces_only_manifests(model, tmp_path):
+    with pytest.raises(wb.UsageError, match="is not a manifest"):
+        wb.manifest(model, model / "a.bin", overwrite=True)
+    assert (model / "a.bin").read_bytes() == b"a" * 5000
+    sig = tmp_path / "model.sig"
+    wb.manifest(model, sig)
+    wb.manifest(model, sig, overwrite=True)
+
+
 def test_usage(model, tmp_path):
     with pytest.raises(TypeError, match="no effect without manifest"):
         wb.verify(model / "a.bin", public_key=b"")

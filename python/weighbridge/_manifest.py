@@ -172,7 +172,7 @@ def manifest(
     ignore : str or list of str
         Paths or globs to leave out.
     allow_symlinks, overwrite : bool
-        Follow links to files; replace `output` if it exists.
+        Follow links to files; replace `output` if it exists and is a manifest.
 
     Returns
     -------
@@ -182,8 +182,9 @@ def manifest(
 
     if certificate is not None and key is None:
         raise TypeError("a certificate needs its private key: give key too")
-    options = dict(per_tensor=per_tensor, range_size=range_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output))
-    made = json.loads(_core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], overwrite, options,
+    options = dict(per_tensor=per_tensor, range_size=range_size, ignore=_texts(ignore), allow_symlinks=allow_symlinks, output=os.fspath(output),
+                   overwrite=overwrite)
+    made = json.loads(_core.manifest(os.fspath(path), _pem(key), _pem(certificate), [_pem(each) for each in chain], options,
                                      settings(limits, progress, what="hash")))
     return Manifest.of({**made, "range_size": made["shard_size"]})
 

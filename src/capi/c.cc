@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -24,12 +25,21 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "weighbridge/convert.h"
+#include "weighbridge/delta.h"
+#include "weighbridge/derivation.h"
+#include "weighbridge/diff.h"
 #include "weighbridge/dtype.h"
+#include "weighbridge/edit.h"
 #include "weighbridge/formats.h"
 #include "weighbridge/hash.h"
 #include "weighbridge/json.h"
+#include "weighbridge/manifest.h"
 #include "weighbridge/open.h"
 #include "weighbridge/options.h"
+#include "weighbridge/output.h"
+#include "weighbridge/place.h"
+#include "weighbridge/policy.h"
+#include "weighbridge/source.h"
 #include "weighbridge/text.h"
 #include "weighbridge/verify.h"
 #include "weighbridge/version.h"
@@ -54,8 +64,21 @@ struct wb_options {
   OpenOptions open{};
   Options convert{};
   ViewOptions view{};
+  DiffOptions diff{};
+  EditOptions edit{};
+  ManifestOptions manifest{};
+  ManifestCheck check{};
+  struct Pem {
+    std::shared_ptr<const Source> key{}, certificate{}, public_key{}, roots{};
+    std::vector<std::shared_ptr<const Source>> chain{};
+  } pem{};
   std::string to{};
-  std::string opens{}, converts{};  // the last option that was set for opening, and for conversions
+  struct Given {
+    std::string name{};
+    std::vector<OptionOf> taken{};  // the kinds that have it
+    std::string refused{};          // what another kind with an option of this name said of its value
+  };
+  std::vector<Given> given{};
 };
 struct wb_model {
   wb_model(std::string opened_path, Model opened, Report found)
@@ -229,29 +252,133 @@ void read(const Tensor& tensor, DType dtype, std::uint64_t first, std::uint64_t 
   std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>((first - from) * bits / 8), out.size(), out.begin());
 }
 
-void set_option(wb_options& all, const std::string& name, std::string_view text) {
-  if ((name == "format" || name == "to") && find_format(text) == nullptr)
-    base::misuse("format", "unknown format " + core::quoted(text));
-  if (find_option(OptionOf::open, name) != nullptr) {
-    all.open.set(name, text);
-    all.opens = name;
-    return;
-  }
-  if (name == "to") {
-    all.to = text;
-  } else if (find_option(OptionOf::view, name) != nullptr) {
-    all.view.add(name, text);
-  } else {
-    all.convert.set(name, text);
-  }
-  all.converts = name;
+std::shared_ptr<const Source> file_at(const std::string& path) {
+  return about(path, [&] { return open_file(path); });
 }
 
-OpenOptions open_options(const wb_options* options) {
-  if (options == nullptr) return {};
-  if (!options->converts.empty())
-    base::misuse("option", core::quoted(options->converts) + " is an option for conversions");
-  return options->open;
+void set_pem(wb_options::Pem& to, const std::string& name, const std::string& path) {
+  auto file = file_at(path);
+  if (name == "chain")
+    to.chain.push_back(std::move(file));
+  else
+    (name == "key"           ? to.key
+     : name == "certificate" ? to.certificate
+     : name == "roots"       ? to.roots
+                             : to.public_key) = std::move(file);
+}
+
+void set_option_of(wb_options& all, OptionOf kind, const std::string& name, const std::string& text) {
+  switch (kind) {
+    case OptionOf::open: return all.open.set(name, text);
+    case OptionOf::view: return all.view.add(name, text);
+    case OptionOf::diff: return all.diff.add(name, text);
+    case OptionOf::edit: return all.edit.add(name, text);
+    case OptionOf::manifest: return all.manifest.set(name, text);
+    case OptionOf::check: return all.check.set(name, text);
+    case OptionOf::sign:
+    case OptionOf::trust: return set_pem(all.pem, name, text);
+    default: return all.convert.set(name, text);
+  }
+}
+
+// What takes the options of a kind, for messages.
+std::string_view purpose(OptionOf kind) noexcept {
+  switch (kind) {
+    case OptionOf::open: return "opening";
+    case OptionOf::diff: return "comparisons";
+    case OptionOf::edit: return "edits";
+    case OptionOf::manifest:
+    case OptionOf::check: return "manifests";
+    case OptionOf::sign:
+    case OptionOf::trust: return "signatures";
+    default: return "conversions";
+  }
+}
+
+// An option of one name may be of several kinds, whose calls read the text each in its way.
+void set_option(wb_options& all, const std::string& name, const std::string& text) {
+  if ((name == "format" || name == "to") && find_format(text) == nullptr)
+    base::misuse("format", "unknown format " + core::quoted(text));
+  wb_options::Given entry{name};
+  std::optional<Error> refused;
+  if (name == "to") {
+    all.to = text;
+    entry.taken.push_back(OptionOf::convert);
+  }
+  for (const OptionInfo& option : all_options()) {
+    if (option.name != name || !option.c) continue;
+    try {
+      set_option_of(all, option.of, name, text);
+      entry.taken.push_back(option.of);
+    } catch (const Error& error) {
+      entry.refused = error.finding().message;
+      if (!refused) refused = error;
+    }
+  }
+  if (entry.taken.empty()) {
+    if (refused) throw Error(*refused);
+    all.convert.set(name, text);  // says that there is none
+  }
+  all.given.push_back(std::move(entry));
+}
+
+// The options, all of which must be of one of these kinds, or have one of these names.
+const wb_options& options_for(const wb_options* options, std::initializer_list<OptionOf> kinds,
+                              std::initializer_list<std::string_view> names = {}) {
+  static const wb_options none;
+  if (options == nullptr) return none;
+  const auto has = [](const auto& all, const auto& one) { return std::find(all.begin(), all.end(), one) != all.end(); };
+  for (const wb_options::Given& each : options->given) {
+    if (has(names, each.name) || std::ranges::any_of(kinds, [&](OptionOf kind) { return has(each.taken, kind); }))
+      continue;
+    if (std::ranges::any_of(kinds, [&](OptionOf kind) { return find_option(kind, each.name) != nullptr; }))
+      base::misuse("option", each.refused);
+    base::misuse("option", core::quoted(each.name) + " is an option for " + std::string(purpose(each.taken.front())));
+  }
+  return *options;
+}
+
+// The text of a small file. An empty one would mean that none was given.
+std::string text_at(const std::shared_ptr<const Source>& file, std::string_view what) {
+  if (file == nullptr) return {};
+  std::string text = core::whole_text(*file, {.header = std::uint64_t{1} << 20}, what);
+  if (text.empty()) base::misuse_of(file->name(), "key", "the file is empty, so it is not a key or certificate");
+  return text;
+}
+
+// A policy of the library by its name, else a file.
+Policy policy_of(const std::string& name) {
+  if (const std::string_view ready = ready_policy(name); !ready.empty()) return read_policy(ready, name);
+  return about(name, [&] { return read_policy(core::whole_text(*open_file(name), {}, "the policy"), name); });
+}
+
+// Stores the result of work that is done: a lack of memory is no reason to say that it failed.
+template <class Make> void give_done(char** json, Make&& make) {
+  if (json != nullptr) try {
+      *json = text_of(make());
+    } catch (const std::bad_alloc&) {
+      *json = nullptr;
+    }
+}
+
+std::vector<Model> models_of(const wb_model* const* models, std::size_t count) {
+  std::vector<Model> out;
+  if (count > 0) given(models, "the list of patches");
+  for (std::size_t i = 0; i < count; ++i) out.push_back(given(models[i], "a patch").model);
+  return out;
+}
+
+// Writes the patch that `make` makes.
+template <class Make>
+void write_patch(const std::string& from, const char* output, const wb_options& options, const wb_job* job, char** json,
+                 Make&& make) {
+  const std::string path = &given(output, "the output");
+  const Context context = context_of(job);
+  OutputFile::check(path, options.convert.replace);  // before anything is compared
+  const Model patch = make(PatchOptions{.scratch = path, .metadata = options.diff.metadata}, context);
+  const PatchInfo info = patch_info(patch, context);
+  plan(patch, "zt", {.encoding = "zstd", .replace = options.convert.replace}).execute(path, context);
+  give_done(json, [&] { return to_json(from, path, info); });
 }
 
 }  // namespace
@@ -322,7 +449,7 @@ wb_error* wb_options_set(wb_options* options, const char* name, const char* valu
     wb_options& all = given(options, "the options");
     const std::string option = &given(name, "the name of an option");
     const std::string_view text = &given(value, "the value of an option");
-    set_option(all, option, text);
+    set_option(all, option, std::string(text));
   });
 }
 void wb_options_free(wb_options* options) { delete options; }
@@ -333,7 +460,7 @@ wb_error* wb_open(const char* path, const wb_options* options, const wb_job* job
     give(out, [&] {
       return about(file, [&] {
         Report report;
-        auto model = open(file, report, context_of(job), open_options(options));
+        auto model = open(file, report, context_of(job), options_for(options, {OptionOf::open}).open);
         if (!model) throw Error(*report.first_error());
         return new wb_model(file, *std::move(model), std::move(report));
       });
@@ -399,7 +526,8 @@ wb_error* wb_inspect(const wb_model* model, char** json) {
 wb_error* wb_verify(const char* path, const wb_options* options, const wb_job* job, int* verdict, char** json) {
   return guarded([&] {
     const std::string file = &given(path, "the path");
-    const Verdict found = about(file, [&] { return verify(file, context_of(job), open_options(options)); });
+    const OpenOptions& opening = options_for(options, {OptionOf::open}).open;
+    const Verdict found = about(file, [&] { return verify(file, context_of(job), opening); });
     if (json != nullptr) *json = text_of_file(to_json(file, found));
     if (verdict != nullptr)
       *verdict = !found.report.valid()                                             ? WB_INVALID
@@ -424,14 +552,12 @@ wb_error* wb_plan_new(const wb_model* model, const char* path, const wb_options*
   return guarded([&] {
     const Model& from = given(model, "the model").model;
     const std::string to = &given(path, "the path");
-    const Options asked = options == nullptr ? Options{} : options->convert;
-    if (options != nullptr && !options->opens.empty())
-      base::misuse("option", core::quoted(options->opens) + " is an option for opening");
-    const std::string format =
-        options == nullptr || options->to.empty() ? std::string(format_of_output(to)) : options->to;
+    const wb_options& asked = options_for(options, {OptionOf::convert, OptionOf::view});
+    const std::string format = asked.to.empty() ? std::string(format_of_output(to)) : asked.to;
     give(out, [&] {
-      const Model taken = options == nullptr ? from : view(from, options->view);
-      return new wb_plan{plan(taken, format, asked, context_of(job)), model->path, to};
+      return new wb_plan{
+          plan(asked.view.empty() ? from : view(from, asked.view), format, asked.convert, context_of(job)), model->path,
+          to};
     });
   });
 }
@@ -446,13 +572,142 @@ wb_error* wb_plan_execute(const wb_plan* plan, const wb_job* job, char** json) {
   return guarded([&] {
     const wb_plan& it = given(plan, "the plan");
     const Written written = it.plan.execute(it.path, context_of(job));
-    if (json != nullptr) try {
-        *json = text_of(to_json(it.from, it.path, it.plan, &written));
-      } catch (const std::bad_alloc&) {
-        *json = nullptr;  // the output is there
-      }
+    give_done(json, [&] { return to_json(it.from, it.path, it.plan, &written); });
   });
 }
 void wb_plan_free(wb_plan* plan) { delete plan; }
+
+wb_error* wb_diff(const wb_model* a, const wb_model* b, const wb_options* options, const wb_job* job, int* equal,
+                  char** json) {
+  return guarded([&] {
+    const wb_model &from = given(a, "the first model"), &to = given(b, "the second model");
+    const DiffOptions& asked = options_for(options, {OptionOf::diff}).diff;
+    const Diff found = diff(from.model, to.model, asked, context_of(job));
+    if (json != nullptr) *json = text_of(to_json(Comparison{from.path, to.path, from.model, to.model, found}));
+    if (equal != nullptr) *equal = found.equal() ? 1 : 0;
+  });
+}
+
+wb_error* wb_edit(const char* path, const wb_options* options, int dry_run, const wb_job* job, char** json) {
+  return guarded([&] {
+    const std::string file = &given(path, "the path");
+    const EditOptions& asked = options_for(options, {OptionOf::edit}).edit;
+    const Edited done = about(file, [&] {
+      return dry_run != 0 ? plan_edit(file, asked, context_of(job)) : edit(file, asked, context_of(job));
+    });
+    give_done(json,
+              [&] { return to_json(file, asked.output, done, dry_run == 0 && done.way != Edited::Way::nothing); });
+  });
+}
+
+wb_error* wb_check(const char* path, const char* policy, const char* manifest, const wb_options* options,
+                   const wb_job* job, int* verdict, char** json) {
+  return guarded([&] {
+    const std::string file = &given(path, "the path");
+    const OpenOptions& opening = options_for(options, {OptionOf::open}).open;
+    const Policy demands = policy_of(&given(policy, "the policy"));
+    const auto list = manifest == nullptr ? nullptr : file_at(manifest);
+    const PolicyVerdict found =
+        about(file, [&] { return check(place_at(file, opening.access), demands, context_of(job), opening, list); });
+    if (json != nullptr) *json = text_of_file(to_json(file, demands, found));
+    if (verdict != nullptr)
+      *verdict = !found.passed()                                                   ? WB_INVALID
+                 : found.others.unsupported() > 0 || !found.not_known_safe.empty() ? WB_INCONCLUSIVE
+                                                                                   : WB_VALID;
+  });
+}
+
+wb_error* wb_manifest_write(const char* path, const char* output, const wb_options* options, const wb_job* job,
+                            char** json) {
+  return guarded([&] {
+    const std::string files = &given(path, "the path");
+    const wb_options& all = options_for(options, {OptionOf::manifest, OptionOf::sign});
+    ManifestOptions asked = all.manifest;
+    asked.output = &given(output, "the output");
+    if (all.pem.key == nullptr && (all.pem.certificate != nullptr || !all.pem.chain.empty()))
+      base::misuse("option", "a certificate needs its private key, the option \"key\"");
+    SigningKey key{.key = text_at(all.pem.key, "the key"),
+                   .certificate = text_at(all.pem.certificate, "the certificate")};
+    for (const auto& each : all.pem.chain) key.chain.push_back(text_at(each, "the certificate"));
+    const Manifest made = about(files, [&] { return save_manifest(files, asked, key, context_of(job)); });
+    give_done(json, [&] { return to_json(files, asked.output, made, key.method()); });
+  });
+}
+wb_error* wb_manifest_verify(const char* path, const char* manifest, const wb_options* options, const wb_job* job,
+                             int* verdict, char** json) {
+  return guarded([&] {
+    const std::string files = &given(path, "the path"), list = &given(manifest, "the manifest");
+    const wb_options& all = options_for(options, {OptionOf::check, OptionOf::trust});
+    ManifestCheck asked = all.check;
+    asked.trust = {.key = text_at(all.pem.public_key, "the key"), .roots = text_at(all.pem.roots, "the roots")};
+    const auto bundle = file_at(list);
+    const ManifestVerdict found = about(files, [&] { return verify_manifest(files, bundle, asked, context_of(job)); });
+    if (json != nullptr) *json = text_of_file(to_json(files, list, found));
+    if (verdict != nullptr)
+      *verdict = !found.valid()                                 ? WB_INVALID
+                 : found.signature == SignatureState::unchecked ? WB_INCONCLUSIVE
+                                                                : WB_VALID;
+  });
+}
+
+wb_error* wb_verify_derivation(const char* path, const wb_model* source, const char* statement,
+                               const wb_options* options, const wb_job* job, int* verdict, char** json) {
+  return guarded([&] {
+    const std::string file = &given(path, "the path");
+    Model from = given(source, "the source").model;
+    DerivationOptions how{.imatrix = options_for(options, {}, {"imatrix"}).convert.gguf.imatrix};
+    const Context context = context_of(job);
+    const Derivation found = about(file, [&] {
+      const auto made = open_file(file);
+      if (statement != nullptr) {
+        const auto stated = file_at(statement);
+        const Statement read = about(statement, [&] {
+          return read_statement(core::whole_text(*stated, context.limits, "the statement"), context.limits);
+        });
+        how = stated_options(read, *made, from, how.imatrix, context);
+      }
+      return derive_again(open(made, context), from, how, context);
+    });
+    if (json != nullptr) *json = text_of_file(to_json(file, source->path, found));
+    if (verdict != nullptr)
+      *verdict = !found.unclaimed.empty() ? WB_INCONCLUSIVE : found.derived() ? WB_VALID : WB_INVALID;
+  });
+}
+
+wb_error* wb_make_patch(const wb_model* base, const wb_model* result, const char* output, const wb_options* options,
+                        const wb_job* job, char** json) {
+  return guarded([&] {
+    const wb_model &from = given(base, "the base"), &to = given(result, "the result");
+    write_patch(from.path, output, options_for(options, {}, {"overwrite", "metadata"}), job, json,
+                [&](const PatchOptions& how, const Context& context) {
+                  return make_patch(from.model, to.model, how, context);
+                });
+  });
+}
+wb_error* wb_fold_patches(const wb_model* const* patches, std::size_t count, const char* output,
+                          const wb_options* options, const wb_job* job, char** json) {
+  return guarded([&] {
+    const std::vector<Model> all = models_of(patches, count);
+    write_patch(count > 0 ? patches[0]->path : "", output, options_for(options, {}, {"overwrite"}), job, json,
+                [&](const PatchOptions& how, const Context& context) { return fold_patches(all, how, context); });
+  });
+}
+wb_error* wb_apply(const wb_model* base, const wb_model* const* patches, std::size_t count, const wb_job* job,
+                   wb_model** out) {
+  return guarded([&] {
+    const wb_model& from = given(base, "the base");
+    const std::vector<Model> all = models_of(patches, count);
+    give(out, [&] { return new wb_model(from.path, patched(from.model, all, context_of(job)), from.report); });
+  });
+}
+wb_error* wb_apply_in_place(const char* path, const wb_model* const* patches, std::size_t count, int dry_run,
+                            const wb_job* job, char** json) {
+  return guarded([&] {
+    const std::string files = &given(path, "the path");
+    const std::vector<Model> all = models_of(patches, count);
+    const Applied done = about(files, [&] { return apply_in_place(files, all, context_of(job), dry_run != 0); });
+    give_done(json, [&] { return to_json(files, done, dry_run == 0 && !done.files.empty()); });
+  });
+}
 
 }  // extern "C"

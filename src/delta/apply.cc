@@ -94,15 +94,18 @@ Model view_of(const Model& base, const PatchPtr& patch) {
     }
     results[base[change ? std::string_view(change->from) : std::string_view(row.name)].index()].push_back(i);
   }
+  std::vector<std::uint32_t> origins;  // tensors of the base
   const auto add = [&](std::uint32_t i) {
     const Row& row = patch->rows[i];
     const Change* const change = patch->change_of(row.name);
+    const auto of_base = base.find(change ? std::string_view(change->from) : std::string_view(row.name));
+    origins.push_back(of_base ? of_base->index() : core::kNone);
     if (!change || change->op == Op::rename) {
-      draft.adopt(row.name, base[change ? std::string_view(change->from) : std::string_view(row.name)]);
+      draft.adopt(row.name, *of_base);
     } else if (change->op == Op::whole) {
       draft.adopt(row.name, change->tensor);
     } else {
-      const Tensor from = base[change->from];
+      const Tensor from = *of_base;
       Form form;
       const Part part = from.part_count() == 1 ? from.main() : Part();
       if (from.part_count() != 1 || !measure(form, part.dtype(), part.shape()) || form.dtype != change->dtype ||
@@ -120,7 +123,7 @@ Model view_of(const Model& base, const PatchPtr& patch) {
   draft.index_names();
   draft.set_attributes(changed_metadata(base, patch->metadata));
   const Model others[] = {patch->model};
-  return core::made_with(draft.finish(), base, others, {}, {});
+  return core::made_with(draft.finish(), base, others, {}, {}, origins);
 }
 
 // Throws if the tensors that the patches changed are not what the last one states.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -123,12 +124,14 @@ class Check {
   }
 
  private:
-  Made make(Options options) {
+  // What the options make of the source. Nothing, if it cannot be converted with them and `must` is off.
+  std::optional<Made> tried(Options options, bool must) {
     options.allow.clear();  // nothing is written, so nothing is lost
     for (std::size_t i = 0; i < kLossKindCount; ++i) options.allow.push_back(static_cast<LossKind>(i));
     options.shards = {};
     Plan made = plan(source_, "gguf", options, context_);
     if (!made.blockers().empty()) {
+      if (!must) return std::nullopt;
       const Item& item = made.blockers().front();
       base::misuse("derived", "the source cannot be converted with the options of this file: " + item.subject + ", " +
                                   item.from + ": " + item.to);
@@ -136,11 +139,20 @@ class Check {
     options_ = std::move(options);
     auto output = std::make_shared<const Output>(std::move(made), context_);
     Model model = open(output, context_, {.format = "gguf"});
-    return {std::move(output), std::move(model)};
+    return Made{std::move(output), std::move(model)};
+  }
+  Made make(Options options) { return *tried(std::move(options), true); }
+
+  // The options of a conversion that does not quantize.
+  Options plain() const {
+    Options out;
+    if (file_.attribute("general.architecture") && !source_.attribute("general.architecture"))
+      out.gguf.naming = "llama";
+    return out;
   }
 
   Options by_file_type() const {
-    Options out;
+    Options out = plain();
     const Value* const stated = file_.attribute("general.file_type");
     const auto number = stated != nullptr ? stated->as_u64() : std::nullopt;
     // Else the type of most bytes; of blocks, if there are any.
@@ -156,8 +168,6 @@ class Check {
     if (out.quantize.empty())
       base::unsupported("derived", "this build does not make files of the type " +
                                        (number ? "number " + std::to_string(*number) : main));
-    if (file_.attribute("general.architecture") && !source_.attribute("general.architecture"))
-      out.gguf.naming = "llama";
     out.gguf.imatrix = asked_.imatrix;
     return out;
   }
@@ -170,8 +180,25 @@ class Check {
     return out;
   }
 
-  // The mix that the file states; without its exceptions, if that fits better; and the types that fit neither.
+  // Without quantizing, if that gives the types of the file: `quantize` with the name of a dtype also makes vectors
+  // f32 and puts metadata at the end. If both ways give them, the header shows which one it was.
   Made by_types_of_the_file() {
+    std::optional<Made> as_it_is = tried(plain(), false);
+    if (!as_it_is || !others(*as_it_is).empty()) return by_mix_of_the_file();
+    const Options options = options_;
+    if (has_header_of(*as_it_is)) return *as_it_is;
+    if (std::ranges::none_of(file_, [](const Tensor& tensor) { return tensor.block_type() != nullptr; })) try {
+        if (Made made = by_mix_of_the_file(); has_header_of(made)) return made;
+      } catch (const Error& error) {
+        if (error.kind() != Kind::unsupported) throw;  // no such type: not quantized
+      }
+    options_ = options;
+    out_.chosen = 0;
+    return *as_it_is;
+  }
+
+  // The mix that the file states; without its exceptions, if that fits better; and the types that fit neither.
+  Made by_mix_of_the_file() {
     Options options = by_file_type();
     Made out = make(options);
     std::vector<Tensor> unlike = others(out);
@@ -254,7 +281,7 @@ class Check {
     std::erase_if(tasks, [](const Task& task) { return task.unlike.empty(); });
     make_otherwise(tasks, quiet);
     for (const Task& task : tasks) add(task);
-    header(made);
+    out_.header = has_header_of(made);
     out_.unlike = unlike_.size();
     progress.finish();
   }
@@ -347,13 +374,13 @@ class Check {
     unlike.unlike += count;
   }
 
-  void header(const Made& made) {
+  bool has_header_of(const Made& made) const {
     const std::string& head = made.output->layout().head;
     const auto& sources = file_.sources();
-    if (sources.size() != 1 || sources[0]->size() != made.output->size()) return;
+    if (sources.size() != 1 || sources[0]->size() != made.output->size()) return false;
     std::string found(head.size(), '\0');
     sources[0]->read_at(0, std::as_writable_bytes(std::span(found)));
-    out_.header = found == head;
+    return found == head;
   }
 
   void add_values(const Model& made) {

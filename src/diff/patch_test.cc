@@ -161,6 +161,9 @@ TEST_F(Patches, AddRemoveRenameResizeAndRecast) {
   EXPECT_EQ(info.renamed, 1U);
   EXPECT_EQ(info.replaced, 2U);
   expect_result(base, {patch}, result);
+  // Writing it said that the base has no tensor of the number of the added one.
+  save(patched(base, {&patch, 1}), folder_ / "written.zt");
+  EXPECT_EQ(content_digest(open(folder_ / "written.zt")), content_digest(result));
   EXPECT_EQ(thrown([&] { reverse_patch(patch, {.scratch = scratch()}); }).rule, "misuse/patch-reverse");
 }
 

@@ -328,6 +328,8 @@ class Importer {
 
   // False if the name is not unique.
   bool add(std::string_view name, const Model& file, std::string_view key, Entry entry) {
+    if (name.empty() || key.empty())
+      fail(rules::kPublishedIndex, {}, "a name for each tensor", "none, or an empty one");
     const auto base = base_.find(name), bytes = file.find(key);
     if (!base || base->part_count() != 1 || base->unsupported())
       fail(rules::kPublishedTensor, name, "a tensor of the base with one part", {});
@@ -373,6 +375,9 @@ Published export_patch(const Model& base, const Model& patch, const PublishOptio
   const Model result = patched(base, {&patch, 1}, context);
   if (const std::string other = known->other_change(); !other.empty())
     base::misuse("patch-export", "such a folder can only change elements where they are, and the patch " + other);
+  for (const Change& change : known->changes)
+    if (known->rows[change.row].name.empty())
+      base::misuse("patch-export", "such a folder cannot name the tensor whose name is empty");
 
   Scratch scratch(scratch_options.scratch);
   struct Made {

@@ -95,9 +95,15 @@ class InPlace {
   void settle(bool dry_run) {
     if (!is_folder_) {
       const std::string journal = io::left_edit_journal(io::resolve_target(path_).path());
-      if (dry_run && !journal.empty())
-        base::io_error_of(path_, "journal",
-                          "a run that was killed left the journal '" + journal + "': recover the file first");
+      if (dry_run && !journal.empty()) {
+        Finding found;
+        found.rule = "io/journal";
+        found.kind = Kind::io;
+        found.message = "a run that was killed left the journal '" + journal + "': recover the file first";
+        found.file.name = path_;
+        found.hint = base::option_hint("recover", path_);
+        throw Error(std::move(found));
+      }
       if (!dry_run && !journal.empty())
         out_.left = edit_files::PatchedFile(path_, edit_files::max_journal_size(context_.limits)).left();
       else if (!dry_run)

@@ -404,13 +404,13 @@ Left settle_applying(const std::string& path, Trust trust, const Show& show) {
                         applying_name(target.name) + "' may be neither the old nor the new file");
 }
 
-Left settle_folder(const std::string& path) {
+Left settle_folder(const std::string& path, Trust trust, const Show& show) {
   const io::Fd folder = io::open_folder(path);
   Left out = Left::nothing;
   for (const std::string& name : io::os::list(folder.get()).value_or(std::vector<std::string>())) {
     if (!is_edit_journal(name)) continue;
     Log log(journal_at({path, {}}, folder.get(), name, io::join_path(path, name)));
-    if (log.is_there()) out = settle(log, Trust::own, {});
+    if (log.is_there()) out = settle(log, trust, show);
   }
   return out;
 }

@@ -79,6 +79,6 @@ class Applying {
 // mixed one.
 Edited::Left settle_applying(const std::string& path, Trust = Trust::own, const Show& show = {});
 // The same for all files of a folder.
-Edited::Left settle_folder(const std::string& folder);
+Edited::Left settle_folder(const std::string& folder, Trust = Trust::own, const Show& show = {});
 
 }  // namespace weighbridge::edit_files

@@ -19,6 +19,7 @@
 #include "core/reading/format.h"
 #include "core/writing/claims.h"
 #include "core/writing/layout.h"
+#include "edit/applying.h"
 #include "edit/copy.h"
 #include "edit/folder.h"
 #include "edit/patched_file.h"
@@ -601,7 +602,13 @@ Edited settle_edit(const std::string& path, const Context& context, bool trust_j
     plan.steps = steps = planned;
     if (before) before(plan);
   };
-  Edited out = opened(PatchedFile(path, edit_files::max_journal_size(context.limits), trust_of(trust_journal), show));
+  const edit_files::Trust trust = trust_of(trust_journal);
+  std::error_code unknown;
+  Edited out;
+  if (std::filesystem::is_directory(path, unknown))
+    out.left = edit_files::settle_folder(path, trust, show);
+  else
+    out = opened(PatchedFile(path, edit_files::max_journal_size(context.limits), trust, show));
   out.steps = std::move(steps);
   return out;
 }

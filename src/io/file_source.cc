@@ -227,10 +227,17 @@ Fd open_to_read(const std::string& path) {
     const auto there = os::status(os::kHere, path.c_str(), os::Last::followed);
     if (there && there->kind != os::Kind::file && there->kind != os::Kind::folder) refuse_kind(path, there->kind);
     const std::string mixed = path + std::string(kApplying);
-    if (reason == ENOENT && os::status(os::kHere, mixed.c_str()))
-      base::io_error_of(path, "applying",
-                        "a patch is being applied to this file, or was when a run was killed: recover it, or apply the "
-                        "patch again");
+    if (reason == ENOENT && os::status(os::kHere, mixed.c_str())) {
+      Finding found;
+      found.rule = "io/applying";
+      found.kind = Kind::io;
+      found.message =
+          "a patch is being applied to this file, or was when a run was killed: recover it, or apply the "
+          "patch again";
+      found.file.name = path;
+      found.hint = base::option_hint("recover", path);
+      throw Error(std::move(found));
+    }
     base::io_error_of(path, "open", "cannot be opened", reason);
   }
   return fd;

@@ -14,6 +14,7 @@
 namespace weighbridge::signing {
 
 inline constexpr std::string_view kMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json";
+inline constexpr std::string_view kMediaTypeOfAny = "application/vnd.dev.sigstore.bundle";  // of every version
 inline constexpr std::string_view kPayloadType = "application/vnd.in-toto+json";
 inline constexpr std::string_view kStatementType = "https://in-toto.io/Statement/v1";
 inline constexpr std::string_view kPredicate = "https://model_signing/signature/v1.0";

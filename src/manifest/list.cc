@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a manifest of the files at a path.
+// Makes a manifest of the files at a path, and the file that holds it.
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "core/payload/leaves.h"
 #include "core/writing/options.h"
+#include "io/atomic_file.h"
 #include "io/temporary.h"
 #include "manifest/bundle.h"
 #include "manifest/files.h"
 #include "weighbridge/open.h"
+#include "weighbridge/source.h"
 #include "weighbridge/text.h"
 
 namespace weighbridge {
@@ -147,6 +155,17 @@ void require_unchanged(const Root& root, const Manifest& manifest, const Stamps&
       base::io_error_of(root.path(manifest.notes[i].file), "changed", "the file changed while the folder was read");
 }
 
+// A wrong output would replace a file of the model, or the key.
+void require_manifest(const std::string& path) {
+  std::error_code unknown;  // AtomicFile says what is wrong with it
+  if (!std::filesystem::is_regular_file(path, unknown)) return;
+  const auto source = open_file(path);
+  std::string head(base::to_size(std::min<std::uint64_t>(source->size(), 4096)), '\0');
+  source->read_at(0, std::as_writable_bytes(std::span(head)));
+  if (head.find(signing::kMediaTypeOfAny) == head.npos)
+    base::misuse_of(path, "output-exists", "the file exists and is not a manifest, so it is not replaced");
+}
+
 constexpr core::Bound<ManifestOptions> kManifestBound[] = {
 #define WB_MANIFEST_OPTION(MEMBER, ...) WB_BOUND(ManifestOptions, MEMBER)
 #include "core/writing/option_rows.def"
@@ -221,6 +240,21 @@ Manifest list_files(const std::string& path, const ManifestOptions& options, con
     describe(root, path, out, leaves, context);
     require_unchanged(root, out, before);
   }
+  return out;
+}
+
+Manifest save_manifest(const std::string& path, const ManifestOptions& options, const SigningKey& key,
+                       const Context& context) {
+  const auto text_of = [&](const Manifest& manifest) {
+    return key.key.empty() ? write_manifest(manifest) : write_manifest(manifest, key);
+  };
+  text_of({.name = "key"});  // a wrong key is known before everything is hashed
+  if (options.replace) require_manifest(options.output);
+  io::AtomicFile file(options.output, {.replace = options.replace});
+  Manifest out = list_files(path, options, context);
+  const std::string text = text_of(out);
+  file.write_whole(std::as_bytes(std::span(text)));
+  file.publish();
   return out;
 }
 

@@ -55,7 +55,25 @@ void report_unfinished_edit(const Source& file, core::Findings& findings) {
   found.kind = Kind::io;
   found.message = "a journal of an edit is beside this file ('" + journal +
                   "'): if an edit of this file was killed, its header may be half new until the file is recovered";
+  found.hint = base::option_hint("recover", std::string(file.name()));
   findings.report(std::move(found));
+}
+
+// While a patch changes files in place, and after such a run was killed, they have other names (edit.h). Without this,
+// they would be called missing.
+std::optional<Finding> unfinished_patch(const Place& place) {
+  if (place.kind() != Place::Kind::folder) return std::nullopt;
+  for (const std::string& name : place.list()) {
+    if (!name.ends_with(io::kApplying) || place.open(name.substr(0, name.size() - io::kApplying.size()))) continue;
+    Finding found;
+    found.rule = "io/applying";
+    found.kind = Kind::io;
+    found.message = "a patch is being applied to the files of this folder, or was when a run was killed: '" + name +
+                    "' may be neither the old nor the new file until they are recovered, or the patch is applied again";
+    found.hint = base::option_hint("recover", std::string(place.name()));
+    return found;
+  }
+  return std::nullopt;
 }
 
 // A folder is in between old and new while a run publishes several files, or after such a run was killed.
@@ -122,6 +140,11 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   if (!place) base::misuse("source", "there is no place to read from");
   findings.set_list_incomplete(options.list_incomplete);
   const codecs::ChecksumForm form = checksum_form_of(options.checksum_form);
+  if (!options.list_incomplete)
+    if (auto unfinished = unfinished_patch(*place)) {
+      findings.report(*std::move(unfinished));
+      return {};
+    }
   const auto file = place->file(), near = io::cached(file);
   Detected detected = detect(*place, near.get(), options.format);
   if (detected.format == nullptr) {

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import COMMAND, safetensors, validated, weighbridge
+from conftest import COMMAND, TEST_DATA, safetensors, validated, weighbridge
 
 CODE_BLOCKS = pathlib.Path(os.environ.get("WEIGHBRIDGE_CODE_BLOCKS") or pathlib.Path(COMMAND).parent / "tests/programs/code_blocks")
 COLUMNS, BLOCK = 512, 144   # bytes of q4_k for 256 values
@@ -167,6 +167,33 @@ def test_of_a_file_without_a_file_type_the_blocks_count(tmp_path):
     weighbridge("convert", tmp_path / "base.safetensors", tmp_path / "out.gguf", "--quantize", "q4_0")
     found = check(tmp_path, base="base.safetensors")
     assert (found["verdict"], found["quantize"], found["chosen"]) == ("equal", "q4_0", 0)
+
+
+# They were made again as if they had been quantized to their dtype, which places metadata otherwise and makes vectors f32.
+def test_a_file_that_was_not_quantized_is_made_from_its_source(tmp_path):
+    tensors = {"w": ("BF16", [8, 4], b"\x01\x3f" * 32), "norm": ("BF16", [8], b"\x01\x3f" * 8), "ids": ("I32", [3], bytes(12))}
+    (tmp_path / "m.safetensors").write_bytes(safetensors(tensors))
+    weighbridge("convert", tmp_path / "m.safetensors", tmp_path / "m.gguf")
+    out = weighbridge("verify", tmp_path / "m.gguf", "--derived-from", tmp_path / "m.safetensors").stdout
+    assert "(not quantized): every byte of 3 tensors is equal, and so is the header" in out
+    value = json.loads(weighbridge("verify", tmp_path / "m.gguf", "--derived-from", tmp_path / "m.safetensors", "--json").stdout)
+    assert value["files"][0]["quantize"] is None and value["files"][0]["header"]
+    # With `--quantize bf16` it is another file.
+    model(tmp_path / "base.gguf")
+    for name, flags, how in (("plain", [], "not quantized"), ("bf16", ["--quantize", "bf16"], "bf16")):
+        weighbridge("convert", tmp_path / "base.gguf", tmp_path / f"{name}.gguf", *flags)
+        out = weighbridge("verify", tmp_path / f"{name}.gguf", "--derived-from", tmp_path / "base.gguf").stdout
+        assert f"({how}): every byte of 5 tensors is equal, and so is the header" in out
+
+
+@pytest.mark.parametrize("folder", ["llama", "bert"])
+def test_a_folder_as_gguf_is_made_from_its_folder(folder, tmp_path):
+    source = TEST_DATA / "gguf/folders" / folder
+    if not source.exists():
+        pytest.skip(f"{source} is not there")
+    weighbridge("convert", source, tmp_path / "m.gguf")
+    out = weighbridge("verify", tmp_path / "m.gguf", "--derived-from", source).stdout
+    assert "made from" in out and "(not quantized)" in out and "and so is the header" in out
 
 
 def test_a_statement_says_how_a_file_was_made(made):

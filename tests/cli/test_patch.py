@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """diff --patch, apply and patch: what they write, print and refuse. src/diff/patch_test.cc has the encodings."""
 import json
+import shlex
 import struct
 import subprocess
 
@@ -221,11 +222,41 @@ def test_in_place_what_is_refused_names_the_command(pair, tmp_path):
     weighbridge("convert", base, file, "--encoding", "zstd")
     said = weighbridge("apply", file, patch, "-i", status=2).stderr
     assert "not stored as its elements are" in said and f"weighbridge apply {file} {patch} -o NEW.zt" in said
+    # Where a new file would not help either, none is proposed.
+    assert "to do" not in weighbridge("apply", base, result, "-i", status=2).stderr
     (tmp_path / "link").hardlink_to(base)
     assert "2 names" in weighbridge("apply", base, patch, "-i", status=2).stderr
     assert "give one of them" in weighbridge("apply", base, patch, status=2).stderr
     assert "name it" in weighbridge("apply", "-", patch, "-i", status=2).stderr
     assert "cannot be used together" in weighbridge("apply", base, patch, "-i", "-o", "x", status=2).stderr
+
+
+# The index's extension was proposed for the output, and what adds a tensor could not be written at all.
+@pytest.mark.parametrize("of", ["file", "no extension", "folder", "index", "sharded", "read-only", "a format that cannot be written"])
+def test_in_place_the_command_that_is_proposed_works(of, pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base, result = pair
+    write(result, {"new": [1, 2], "w": [5] * 5000})
+    weighbridge("diff", base, result, "--patch", "p.zt")
+    path = {"file": base.name, "no extension": "model", "folder": "folder", "index": "shards/model.safetensors.index.json", "sharded": "shards",
+            "read-only": base.name, "a format that cannot be written": "a.bin"}[of]
+    if of in ("no extension", "a format that cannot be written"):
+        base.rename(path)
+    elif of == "folder":
+        weighbridge("convert", base, "folder/", "--to", "hf", "--allow", "file")
+        (tmp_path / "folder/config.json").write_text("{}")
+    elif of in ("index", "sharded"):
+        weighbridge("convert", base, "shards/", "--to", "safetensors", "--max-shard-size", "9000")
+    elif of == "read-only":
+        weighbridge("diff", base, write(tmp_path / "c.safetensors", {"w": [7] * 5000, "norm": [1] * 8}), "--patch", "p.zt", "-f")
+        result = tmp_path / "c.safetensors"
+        base.chmod(0o444)
+    before = digest(path)
+    said = weighbridge("apply", path, "p.zt", "-i", status=2).stderr
+    (command,) = [line.split("to do: weighbridge ")[1] for line in said.splitlines() if "to do: " in line]
+    assert digest(path) == before
+    weighbridge(*shlex.split(command))
+    assert digest(command.split()[-1]) == digest(result)
 
 
 def test_in_place_a_model_of_several_files(pair, tmp_path):

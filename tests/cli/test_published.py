@@ -160,6 +160,27 @@ def test_the_same_without_a_fault(tmp_path):
         assert digest(tmp_path / "out.safetensors") == digest(tmp_path / "result.safetensors")
 
 
+# A missing name was read as the empty one, which a tensor of the base can have.
+def test_a_tensor_without_a_name_is_refused(tmp_path):
+    base, out = tmp_path / "base.safetensors", tmp_path / "p.zt"
+    write(base, {"": OLD, "w": OLD})
+    folder = publish(tmp_path / "folder", zstd(XOR), tensor="")
+    entry = {"name": "w", "uncompressed_num_bytes": 100, "compressed_num_bytes": len(zstd(XOR)), "payload_file": "m.safetensors",
+             "payload_key": "w", "checksum": f"{zlib.adler32(NEW):08x}", "checksum_algorithm": "adler32"}
+    entries = [None] + [{**entry, key: ""} for key in ("name", "payload_key")]
+    entries += [{k: v for k, v in entry.items() if k != key} for key in ("name", "payload_key")]
+    for each in entries:
+        if each is not None:
+            write(folder / "m.safetensors", {"": zstd(XOR), "w": zstd(XOR)})
+            (folder / "manifest.json").write_text(json.dumps({"version": 1, "base_version": 0, "tensors": [each]}))
+        said = weighbridge("patch", "import", folder, "--base", base, "-o", out, status=1).stderr
+        assert "published/index" in said and "expected a name for each tensor" in said and not out.exists(), each
+    write(tmp_path / "result.safetensors", {"": NEW, "w": OLD})
+    weighbridge("diff", base, tmp_path / "result.safetensors", "--patch", out)
+    said = weighbridge("patch", "export", out, "--to", "slime", "--base", base, "-o", tmp_path / "out", status=2).stderr
+    assert "changes a tensor whose name is empty" in said and not (tmp_path / "out").exists()
+
+
 def test_positions_of_32_bits_that_wrapped_are_found(tmp_path):
     size = (1 << 32) + 1
     header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()

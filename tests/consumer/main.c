@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stranger's program in C99: opens, reads, verifies, hashes, plans and converts through weighbridge/c.h, fails in
-   each way, and prints "ok". `main [FOLDER]`: where it may write, by default here. */
+/* A stranger's program in C99: opens, reads, verifies, hashes, converts, edits, compares, signs and patches through
+   weighbridge/c.h, fails in each way, and prints "ok". `main [FOLDER]`: where it may write, by default here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +151,54 @@ static void check_conversion(const wb_model* model, const char* folder) {
   CHECK(remove(out) == 0);
 }
 
+static void check_jobs(const wb_model* model, const char* path, const char* folder) {
+  char other[4096], made[4096];
+  wb_options* options = NULL;
+  wb_model *edited = NULL, *patch = NULL, *applied = NULL;
+  const wb_model* patches[1];
+  char* text = NULL;
+  int equal = 0, verdict = WB_INVALID;
+  snprintf(other, sizeof other, "%s/c_test_other.safetensors", folder);
+  snprintf(made, sizeof made, "%s/c_test.zt", folder);
+  WORKS(wb_options_new(&options));
+  WORKS(wb_options_set(options, "set", "license=mit"));
+  WORKS(wb_options_set(options, "output", other));
+  WORKS(wb_options_set(options, "overwrite", "true"));
+  WORKS(wb_edit(path, options, 0, NULL, &text));
+  CHECK(strstr(text, "\"written\":true") != NULL);
+  wb_text_free(text);
+  FAILS(wb_diff(model, model, options, NULL, &equal, NULL), WB_MISUSE, "misuse/option");
+  wb_options_free(options);
+  WORKS(wb_open(other, NULL, NULL, &edited));
+  WORKS(wb_diff(model, edited, NULL, NULL, &equal, &text));
+  CHECK(!equal && strstr(text, "\"license\"") != NULL);
+  wb_text_free(text);
+  WORKS(wb_check(path, "strict", NULL, NULL, NULL, &verdict, NULL));
+  CHECK(verdict == WB_VALID);
+  WORKS(wb_options_new(&options));
+  WORKS(wb_options_set(options, "overwrite", "true"));
+  WORKS(wb_make_patch(model, edited, made, options, NULL, NULL));
+  WORKS(wb_open(made, NULL, NULL, &patch));
+  patches[0] = patch;
+  WORKS(wb_apply(model, patches, 1, NULL, &applied));
+  WORKS(wb_diff(applied, edited, NULL, NULL, &equal, NULL));
+  CHECK(equal);
+  FAILS(wb_apply_in_place(path, patches, 1, 0, NULL, NULL), WB_MISUSE, "misuse/in-place");
+  FAILS(wb_fold_patches(patches, 1, other, options, NULL, NULL), WB_MISUSE, "misuse/patches");
+  wb_model_free(applied);
+  wb_model_free(patch);
+  wb_model_free(edited);
+  CHECK(remove(made) == 0);
+  FAILS(wb_manifest_write(path, other, options, NULL, NULL), WB_MISUSE, "misuse/output-exists"); /* no manifest */
+  CHECK(remove(other) == 0);
+  WORKS(wb_manifest_write(path, other, NULL, NULL, NULL));
+  WORKS(wb_manifest_verify(path, other, NULL, NULL, &verdict, NULL));
+  CHECK(verdict == WB_VALID);
+  CHECK(remove(other) == 0);
+  FAILS(wb_verify_derivation(path, model, NULL, NULL, NULL, &verdict, NULL), WB_MISUSE, "misuse/derived");
+  wb_options_free(options);
+}
+
 int main(int argc, char** argv) {
   const char* const folder = argc > 1 ? argv[1] : ".";
   char path[4096], broken[4096];
@@ -164,6 +212,7 @@ int main(int argc, char** argv) {
   check_reading(model);
   check_results(model, path, broken);
   check_conversion(model, folder);
+  check_jobs(model, path, folder);
   wb_model_free(model);
   wb_model_free(NULL);
   wb_error_free(NULL);

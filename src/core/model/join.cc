@@ -441,8 +441,10 @@ Model made_with(const Model& of, const Model& from, std::span<const Model> other
   composition->changes = behind(changes_of_making(from), std::move(changes));
   state->composition = std::move(composition);
   state->origins.clear();
-  for (std::uint32_t i = 0; i < state->tensors.size(); ++i)
-    state->origins.push_back({0, tensors.empty() ? i : tensors[i]});
+  for (std::uint32_t i = 0; i < state->tensors.size(); ++i) {
+    const std::uint32_t origin = tensors.empty() ? i : tensors[i];  // kNone: of one of the others
+    state->origins.push_back({origin == kNone ? kNone : 0, origin});
+  }
   return Access::model(std::move(state));
 }
 

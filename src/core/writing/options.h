@@ -37,14 +37,14 @@ inline constexpr OptionInfo kOptions[] = {
 #define WB_GENERATE_OPTION(MEMBER, ...) {.of = OptionOf::generate, .c = false, __VA_ARGS__},
 #define WB_LIMIT_OPTION(MEMBER, ...) \
   {.of = OptionOf::limit, .c = false, .command = false, .python = false, __VA_ARGS__},
-#define WB_DIFF_OPTION(MEMBER, ...) {.of = OptionOf::diff, .c = false, __VA_ARGS__},
-#define WB_EDIT_OPTION(MEMBER, ...) {.of = OptionOf::edit, .c = false, __VA_ARGS__},
+#define WB_DIFF_OPTION(MEMBER, ...) {.of = OptionOf::diff, __VA_ARGS__},
+#define WB_EDIT_OPTION(MEMBER, ...) {.of = OptionOf::edit, __VA_ARGS__},
 #define WB_RECOVER_OPTION(MEMBER, ...) {.of = OptionOf::recover, .c = false, __VA_ARGS__},
 #define WB_HASH_OPTION(MEMBER, ...) {.of = OptionOf::hash, .c = false, __VA_ARGS__},
-#define WB_MANIFEST_OPTION(MEMBER, ...) {.of = OptionOf::manifest, .c = false, __VA_ARGS__},
-#define WB_SIGN_OPTION(MEMBER, ...) {.of = OptionOf::sign, .c = false, __VA_ARGS__},
-#define WB_CHECK_OPTION(MEMBER, ...) {.of = OptionOf::check, .c = false, __VA_ARGS__},
-#define WB_TRUST_OPTION(MEMBER, ...) {.of = OptionOf::trust, .c = false, __VA_ARGS__},
+#define WB_MANIFEST_OPTION(MEMBER, ...) {.of = OptionOf::manifest, __VA_ARGS__},
+#define WB_SIGN_OPTION(MEMBER, ...) {.of = OptionOf::sign, __VA_ARGS__},
+#define WB_CHECK_OPTION(MEMBER, ...) {.of = OptionOf::check, __VA_ARGS__},
+#define WB_TRUST_OPTION(MEMBER, ...) {.of = OptionOf::trust, __VA_ARGS__},
 #include "core/writing/option_rows.def"
 };
 
