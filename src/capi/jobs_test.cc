@@ -61,10 +61,10 @@ TEST_F(CJobs, Diff) {
   EXPECT_EQ(equal, 1);
   const std::string found = text([&](char** out) { return wb_diff(a, b, nullptr, threads, &equal, out); });
   EXPECT_EQ(equal, 0);
-  EXPECT_TRUE(has(found, R"("path_a":")" + base)) << found;
+  EXPECT_TRUE(has(found, R"("a":{"path":")" + base)) << found;
   EXPECT_TRUE(has(found, R"("changed":3)")) << found;
   EXPECT_EQ(found, text([&](char** out) { return wb_diff(a, b, nullptr, nullptr, nullptr, out); }));
-  const SomeOptions close{{"atol", "1"}};
+  const SomeOptions close{{"atol", "1.5"}};
   works(wb_diff(a, b, close, nullptr, &equal, nullptr));
   EXPECT_EQ(equal, 1);
   const SomeOptions other{{"only", "v"}};
