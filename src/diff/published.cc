@@ -373,11 +373,11 @@ Published export_patch(const Model& base, const Model& patch, const PublishOptio
   if (options.step == 0) base::misuse("step", "the first step is 1: 0 is the base itself");
   const auto known = Patch::require(patch, context.limits);
   const Model result = patched(base, {&patch, 1}, context);
-  if (const std::string other = known->other_change(); !other.empty())
-    base::misuse("patch-export", "such a folder can only change elements where they are, and the patch " + other);
+  std::string other = known->other_change();
   for (const Change& change : known->changes)
-    if (known->rows[change.row].name.empty())
-      base::misuse("patch-export", "such a folder cannot name the tensor whose name is empty");
+    if (other.empty() && known->rows[change.row].name.empty()) other = "changes a tensor whose name is empty";
+  if (!other.empty())
+    base::misuse("patch-export", "such a folder can only change elements where they are, and the patch " + other);
 
   Scratch scratch(scratch_options.scratch);
   struct Made {
