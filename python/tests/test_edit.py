@@ -70,3 +70,9 @@ def test_a_file_that_is_open_here_is_refused(path):
             assert "open" in str(error)
         else:
             assert not done.alone, "the filesystem has no leases"
+
+
+def test_the_format_can_be_named(path):
+    assert wb.edit(path, set={"k": "v"}, format="gguf").written
+    with pytest.raises(wb.Error):
+        wb.edit(path, set={"k": "w"}, format="safetensors")

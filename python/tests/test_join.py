@@ -49,3 +49,31 @@ def test_an_adapter_is_merged(tmp_path):
         wb.plan({"k": np.ones((4, 3))}, "zt", merge_lora=folder)
     with pytest.raises(ValueError, match="it is one of auto f32 f16 bf16"):
         wb.plan(base, "zt", merge_lora=folder, dequantize="bf17")
+
+
+def test_an_adapter_with_more_tokens_than_the_model(tmp_path):
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    rows = {name: np.arange(6, dtype=np.float32).reshape(3, 2) for name in ("model.embed_tokens.weight", "lm_head.weight")}
+    wb.save(folder / "adapter_model.safetensors", {"base_model.model." + name: value for name, value in rows.items()})
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 4}))
+    base = {name: np.ones((2, 2), np.float32) for name in rows}
+    with pytest.raises(wb.UsageError, match="has 3 rows, and the model's .* has 2; resize_vocab=True accepts it"):
+        wb.plan(base, "zt", merge_lora=folder)
+    wb.convert(base, tmp_path / "out.zt", merge_lora=folder, resize_vocab=True)
+    assert np.array_equal(wb.open(tmp_path / "out.zt")["lm_head.weight"].numpy(), rows["lm_head.weight"])
+    with pytest.raises(wb.UsageError, match="resize_vocab is for an adapter"):
+        wb.plan(base, "zt", resize_vocab=True)
+
+
+def test_integers_are_cast_if_each_fits(tmp_path):
+    base = {"ids": np.array([1, 300], np.int64)}
+    wb.convert(base, tmp_path / "out.zt", cast_int="int32")
+    assert wb.open(tmp_path / "out.zt")["ids"].dtype == "i32"
+    with pytest.raises(wb.UsageError, match="element 1 does not fit"):
+        wb.convert(base, tmp_path / "small.zt", cast_int="u8")
+
+
+def test_a_name_that_shows_no_format_says_what_to_give(tmp_path):
+    with pytest.raises(wb.UsageError, match="does not show the output format: .*, or give format="):
+        wb.save(tmp_path / "model.unknown", {"w": np.ones(2, np.float32)})
