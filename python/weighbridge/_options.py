@@ -65,6 +65,8 @@ class ConvertOptions(TypedDict, total=False):
         for .gguf: leave out the setting KEY of config.json, whatever it would change
     as_ggml : bool
         when quantizing: the bytes of GGML where they are a defect (iq3_s with an empty group)
+    base : str | PathLike[str] | None
+        for an adapter of peft to .gguf, or back: the folder of its base model, or its config.json, which says how llama.cpp names its modules
     into : str | PathLike[str] | None
         for .onnx: the ONNX model to copy; its graph stays, and the tensors of the input replace those with the same names
     max_shard_size : int | str | None
@@ -118,6 +120,7 @@ class ConvertOptions(TypedDict, total=False):
     no_tokenizer: bool
     ignore_setting: str | Iterable[str]
     as_ggml: bool
+    base: str | PathLike[str] | None
     into: str | PathLike[str] | None
     max_shard_size: int | str | None
     reserve: int | str | None
