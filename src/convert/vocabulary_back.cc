@@ -35,15 +35,15 @@ class VocabularyFiles {
   FolderVocabulary run() {
     const std::string kind = text("model").value_or("none");
     if (kind == "none") return {};
-    if (!read_tokens()) return refused("its list of tokens is not valid");
-    if (kind == "gpt2")
+    if (!read_tokens())
+      refuse_all("its list of tokens is not valid");
+    else if (kind == "gpt2")
       byte_level();
     else if (kind == "llama")
       pieces();
     else
-      return refused("it is of the kind " + core::quoted(core::excerpt(kind)));
-    if (!out_.refused.empty()) return std::move(out_);
-    settings(kind == "llama");
+      refuse_all("it is of the kind " + core::quoted(core::excerpt(kind)));
+    if (out_.refused.empty()) settings(kind == "llama");
     return std::move(out_);
   }
 
@@ -64,10 +64,9 @@ class VocabularyFiles {
     const auto out = value ? value->as_u64() : std::nullopt;
     return out && *out < types_.size() ? std::optional(static_cast<std::uint32_t>(*out)) : std::nullopt;
   }
-  FolderVocabulary refused(std::string why) {
+  void refuse_all(std::string why) {
     out_.files.clear();
     out_.refused = std::move(why);
-    return std::move(out_);
   }
 
   bool read_tokens() {
@@ -107,11 +106,11 @@ class VocabularyFiles {
     const Value* const list = said("merges");
     const Texts* const merges = list ? list->texts() : nullptr;
     if (words == nullptr) {
-      refused("no tokenizer.json is known that divides texts into words as " + core::quoted(core::excerpt(pre)));
+      refuse_all("no tokenizer.json is known that divides texts into words as " + core::quoted(core::excerpt(pre)));
       return;
     }
     if (merges == nullptr) {
-      refused("it has no list of merges");
+      refuse_all("it has no list of merges");
       return;
     }
     if (!words->in_llama_cpp.empty())
@@ -168,7 +167,7 @@ class VocabularyFiles {
       const std::string_view pair = (*merges)[i];
       const std::size_t space = pair.find(' ', 1);
       if (space == pair.npos) {
-        refused("a merge is not two tokens with a space between them");
+        refuse_all("a merge is not two tokens with a space between them");
         return;
       }
       // A merge of what is no token cannot be reached, and tokenizers does not open it.
@@ -286,7 +285,7 @@ class VocabularyFiles {
   void pieces() {
     const Value* const scores = said("scores");
     if (scores == nullptr || scores->kind() != Value::Kind::numbers || scores->bytes().size() != types_.size() * 4) {
-      refused("it has no score for each token");
+      refuse_all("it has no score for each token");
       return;
     }
     const std::uint32_t unknown = id("unknown").value_or(0);
