@@ -96,7 +96,12 @@ if(WEIGHBRIDGE_SANITIZE)
   include(CheckLinkerFlag)
   check_linker_flag(CXX -fuse-ld=lld WEIGHBRIDGE_HAS_LLD)
   if(WEIGHBRIDGE_HAS_LLD)  # a quarter of the time for programs of 70 MB
-    add_link_options(-fuse-ld=lld)
+    # Some 60 programs of 100 MB each fill a small disk: debug information, a third of that, is compressed, and without -pie
+    # they have no relocations. The thread sanitizer's place in memory needs it.
+    add_link_options(-fuse-ld=lld LINKER:--compress-debug-sections=zlib)
+    if(NOT WEIGHBRIDGE_SANITIZE MATCHES thread)
+      add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+    endif()
   endif()
   set(WEIGHBRIDGE_STATIC OFF)  # the sanitizers' runtimes need the dynamic C library
 endif()

@@ -73,6 +73,6 @@ def test_a_file_that_is_open_here_is_refused(path):
 
 
 def test_the_format_can_be_named(path):
-    assert wb.edit(path, set={"k": "v"}, format="gguf").written
+    assert wb.edit(path, set={"k": "v"}, format="gguf", in_place=True).written
     with pytest.raises(wb.Error):
-        wb.edit(path, set={"k": "w"}, format="safetensors")
+        wb.edit(path, set={"k": "w"}, format="safetensors", in_place=True)

@@ -99,7 +99,7 @@ def test_saving_and_converting(tmp_path):
     array = np.ones((64, 64), "f4")
 
     def job():
-        wb.save(tmp_path / "x.safetensors", {"w": array})
+        wb.save(tmp_path / "x.safetensors", {"w": array}, overwrite=True)
         wb.convert(tmp_path / "x.safetensors", tmp_path / "x.zt", overwrite=True)
 
     flat(job, 100)

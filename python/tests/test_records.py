@@ -65,8 +65,7 @@ def test_nothing_is_replaced_unasked(file, tmp_path):
     there.write_bytes(b"mine")
     for write in (lambda **more: wb.save(there, {"w": b"1"}, **more), lambda **more: wb.convert(file, there, **more),
                   lambda **more: wb.plan(file, "zt", **more).execute(there), lambda **more: wb.make_patch(file, file, there, **more),
-                  lambda **more: wb.manifest(file, there, **more), lambda **more: wb.edit(file, unset="name", output=there, **more),
-                  lambda **more: wb.salvage(file, there, **more)):
+                  lambda **more: wb.edit(file, unset="name", output=there, **more), lambda **more: wb.salvage(file, there, **more)):
         there.write_bytes(b"mine")
         with pytest.raises(wb.UsageError, match="overwrite=True replaces it"):
             write()
