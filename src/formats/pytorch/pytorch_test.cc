@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -228,9 +227,9 @@ TEST(PyTorch, WhatAnUnknownClassHoldsDoesNotHideTheRest) {
 }
 
 TEST(PyTorch, ContainersThatDoubleEndEarly) {
-  const auto before = std::chrono::steady_clock::now();
+  const std::clock_t before = std::clock();
   EXPECT_EQ(rules(walk(kFormat, case_bytes("names"))), (std::vector<std::string>{"pytorch/names"}));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+  EXPECT_LT(std::clock() - before, 20 * CLOCKS_PER_SEC);
 }
 
 // A million codes of the same extension once gave a million findings.
