@@ -28,10 +28,13 @@ Policy policy_of(Session& session) {
   if (const std::string_view ready = ready_policy(given); !ready.empty()) return read_policy(ready, given);
   std::error_code unknown;
   if (!std::filesystem::exists(given, unknown) && given.find_first_of("./") == given.npos) {
-    const std::string_view near = nearest_word(given, ready_policies());
+    const auto known = ready_policies();
+    const std::string_view near = nearest_word(given, known);
+    std::string all;
+    for (const std::string_view each : known)
+      all += (all.empty() ? "" : each == known.back() ? " and " : ", ") + std::string(each);
     throw Misuse("there is no policy " + quote(given) + ", and no such file" +
-                 (near.empty() ? ": the ready ones are download, publish and strict"
-                               : "; did you mean '" + std::string(near) + "'?"));
+                 (near.empty() ? ": the ready ones are " + all : "; did you mean '" + std::string(near) + "'?"));
   }
   return in_file(given, [&] { return read_policy(small_text(session, given), given); });
 }

@@ -437,11 +437,8 @@ bool is_about_place(std::string_view rule) {
 std::string name_of_new(const std::string& path) {
   std::error_code unknown;
   const std::string extension = extension_of(path);
-  const bool folder = std::filesystem::is_directory(path, unknown);
-  if (folder || extension == ".json") {  // without a config.json, a folder of Hugging Face cannot be made of it
-    const std::filesystem::path in = folder ? std::filesystem::path(path) : std::filesystem::path(path).parent_path();
-    return std::filesystem::exists(in / "config.json", unknown) ? "NEW/" : "NEW.safetensors";
-  }
+  if (std::filesystem::is_directory(path, unknown) || extension == ".json")
+    return has_config(path) ? "NEW/" : "NEW.safetensors";
   try {
     return extension.empty() || format_of_output("NEW" + extension) != "onnx" ? "NEW" + extension : "NEW.safetensors";
   } catch (const Error&) {  // a format that cannot be written

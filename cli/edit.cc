@@ -192,11 +192,9 @@ void suggest_conversion(const Session& session, const std::string& path, const E
   const bool folder = std::filesystem::is_directory(given, unknown);
   // A shard alone is not the model; the first part of a split GGUF or an index is.
   const std::filesystem::path model = !folder && rule == "misuse/shard" ? given.parent_path() : given;
-  // Without a config.json, a folder of Hugging Face cannot be made of it; shards with an index can.
-  const bool has_config = std::filesystem::exists((folder ? given : given.parent_path()) / "config.json", unknown);
   remark("  to do: weighbridge convert " + shell_word(model.empty() ? "." : model.string()) +
          (given.extension() == ".gguf" ? " NEW.gguf"
-          : has_config                 ? " NEW/"
+          : has_config(given)          ? " NEW/"
                                        : " NEW/ --to safetensors --max-shard-size 5GB") +
          changes);
 }

@@ -409,6 +409,12 @@ void drop_shard_alone(const Arguments& args, const std::string& path, Report& re
   if (others.total() != all.size()) report = std::move(others);
 }
 
+bool has_config(const std::filesystem::path& of) {
+  std::error_code unknown;
+  return std::filesystem::exists((std::filesystem::is_directory(of, unknown) ? of : of.parent_path()) / "config.json",
+                                 unknown);
+}
+
 std::string not_known_safe_list(const Verdict& verdict) {
   constexpr std::size_t kMaxListed = 10;
   const auto& all = verdict.not_known_safe;

@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -165,6 +166,9 @@ Model with_patches(Session& session, const Model& model);
 bool is_in_company(const Arguments& args, const std::string& path, const Finding& finding);
 // Takes such a warning out of the file's report.
 void drop_shard_alone(const Arguments& args, const std::string& path, Report& report);
+
+// Whether there is a config.json, without which no folder of Hugging Face can be made of this file or folder.
+bool has_config(const std::filesystem::path& of);
 
 // The tensors that --only and --without leave. Throws Error if one of their globs matches none.
 std::vector<std::uint32_t> tensors_taken(const Model& model, const Arguments& args);

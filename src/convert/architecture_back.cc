@@ -21,6 +21,7 @@
 #include "core/model/words.h"
 #include "core/payload/elements.h"
 #include "formats/huggingface/layout.h"
+#include "tokenizers/described.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge::convert {
@@ -170,7 +171,8 @@ class Backwards {
     for (const auto& [key, setting] :
          {std::pair("bos_token_id", "bos_token_id"), std::pair("eos_token_id", "eos_token_id"),
           std::pair("padding_token_id", "pad_token_id")})
-      if (const Value* const id = model_.attribute("tokenizer.ggml." + std::string(key))) set(setting, id->to_text());
+      if (const Value* const id = model_.attribute(std::string(tokenizers::kLlamaCppKeys) + std::string(key)))
+        set(setting, id->to_text());
     if (is(kTwoRotations)) set("query_pre_attn_scalar", std::to_string(layers_ == 62 ? hidden_ / heads_ : head_));
     if (row_.name == "gemma2") set("query_pre_attn_scalar", std::to_string(layers_ == 46 ? hidden_ / heads_ : head_));
     if (const auto rotated = number("rope.dimension_count");

@@ -18,6 +18,7 @@
 #include "core/model/draft.h"
 #include "core/model/words.h"
 #include "io/read.h"
+#include "tokenizers/described.h"
 #include "weighbridge/place.h"
 #include "wire/base64.h"
 #include "wire/json_reader.h"
@@ -25,6 +26,8 @@
 
 namespace weighbridge::convert {
 namespace {
+
+using tokenizers::TokenType;
 
 constexpr std::string_view kPieces = "tokenizer.model", kShiftedPieces = "sentencepiece.bpe.model",
                            kTokenizerJson = "tokenizer.json", kTokenizerConfig = "tokenizer_config.json",
@@ -77,7 +80,7 @@ template <class Use> void each_step(std::string_view raw, std::string_view list,
 struct Piece {
   std::string text;
   float score = -10000;
-  std::int32_t type = 5;  // llama_token_type: unused
+  TokenType type = TokenType::unused;
 };
 
 bool looks_special(std::string_view text) {
@@ -138,7 +141,9 @@ class SpecialTokens {
   static constexpr Role kRoles[] = {{"bos", "bos"},     {"eos", "eos"}, {"unk", "unknown"}, {"sep", "seperator"},
                                     {"pad", "padding"}, {"cls", "cls"}, {"mask", "mask"},   {"eot", "eot"}};
 
-  void set(const std::string& key, Value value) { out_.emplace_back("tokenizer.ggml." + key, std::move(value)); }
+  void set(const std::string& key, Value value) {
+    out_.emplace_back(std::string(tokenizers::kLlamaCppKeys) + key, std::move(value));
+  }
   void put(std::string_view key, std::uint64_t id) {
     if (id < rows_ && there_.insert(key).second) set(std::string(key) + "_token_id", Value::integer(id, DType::u32));
   }
@@ -229,20 +234,21 @@ class SentencePieces {
       if (!in.enter_array() || !in.next_element() || !in.read_string(text) || !in.next_element() ||
           !in.read_number(score) || in.next_element())
         refuse(fmt::format("token {} of its Unigram is no text with a number", id));
-      put(id,
-          {std::string(wire::json_text(text, scratch)), static_cast<float>(wire::as_double(score.raw).value_or(0)), 1});
+      put(id, {std::string(wire::json_text(text, scratch)), static_cast<float>(wire::as_double(score.raw).value_or(0)),
+               TokenType::normal});
     }
     wire::JsonReader added(raw_member(json, "added_tokens").value_or("[]"));
     if (added.enter_array())
       for (std::string_view each; added.next_element() && added.skip_value(each);)
         if (const auto id = wire::as_u64(raw_member(each, "id").value_or("")); id && *id < pieces_.size()) {
           Piece& piece = pieces_[static_cast<std::size_t>(*id)];
-          if (piece.type == 5) piece = {string_of(raw_member(each, "content").value_or("")).value_or(""), 0, 1};
-          piece.type = raw_member(each, "special") == "true" ? 3 : 4;
+          if (piece.type == TokenType::unused)
+            piece = {string_of(raw_member(each, "content").value_or("")).value_or(""), 0, TokenType::normal};
+          piece.type = raw_member(each, "special") == "true" ? TokenType::control : TokenType::user_defined;
         }
     if (const auto unknown = wire::as_u64(raw_member(unigram, "unk_id").value_or(""));
         unknown && *unknown < pieces_.size())
-      pieces_[static_cast<std::size_t>(*unknown)].type = 2;
+      pieces_[static_cast<std::size_t>(*unknown)].type = TokenType::unknown;
     const auto charsmap = step_of(raw_member(json, "normalizer").value_or("{}"), "normalizers", "Precompiled");
     if (const auto text =
             charsmap ? string_of(raw_member(*charsmap, "precompiled_charsmap").value_or("")) : std::nullopt)
@@ -265,12 +271,12 @@ class SentencePieces {
       pieces_.pop_back();
       constexpr std::string_view kFirst[] = {"<s>", "<pad>", "</s>", "<unk>"};
       for (std::size_t i = 0; i < std::min(std::size(kFirst), pieces_.size()); ++i)
-        pieces_[i] = {std::string(kFirst[i]), 0, kFirst[i] == "<unk>" ? 2 : 3};
+        pieces_[i] = {std::string(kFirst[i]), 0, kFirst[i] == "<unk>" ? TokenType::unknown : TokenType::control};
       return made();
     }
     if (const auto added = text_of(model_, kAddedFile))
       each_member(*added, [&](const std::string& text, std::string_view raw) {
-        if (const auto id = wire::as_u64(raw)) put(*id, {text, -1000, 4});
+        if (const auto id = wire::as_u64(raw)) put(*id, {text, -1000, TokenType::user_defined});
       });
     const auto config = text_of(model_, kTokenizerConfig);
     if (const auto decoder = config && !unigram_ ? raw_member(*config, "added_tokens_decoder") : std::nullopt)
@@ -280,7 +286,7 @@ class SentencePieces {
         const auto text = content ? string_of(*content) : std::nullopt;
         if (!id || !text) return;
         const bool special = raw_member(raw, "special") == "true" || looks_special(*text);
-        put(*id, {special ? *text : spaced(*text), -1000, special ? 3 : 4});
+        put(*id, {special ? *text : spaced(*text), -1000, special ? TokenType::control : TokenType::user_defined});
       });
     return made();
   }
@@ -309,14 +315,17 @@ class SentencePieces {
       if (field.wire != wire::ProtobufWire::bytes) continue;
       wire::ProtobufMessage inner = root.inside(field);
       if (field.number == 1) {
-        Piece piece{.text = {}, .score = 0, .type = 1};
+        Piece piece{.text = {}, .score = 0, .type = TokenType::normal};
         for (wire::ProtobufField each; inner.next(each);) {
           if (each.number == 1 && each.wire == wire::ProtobufWire::bytes)
             piece.text =
                 std::string(file.substr(static_cast<std::size_t>(each.begin), static_cast<std::size_t>(each.size())));
           if (each.number == 2 && each.wire == wire::ProtobufWire::fixed32)
             piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(each.value));
-          if (each.number == 3) piece.type = each.value == 4 ? 1 : static_cast<std::int32_t>(each.value & 7);
+          if (each.number == 3) {
+            const auto said = static_cast<TokenType>(each.value & 7);
+            piece.type = each.value == 4 ? TokenType::normal : said;
+          }
         }
         put(count++, std::move(piece));
       } else if (field.number == 2 || field.number == 3) {
@@ -346,7 +355,7 @@ class SentencePieces {
     std::set<std::string, std::less<>> seen;
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
       Piece& each = pieces_[id];
-      if (each.type == 5 && each.text.empty()) each.text = fmt::format("[PAD{}]", id);
+      if (each.type == TokenType::unused && each.text.empty()) each.text = fmt::format("[PAD{}]", id);
       if (each.text.empty()) each.text = fmt::format("[EMPTY_{}]", id);
       if (!base::is_utf8(each.text) || !seen.insert(each.text).second)
         refuse(fmt::format("token {} is {}", id, base::is_utf8(each.text) ? "the same as another one" : "no UTF-8"));
@@ -355,7 +364,7 @@ class SentencePieces {
       base::store_le<std::uint32_t>(types.data() + 4 * id, static_cast<std::uint32_t>(each.type));
     }
     const auto add = [&](std::string key, Value value) {
-      out.attributes.emplace_back("tokenizer.ggml." + std::move(key), std::move(value));
+      out.attributes.emplace_back(std::string(tokenizers::kLlamaCppKeys) + key, std::move(value));
     };
     add("model", Value::text(unigram_ ? "t5" : "llama"));
     add("pre", Value::text("default"));

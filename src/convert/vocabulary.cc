@@ -21,14 +21,14 @@
 #include "base/utf8.h"
 #include "core/model/byte_spelling.h"
 #include "core/model/words.h"
+#include "tokenizers/described.h"
 #include "tokenizers/splitter.h"
 #include "tokenizers/tokenizer_rules.h"
 
 namespace weighbridge::convert {
 namespace {
 
-// Of a token: llama_token_type.
-enum class Type : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+using tokenizers::TokenType;
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, which stands for a space
 // Bytes of the longest token that overlap() compares; longer ones count as overlapping. The time grows with the square.
@@ -74,7 +74,7 @@ class Making {
 
  private:
   void add(std::string key, Value value) {
-    out_.attributes.emplace_back("tokenizer.ggml." + std::move(key), std::move(value));
+    out_.attributes.emplace_back(std::string(tokenizers::kLlamaCppKeys) + key, std::move(value));
   }
   void add(std::string key, std::string_view text) { add(std::move(key), Value::text(std::string(text))); }
   void differ(std::string sentence) { out_.differences.push_back(std::move(sentence)); }
@@ -98,12 +98,12 @@ class Making {
     std::vector<std::byte> types(bytes_.size() * 4);
     std::size_t not_text = 0;
     for (std::uint32_t id = 0; id < bytes_.size(); ++id) {
-      Type type = special_.contains(id) ? Type::control : Type::normal;
+      TokenType type = special_.contains(id) ? TokenType::control : TokenType::normal;
       std::string text = spell(id, type);
       if (text.empty() || !base::is_utf8(text)) {
         if (!text.empty()) ++not_text;
         text = fmt::format("[PAD{}]", id);
-        type = Type::unused;
+        type = TokenType::unused;
       }
       texts.push_back(text);
       base::store_le<std::uint32_t>(types.data() + std::size_t{id} * 4, static_cast<std::uint32_t>(type));
@@ -120,7 +120,7 @@ class Making {
     constexpr std::string_view kContinued = "##";
     add("model", "bert");
     add("pre", "default");
-    add_tokens([&](std::uint32_t id, Type&) {
+    add_tokens([&](std::uint32_t id, TokenType&) {
       const std::string_view token = bytes_[id];
       if (special_.contains(id) || token.empty()) return std::string(token);
       return token.starts_with(kContinued) && token != kContinued ? std::string(token.substr(kContinued.size()))
@@ -166,9 +166,9 @@ class Making {
       return each.first == "tokenizer.ggml.add_sep_token" && each.second.as_bool() == true;
     });
     add("pre", pairs && pre == "gpt-2" ? std::string_view("roberta-bpe") : pre);
-    add_tokens([&](std::uint32_t id, Type& type) {
+    add_tokens([&](std::uint32_t id, TokenType& type) {
       if (found.contains(id) || control.contains(id)) {
-        type = found.contains(id) ? Type::user_defined : Type::control;
+        type = found.contains(id) ? TokenType::user_defined : TokenType::control;
         return std::string(bytes_[id]);
       }
       return is_text(id) ? core::spelling_of(bytes_[id]) : special_text(id);
@@ -273,13 +273,13 @@ class Making {
     add("pre", "default");
     std::size_t holding = 0;
     const auto unknown = special("unk");
-    add_tokens([&](std::uint32_t id, Type& type) -> std::string {
+    add_tokens([&](std::uint32_t id, TokenType& type) -> std::string {
       if (id >= first && id < first + 256) {
-        type = Type::byte;
+        type = TokenType::byte;
         return fmt::format("<0x{:02X}>", id - first);
       }
       if (special_.contains(id)) {
-        if (unknown == id && special("eos") != id) type = Type::unknown;
+        if (unknown == id && special("eos") != id) type = TokenType::unknown;
         return special_text(id);
       }
       std::string text;

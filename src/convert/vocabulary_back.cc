@@ -16,6 +16,7 @@
 #include "convert/naming.h"
 #include "core/model/words.h"
 #include "formats/huggingface/layout.h"
+#include "tokenizers/described.h"
 #include "tokenizers/splitter.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
@@ -23,10 +24,7 @@
 namespace weighbridge::convert {
 namespace {
 
-// Of a token: llama_token_type, which is sentencepiece's too.
-enum PieceType : std::uint32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-constexpr std::string_view kVocabularyKeys = "tokenizer.ggml.";
+using tokenizers::TokenType;
 
 class VocabularyFiles {
  public:
@@ -49,7 +47,7 @@ class VocabularyFiles {
 
  private:
   const Value* said(std::string_view key) const {
-    return model_.attribute(std::string(kVocabularyKeys) + std::string(key));
+    return model_.attribute(std::string(tokenizers::kLlamaCppKeys) + std::string(key));
   }
   std::optional<std::string> text(std::string_view key) const {
     const Value* const value = said(key);
@@ -73,12 +71,12 @@ class VocabularyFiles {
     const Value* const tokens = said("tokens");
     texts_ = tokens ? tokens->texts() : nullptr;
     if (texts_ == nullptr || texts_->size() == 0 || texts_->size() > INT32_MAX) return false;
-    types_.assign(texts_->size(), kNormal);
+    types_.assign(texts_->size(), TokenType::normal);
     const Value* const types = said("token_type");
     if (types != nullptr) {
       if (types->kind() != Value::Kind::numbers || types->bytes().size() != types_.size() * 4) return false;
       for (std::size_t i = 0; i < types_.size(); ++i)
-        types_[i] = base::load_le<std::uint32_t>(types->bytes().data() + 4 * i);
+        types_[i] = static_cast<TokenType>(base::load_le<std::uint32_t>(types->bytes().data() + 4 * i));
     }
     std::unordered_set<std::string_view> seen;
     for (std::size_t i = 0; i < types_.size(); ++i)
@@ -86,8 +84,10 @@ class VocabularyFiles {
     return true;
   }
   // A row of the embeddings that no token has.
-  bool is_padding(std::size_t i) const { return types_[i] == kUnused && (*texts_)[i] == fmt::format("[PAD{}]", i); }
-  bool is_added(std::size_t i) const { return types_[i] == kControl || types_[i] == kUserDefined; }
+  bool is_padding(std::size_t i) const {
+    return types_[i] == TokenType::unused && (*texts_)[i] == fmt::format("[PAD{}]", i);
+  }
+  bool is_added(std::size_t i) const { return types_[i] == TokenType::control || types_[i] == TokenType::user_defined; }
 
   // ---- gpt2 ----
 
@@ -129,7 +129,7 @@ class VocabularyFiles {
         json.key("content").string((*texts_)[i]);
         for (const std::string_view off : {"single_word", "lstrip", "rstrip", "normalized"})
           json.key(off).boolean(false);
-        json.key("special").boolean(types_[i] == kControl);
+        json.key("special").boolean(types_[i] == TokenType::control);
         json.end_object();
       }
     json.end_array();
@@ -297,8 +297,8 @@ class VocabularyFiles {
       put_bytes(piece, 1, (*texts_)[i]);
       put_number(piece, 2 << 3 | 5);
       piece.append(reinterpret_cast<const char*>(scores->bytes().data() + 4 * i), 4);
-      const std::uint32_t type = i == unknown ? std::uint32_t{kUnknown} : types_[i];
-      if (type != kNormal) put_field(piece, 3, type);
+      const TokenType type = i == unknown ? TokenType::unknown : types_[i];
+      if (type != TokenType::normal) put_field(piece, 3, static_cast<std::uint32_t>(type));
       put_bytes(file, 1, piece);
     }
     std::string trainer, normalizer;
@@ -334,7 +334,7 @@ class VocabularyFiles {
           json.key("content").string((*texts_)[i]);
           for (const std::string_view off : {"lstrip", "normalized", "rstrip", "single_word"})
             json.key(off).boolean(false);
-          json.key("special").boolean(types_[i] != kUserDefined);
+          json.key("special").boolean(types_[i] != TokenType::user_defined);
           json.end_object();
         }
       json.end_object();
@@ -391,7 +391,7 @@ class VocabularyFiles {
 
   const Model& model_;
   const Texts* texts_ = nullptr;
-  std::vector<std::uint32_t> types_;
+  std::vector<TokenType> types_;
   FolderVocabulary out_;
 };
 

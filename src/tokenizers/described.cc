@@ -27,11 +27,8 @@
 namespace weighbridge::tokenizers {
 namespace {
 
-// Of a token: llama_token_type.
-enum class Type : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
-
-constexpr std::string_view kKeys = "tokenizer.ggml.", kMetaspace = "\xE2\x96\x81";  // U+2581
-constexpr std::size_t kLongest = 256;                                               // bytes of a token
+constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
+constexpr std::size_t kLongest = 256;                    // bytes of a token
 
 // The byte of "<0x41>".
 std::optional<char> byte_of(std::string_view text) noexcept {
@@ -70,7 +67,9 @@ class Reading {
   }
 
  private:
-  const Value* said(std::string_view key) const { return model_.attribute(std::string(kKeys) + std::string(key)); }
+  const Value* said(std::string_view key) const {
+    return model_.attribute(std::string(kLlamaCppKeys) + std::string(key));
+  }
   std::optional<bool> flag(std::string_view key) const {
     const Value* const value = said(key);
     return value ? value->as_bool() : std::nullopt;
@@ -87,7 +86,7 @@ class Reading {
     const std::span<const std::byte> types = numbers("token_type", DType::i32);
     for (std::size_t i = 0; i < texts_->size(); ++i) {
       const auto type = types.empty() ? 1 : base::load_le<std::uint32_t>(types.data() + i * 4);
-      types_.push_back(type >= 1 && type <= 6 ? static_cast<Type>(type) : Type::normal);
+      types_.push_back(type >= 1 && type <= 6 ? static_cast<TokenType>(type) : TokenType::normal);
     }
     out_.vocab_size = static_cast<std::uint32_t>(texts_->size());
   }
@@ -127,7 +126,7 @@ class Reading {
     std::string text;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::string_view token = (*texts_)[id];
-      const bool whole = types_[id] == Type::control || (token.starts_with('[') && token.ends_with(']'));
+      const bool whole = types_[id] == TokenType::control || (token.starts_with('[') && token.ends_with(']'));
       if (whole)
         add(id, token);
       else if (token.starts_with(kMetaspace))
@@ -145,7 +144,7 @@ class Reading {
   // Tokens that the user of a model has defined are found in texts, and no merge makes them.
   void find_in_texts(BytePairOptions& options) {
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
-      if (types_[id] != Type::user_defined || (*texts_)[id].empty()) continue;
+      if (types_[id] != TokenType::user_defined || (*texts_)[id].empty()) continue;
       options.in_texts.push_back(id);
     }
     options.adds_bos = options.adds_bos && flag("add_bos_token").value_or(options.whole_words || options.words.empty());
@@ -180,7 +179,7 @@ class Reading {
     std::unordered_map<std::string_view, std::uint32_t> ids;  // of spellings
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::string_view token = (*texts_)[id];
-      const bool plain = types_[id] == Type::normal || types_[id] == Type::unused;
+      const bool plain = types_[id] == TokenType::normal || types_[id] == TokenType::unused;
       const auto spelled = plain ? core::spelled_bytes(token) : std::nullopt;
       if (plain && !spelled) continue;  // no bytes, so no text has it
       add(id, plain ? std::string_view(*spelled) : token);
@@ -214,9 +213,9 @@ class Reading {
     std::string text;
     for (std::uint32_t id = 0; id < out_.vocab_size; ++id) {
       const std::string_view token = (*texts_)[id];
-      const auto byte = types_[id] == Type::byte ? byte_of(token) : std::nullopt;
-      if (types_[id] == Type::byte && !byte) fail("tokens", "the token of a byte is not spelled as <0x00>");
-      if (token.size() > kLongest && types_[id] != Type::control)
+      const auto byte = types_[id] == TokenType::byte ? byte_of(token) : std::nullopt;
+      if (types_[id] == TokenType::byte && !byte) fail("tokens", "the token of a byte is not spelled as <0x00>");
+      if (token.size() > kLongest && types_[id] != TokenType::control)
         fail("token", "a token has " + std::to_string(token.size()) + " bytes, and " + std::to_string(kLongest) +
                           " are the most");
       text.clear();
@@ -248,7 +247,7 @@ class Reading {
     order.erase(std::unique(order.begin(), order.end()), order.end());
     std::unordered_map<std::string_view, std::uint32_t> ids;  // of equal texts, the last
     const auto joins = [&](std::uint32_t id) {
-      return types_[id] != Type::byte && types_[id] != Type::control && types_[id] != Type::user_defined;
+      return types_[id] != TokenType::byte && types_[id] != TokenType::control && types_[id] != TokenType::user_defined;
     };
     for (std::size_t i = 0; i < out_.tokens.size(); ++i)
       if (joins(out_.ids[i])) ids.insert_or_assign(out_.tokens[i], out_.ids[i]);
@@ -268,7 +267,7 @@ class Reading {
 
   const Model& model_;
   const Texts* texts_ = nullptr;
-  std::vector<Type> types_;
+  std::vector<TokenType> types_;
   Tokenizer out_;
 };
 
@@ -316,9 +315,9 @@ WordPieceOptions word_piece_options(const Model& model, bool own, std::span<cons
     return value == nullptr ? std::nullopt : value->as_bool();
   };
   const auto lower = flag(tokenizers::kLowerCase);
-  out.lower_case = lower ? *lower : flag(std::string(kKeys) + "normalizer.lowercase").value_or(true);
+  out.lower_case = lower ? *lower : flag(std::string(kLlamaCppKeys) + "normalizer.lowercase").value_or(true);
   const auto strips = flag(tokenizers::kStripAccents);
-  out.strip_accents = strips ? strips : flag(std::string(kKeys) + "normalizer.strip_accents");
+  out.strip_accents = strips ? strips : flag(std::string(kLlamaCppKeys) + "normalizer.strip_accents");
   out.space_chinese = flag(tokenizers::kSpaceChinese).value_or(true);
   const Value* const text = model.attribute(tokenizers::kTokenizerRules);
   if (text == nullptr) return out;
@@ -334,7 +333,8 @@ Described describe(const Model& model, const BytePairOptions& options) {
     BytePairOptions with = own->kind == Tokenizer::Kind::wordpiece ? options : with_rules(model, options);
     return {std::move(own), std::move(with)};
   }
-  if (const Value* const kind = model.attribute(std::string(kKeys) + "model"); !kind || kind->to_text() == "none")
+  if (const Value* const kind = model.attribute(std::string(kLlamaCppKeys) + "model");
+      !kind || kind->to_text() == "none")
     return {nullptr, options};
   return Reading(model).read(options);
 }

@@ -9,11 +9,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "weighbridge/model.h"
 #include "weighbridge/tokenize.h"
 
 namespace weighbridge::tokenizers {
+
+// Of a token in metadata of llama.cpp: llama_token_type, whose numbers are those of sentencepiece.
+enum class TokenType : std::uint32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+// How the keys of these metadata begin.
+inline constexpr std::string_view kLlamaCppKeys = "tokenizer.ggml.";
 
 struct Described {
   std::shared_ptr<const Tokenizer> tokenizer{};  // null: the model has none
