@@ -11,6 +11,7 @@
 #include "core/model/pattern.h"
 #include "core/writing/file_types.h"
 #include "weighbridge/block_type.h"
+#include "weighbridge/place.h"
 #include "wire/json_reader.h"
 
 namespace weighbridge {
