@@ -464,18 +464,21 @@ void define_models(nb::module_& m) {
   m.def("ready_policy", [](const std::string& name) { return text(ready_policy(name)); });
   m.def(
       "check",
-      [](nb::handle file, const std::string& json, const std::string& name, nb::handle list, const Settings& settings) {
+      [](nb::handle file, const std::string& json, const std::string& name, nb::handle list, nb::handle given,
+         const Settings& settings) {
         const Input input = to_input(file);
+        const auto options = made<OpenOptions>(OptionOf::open, given);
         const auto manifest = list.is_none() ? std::nullopt : std::optional<Input>(to_input(list));
         const Policy policy = read_policy(json, name);
         const PolicyVerdict found = run(settings, [&](const Context& context) {
           const auto opened = [](const Input& of) { return of.source ? of.source : open_file(of.path); };
-          return check(input.source ? place_of(input.source) : place_at(input.path), policy, context, {},
+          return check(input.source ? place_of(input.source) : place_at(input.path), policy, context, options,
                        manifest ? opened(*manifest) : nullptr);
         });
         return text(to_json(input.path, policy, found));
       },
-      nb::arg("file"), nb::arg("policy"), nb::arg("name"), nb::arg("manifest").none(), nb::arg("settings"));
+      nb::arg("file"), nb::arg("policy"), nb::arg("name"), nb::arg("manifest").none(), nb::arg("options"),
+      nb::arg("settings"));
   m.def("find_models", [](const std::string& folder, const Settings& settings) {
     nb::list out;
     for (const std::string& each : run(settings, [&](const Context& context) { return find_models(folder, context); }))

@@ -37,3 +37,13 @@ def test_what_is_no_policy():
         wb.check(safetensors("F64", 8), "publsh")
     with pytest.raises(TypeError):
         wb.check(None)
+
+
+def test_the_reader_can_be_named():
+    content = safetensors("F64", 8)
+    assert wb.check(content, format="safetensors") and wb.doctor(content, format="safetensors")
+    [breach] = wb.check(content, format="gguf").breaches
+    assert breach.demand == "valid" and breach.finding.rule == "gguf/magic"
+    assert wb.doctor(content, format="gguf").findings[0].rule == "gguf/magic"
+    with pytest.raises(wb.UsageError, match="format cannot be 'foo'"):
+        wb.check(content, format="foo")

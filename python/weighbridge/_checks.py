@@ -241,6 +241,7 @@ def check(
     file: Source,
     policy: StrPath | Mapping[str, Any] = "download",
     *,
+    format: str | None = None,
     manifest: Source | None = None,
     limits: Limits | None = None,
     progress: Progress = None,
@@ -249,7 +250,7 @@ def check(
 
     Parameters
     ----------
-    file, limits
+    file, format, limits
         As for :func:`open`.
     policy : str, path or mapping
         ``"download"``, ``"publish"``, ``"strict"``, a JSON file, or the policy itself: docs/policies.md.
@@ -270,7 +271,7 @@ def check(
     if not text:
         with open(name, encoding="utf-8") as opened:
             text = opened.read()
-    found = json.loads(_core.check(to_input(file), text, name, to_optional_input(manifest),
+    found = json.loads(_core.check(to_input(file), text, name, to_optional_input(manifest), dict(format=format),
                                    settings(limits, progress, what="check")))
     found["breaches"] = [Breach(each["demand"], Finding.told(each["finding"])) for each in found["breaches"]]
     found["findings"] = [Finding.told(each) for each in found["findings"]]
@@ -366,12 +367,14 @@ class Diagnosis(Record):
         return self.condition == "sound"
 
 
-def doctor(file: Source, *, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None) -> Diagnosis:
+def doctor(
+    file: Source, *, format: str | None = None, read_as: str | Iterable[str] = (), limits: Limits | None = None, progress: Progress = None
+) -> Diagnosis:
     """Says what a file really is, what is wrong with it, which tensors are whole and what to do. Changes nothing.
 
     Parameters
     ----------
-    file, read_as, limits
+    file, format, read_as, limits
         As for :func:`open`.
     progress
         As for :func:`verify`.
@@ -382,7 +385,7 @@ def doctor(file: Source, *, read_as: str | Iterable[str] = (), limits: Limits | 
     """
     from ._model import _texts
 
-    return _diagnosis(_core.diagnose(to_input(file), dict(read_as=_texts(read_as)), settings(limits, progress, what="doctor")))
+    return _diagnosis(_core.diagnose(to_input(file), dict(format=format, read_as=_texts(read_as)), settings(limits, progress, what="doctor")))
 
 
 def _diagnosis(text: str) -> Diagnosis:
