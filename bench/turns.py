@@ -17,8 +17,9 @@ from results import figures
 GIB = 1 << 30
 
 
-def write_safetensors(path, tensors):
-    """tensors: (name, dtype, shape, bytes); the payload is pseudo-random, the same on every machine. Keeps an existing file."""
+def write_safetensors(path, tensors, made_of=bytes):
+    """tensors: (name, dtype, shape, bytes); the payload is what made_of() makes of pseudo-random bytes, the same on every machine. Keeps an
+    existing file."""
     if os.path.exists(path):
         return
     header, offset = {}, 0
@@ -30,12 +31,12 @@ def write_safetensors(path, tensors):
     source = random.Random(1)
     with open(path + ".part", "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
-        block = source.randbytes(1 << 24)
+        block = made_of(source.randbytes(1 << 24))
         while offset:
             n = min(offset, len(block))
             out.write(block[:n])
             offset -= n
-            block = block[4099:] + block[:4099]
+            block = block[4098:] + block[:4098]
     os.replace(path + ".part", path)
 
 

@@ -12,6 +12,9 @@
 #   MODEL2VEC_PYTHON      model2vec
 #   STATIC_MODEL          a folder that model2vec saved (else one is made of all-MiniLM-L6-v2)
 #   NETRON                a folder with netron's modules
+#   GGML                  libggml-base.so (else that of llama-cpp-python in LLAMA_PYTHON)
+#   LLAMA_CPP             a folder with convert_hf_to_gguf.py and llama-quantize, for CONVERTER_PYTHON, which has torch and transformers
+#   SLIME                 a checkout of slime, for SLIME_PYTHON, which has torch, safetensors, zstandard and xxhash
 #   WEIGHBRIDGE_TEST_DATA texts, vocabulary and checkpoint (else ../shared/data)
 #   BENCH_TURNS           turns of every benchmark, instead of its own number; --quick is one short turn of each
 #   BENCH_BUILD, BENCH_DATA, BENCH_RESULTS   build/bench, build/bench-data (about 9 GB, kept) and build/bench/results
@@ -29,7 +32,7 @@ if [ "${1-}" = --quick ]; then
   turns=1 quick=(--seconds 0.2)
 fi
 names=("$@")
-all=(containers hashes gguf quantized growth pairs functions tokenize embed generate package scale web)
+all=(containers hashes gguf quantized models growth pairs functions tokenize embed generate package scale web)
 [ ${#names[@]} -gt 0 ] || names=("${all[@]}")
 in_turns=(${turns:+-n "$turns"})
 processes=("$data" --ours "$ours" --roofs "$programs/library_bench" "${in_turns[@]}")
@@ -46,6 +49,14 @@ run_gguf() {
 }
 run_quantized() {
   "$python" bench/quantized.py "${processes[@]}" --recipes "$programs/recipes_bench" --peers "${PEERS-}" "$@"
+}
+run_models() {
+  local ggml=${GGML-}
+  [ -n "$ggml" ] || ggml=$("${LLAMA_PYTHON:-$python}" -c 'import llama_cpp; print(llama_cpp.__path__[0])' 2>/dev/null)/lib/libggml-base.so
+  [ -f "$ggml" ] || ggml=
+  "$python" bench/models.py "${processes[@]}" --quantizers "$programs/quantizers_bench" --ggml "$ggml" --llama-cpp "${LLAMA_CPP-}" \
+    --llama-python "${CONVERTER_PYTHON:-${PEER_PYTHON:-$python}}" --slime "${SLIME-}" --slime-python "${SLIME_PYTHON:-${PEER_PYTHON:-$python}}" \
+    --python "${SAFETENSORS_PYTHON:-$python}" "$@"
 }
 run_growth() { "$python" bench/growth.py "${processes[@]}" "${peers_of_processes[@]}" "$@"; }
 run_pairs() { "$python" bench/pairs.py "${processes[@]}" --samples "$programs/sample_files" "$@"; }
