@@ -86,7 +86,7 @@ part-emulators:
 
 part-quantizers:
 	@tools/stages.sh $@ \
-	  "200,000 rows of each type and kind of matrix, beside GGML and its build for processors with FMA" "$(AGAIN) stage-quantizers" \
+	  "200,000 rows of each type, without a matrix and with, beside GGML and its build for processors with FMA" "$(AGAIN) stage-quantizers" \
 	  "a folder of 20 GiB in 256 MiB" "WEIGHBRIDGE_LARGE=1 tools/run-pytest.sh system tests/robustness/test_memory.py -k folder_is_quantized"
 
 # What interop and stage run.
@@ -212,7 +212,7 @@ stage-llama: # compiles llama.cpp, and fetches its vocabularies and sources
 	@tools/fetch-vocabularies.sh
 
 stage-quantizers: stage-llama
-	WEIGHBRIDGE_QUANTIZED_ROWS=200000 build/venv-llama/bin/python -m pytest -q -p no:cacheprovider -k encodes tests/interop/test_ggml_blocks.py
+	WEIGHBRIDGE_QUANTIZED_ROWS=200000 build/venv-llama/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider -k encodes tests/interop/test_ggml_blocks.py
 
 interop-llama: stage-llama # llama.cpp is compiled for it: files, blocks, splits, texts and greedy ids beside it
 	build/venv-llama/bin/python -m pytest -q -p no:cacheprovider tests/interop/test_gguf*.py tests/interop/test_ggml_blocks.py
