@@ -92,7 +92,7 @@ def make_patch(base: ModelSource, result: ModelSource, path: StrPath, *, metadat
                                                 settings(limits, progress, what="patch"))))
 
 
-def apply(base: ModelSource, patches: ModelSource | Sequence[ModelSource], path: StrPath, *, format: str | None = None, progress: Progress = None,
+def apply(base: ModelSource, /, patches: ModelSource | Sequence[ModelSource], path: StrPath, *, format: str | None = None, progress: Progress = None,
           limits: Limits | None = None, **options: Unpack[ConvertOptions]) -> Written:
     """Writes what patches make of a model. Checks the base before it writes anything, and the result by its digest.
 
@@ -116,7 +116,7 @@ def apply(base: ModelSource, patches: ModelSource | Sequence[ModelSource], path:
     Written
         As of :func:`convert`.
     """
-    _require_names("apply", options, ("base", "patches", "path", "format", "progress", "limits"))
+    _require_names("apply", options, ("patches", "path", "format", "progress", "limits"))
     given, output = settings(limits, progress, what="apply"), os.fspath(path)
     return Written._made(output, _written(_core.patched(_model_of(base, limits), _handles(patches, limits), given), output, format, options, given))
 
