@@ -70,12 +70,18 @@ std::string nearest_file(std::string_view path) {
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
        at.increment(error)) {
+    std::error_code unknown;
+    if (!at->is_regular_file(unknown) && !at->is_directory(unknown)) continue;  // a pipe is nothing to open by guess
     names.push_back(at->path().filename().string());
     if (names.size() > kMaxFiles) return {};
   }
   std::ranges::sort(names);  // a folder lists its files in no fixed order
   const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string near(nearest_word(typed.filename().string(), known));
+  std::string near(nearest_word(typed.filename().string(), known));
+  // The same extension does not make two short names alike.
+  const std::string stem = typed.stem().string(), found = std::filesystem::path(near).stem().string();
+  if (!near.starts_with(typed.filename().string()) && distance(stem, found) > std::max<std::size_t>(1, stem.size() / 3))
+    near.clear();
   return near.empty() ? near : (folder / near).string();
 }
 

@@ -68,6 +68,10 @@ std::string instead(std::string_view typed, std::span<const std::string_view> kn
   }
   const std::vector<std::string_view> known(spelled.begin(), spelled.end());
   const std::string_view near = nearest_word(typed, known);
+  std::error_code error;
+  if (std::filesystem::exists(argument, error))
+    throw Misuse(subject(id, action) + " has no flag " + quote(typed) + "; the file of that name is " +
+                 quote("./" + std::string(argument)));
   throw Misuse(subject(id, action) + " has no flag " + quote(typed) +
                (near.empty() ? "; see 'weighbridge " + subject(id, action) + " --help'"
                              : "; did you mean " + std::string(near) + "?"));

@@ -84,7 +84,7 @@ void define_jobs(nb::module_& m) {
     const auto options = made<OpenOptions>(OptionOf::open, given);
     Diagnosis found;
     const Written written = run(settings, [&](const Context& context) {
-      OutputFile::check(output.path, overwrite);
+      if (!output.path.ends_with('/')) OutputFile::check(output.path, overwrite);  // before the file is read
       found =
           input.source ? diagnose(place_of(input.source), context, options) : diagnose(input.path, context, options);
       Options how;

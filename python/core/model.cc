@@ -461,6 +461,11 @@ void define_models(nb::module_& m) {
     out["tensors"] = verdict.model.size();
     return out;
   });
+  m.def("ready_policies", [] {
+    nb::list out;
+    for (const std::string_view each : ready_policies()) out.append(text(each));
+    return out;
+  });
   m.def("ready_policy", [](const std::string& name) { return text(ready_policy(name)); });
   m.def(
       "check",

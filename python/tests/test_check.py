@@ -33,7 +33,7 @@ def test_a_model_against_policies(tmp_path):
 def test_what_is_no_policy():
     with pytest.raises(wb.UsageError, match='the nearest is "dtypes"'):
         wb.check(safetensors("F64", 8), {"dtype": ["f16"]})
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(wb.UsageError, match="no policy 'publsh', and no such file: the ready ones are download, publish, strict"):
         wb.check(safetensors("F64", 8), "publsh")
     with pytest.raises(TypeError):
         wb.check(None)

@@ -75,6 +75,12 @@ def test_paths_buffers_and_file_objects(file, make):
     assert wb.verify(make(file)).valid
 
 
+def test_the_error_of_a_limit_that_is_a_count_asks_for_a_count(tmp_path):
+    wb.save(tmp_path / "two.safetensors", {"a": b"1", "b": b"2"})
+    with pytest.raises(wb.LimitError, match=r"limits=\{'tensors': COUNT\} raises it"):
+        wb.open(tmp_path / "two.safetensors", limits={"tensors": 1})
+
+
 def test_errors_are_those_of_python_too(tmp_path, file):
     with pytest.raises(FileNotFoundError) as caught:
         wb.open(tmp_path / "nope")

@@ -111,6 +111,12 @@ def test_salvage_warns_of_losses(encoder_folder, tmp_path):
         assert [item.kind for item in wb.salvage(folder, tmp_path / "a.zt").written.losses] == ["file"]
 
 
+def test_a_folder_is_salvaged_into_a_folder(encoder_folder, tmp_path):
+    with pytest.warns(wb.LossWarning):
+        made = wb.salvage(encoder_folder, f"{tmp_path}/saved/")
+    assert made.written.format == "hf" and wb.verify(tmp_path / "saved").valid
+
+
 def test_parts_of_a_tensor(file):
     part, = wb.open(file)["w"].parts
     assert (part.role, part.dtype, part.shape, part.nbytes, part.tobytes()) == ("data", "u8", (8,), 8, b"12345678") and "u8 8, 8 B" in repr(part)

@@ -59,6 +59,9 @@ def our_name(dtype: Any) -> str:
     raise UsageError(f"no tensor has elements of type {dtype!r}")
 
 
+_AS_F32 = "; Tensor.numpy('f32') casts it"
+
+
 def numpy_dtype(name: str, castable: bool = True) -> "np.dtype[Any]":
     """NumPy's dtype for ours; from ml_dtypes for bf16 and the float8s. Errors suggest a cast only if the elements can be cast."""
     import numpy
@@ -69,14 +72,14 @@ def numpy_dtype(name: str, castable: bool = True) -> "np.dtype[Any]":
         try:
             import ml_dtypes
         except ImportError as error:
-            raise ImportError(f"NumPy has no {name}: install ml_dtypes{', or ask for dtype=' + repr('f32') if castable else ''}") from error
+            raise ImportError(f"NumPy has no {name}: install ml_dtypes{_AS_F32 if castable else ''}") from error
         found: np.dtype[Any] = numpy.dtype(getattr(ml_dtypes, ML_NAMES[name]))
         return found
     if name in SMALL_INTEGERS:
-        raise UsageError(f"NumPy has no integers of {name[1:]} bits: ask for dtype={SMALL_INTEGERS[name]!r}")
+        raise UsageError(f"NumPy has no integers of {name[1:]} bits: Tensor.numpy({SMALL_INTEGERS[name]!r}) casts them")
     if name not in TORCH_NAMES and not name.startswith("f6_"):
         raise UsageError(f"no dtype is called {name!r}: there are {', '.join([*NUMPY_NAMES, *TORCH_NAMES])}")
-    raise UsageError(f"NumPy has no {name}{': ask for dtype=' + repr('f32') if castable else ''}")
+    raise UsageError(f"NumPy has no {name}{_AS_F32 if castable else ''}")
 
 
 def as_numpy(bits: Any, name: str) -> Any:
@@ -89,10 +92,10 @@ def torch_dtype(name: str) -> Any:
     import torch
 
     if name in SMALL_INTEGERS:
-        raise UsageError(f"PyTorch has no integers of {name[1:]} bits: ask for dtype={SMALL_INTEGERS[name]!r}")
+        raise UsageError(f"PyTorch has no integers of {name[1:]} bits: Tensor.torch({SMALL_INTEGERS[name]!r}) casts them")
     found = getattr(torch, TORCH_NAMES.get(name) or NUMPY_NAMES.get(name, ""), None)
     if found is None:
-        raise UsageError(f"this version of PyTorch has no {name}: ask for dtype='f32'")
+        raise UsageError(f"this version of PyTorch has no {name}; Tensor.torch('f32') casts it")
     return found
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from . import _core
-from ._errors import Finding
+from ._errors import Finding, UsageError
 from ._progress import settings
 from ._record import Record
 from ._shown import shown
@@ -269,8 +269,11 @@ def check(
     name = "policy" if isinstance(policy, Mapping) else os.fspath(policy)
     text = json.dumps(dict(policy)) if isinstance(policy, Mapping) else _core.ready_policy(name)
     if not text:
-        with open(name, encoding="utf-8") as opened:
-            text = opened.read()
+        try:
+            with open(name, encoding="utf-8") as opened:
+                text = opened.read()
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no policy {name!r}, and no such file: the ready ones are {', '.join(_core.ready_policies())}") from error
     found = json.loads(_core.check(to_input(file), text, name, to_optional_input(manifest), dict(format=format),
                                    settings(limits, progress, what="check")))
     found["breaches"] = [Breach(each["demand"], Finding.told(each["finding"])) for each in found["breaches"]]

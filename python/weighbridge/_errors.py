@@ -154,7 +154,7 @@ def make(fields: dict[str, Any], text: str) -> Error:
         message += f" ({finding.rule})"
     hint = finding.hint or Hint("")
     if hint.what == "limit":
-        message += f"; limits={{{hint.name!r}: {hint.value or 'BYTES'}}} raises it"
+        message += f"; limits={{{hint.name!r}: {hint.value or ('COUNT' if hint.name in ('tensors', 'depth') else 'BYTES')}}} raises it"
     elif hint.name == "overwrite":
         message += "; overwrite=True replaces it"
     elif hint.name == "to":

@@ -87,7 +87,7 @@ class Written(Record):
     size : int
         Bytes of the output, of all files together if it is a folder.
     losses : list of Item
-        What a reader of the output cannot get back. Those that no option allows or asks for were warned of: :class:`LossWarning`.
+        What a reader of the output cannot get back. Those that `allow` does not name and no option asks for were warned of: :class:`LossWarning`.
     changes : list of Item
         What is encoded in another way, without loss.
     casts : list of Cast
@@ -108,7 +108,7 @@ class Written(Record):
         if silent:
             first = ", ".join(Item(*each).subject for each in silent[:_MOST_NAMED]) + (
                 f" and {len(silent) - _MOST_NAMED:,} more" if len(silent) > _MOST_NAMED else "")
-            warnings.warn(shown(f"{path}: {len(silent):,} {'loss' if len(silent) == 1 else 'losses'} that no option allows: {first}"), LossWarning,
+            warnings.warn(shown(f"{path}: {len(silent):,} {'loss' if len(silent) == 1 else 'losses'} that allow does not name: {first}"), LossWarning,
                           stacklevel=3)
         return cls(path, format, size, [Item(*each) for each in losses], [Item(*each) for each in changes],
                    [Cast(*each) for each in casts])
@@ -282,7 +282,7 @@ def convert(source: ModelSource | Sequence[ModelSource], path: StrPath, *, forma
     Returns
     -------
     Written
-        Losses that no option allows are warned of too (:class:`LossWarning`). All but those of the kind ``"file"`` raise before anything is written.
+        Losses that `allow` does not name are warned of too (:class:`LossWarning`). All but those of the kind ``"file"`` raise before anything is written.
 
     Examples
     --------

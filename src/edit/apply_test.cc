@@ -205,7 +205,7 @@ TEST_F(InPlaceTest, WhatEditRefusesIsRefused) {
   const int fd = ::open(base_.c_str(), O_RDONLY);
   if (::fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {  // else the filesystem has no leases, so nobody can tell
     ::fcntl(fd, F_SETLEASE, F_UNLCK);
-    expect_refused("io/in-use", "another process has the file open");
+    expect_refused("io/in-use", "the file is open in another process");
   }
   ::close(fd);
   fs::create_hard_link(base_, beside_ / "link");

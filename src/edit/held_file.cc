@@ -93,8 +93,8 @@ void HeldFile::lock() {
   else if (fault == EAGAIN || fault == EBUSY)
     base::io_error_of(
         asked_, "in-use",
-        "another process has the file open, and would read a mix of old and new bytes: stop it, or write a "
-        "new file");
+        "the file is open in another process, or elsewhere in this one, which would read a mix of old and new "
+        "bytes: close it there, or write a new file");
 }
 
 void HeldFile::share() noexcept {

@@ -256,7 +256,7 @@ void Matcher::unsupported(const Tensor& codes, std::string name, std::string tex
   refuse(codes, std::move(name), Refused::unsupported, std::move(text));
 }
 void Matcher::ask(const Tensor& codes, std::string name, std::string text, std::string answer) {
-  text += ": the option scheme says it, as " + answer;
+  text += ": a stated scheme says it, as " + answer;
   refuse(codes, std::move(name), Refused::question, std::move(text), base::option_hint("scheme", std::move(answer)));
 }
 void Matcher::note(const Rule& rule, const Tensor& tensor, std::string expected, std::string found,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the help of every verb and action, the length of its lines, and the messages for unknown words."""
+import os
 import re
 
 import pytest
@@ -157,6 +158,10 @@ def test_a_file_that_is_there_is_recognized(tmp_path):
     assert "the first word must be a verb or a file" in weighbridge("--nothing", status=2, **here).stderr
     assert "did you mean 's.safetensors'?" in weighbridge("inspect", "s.safetensor", status=4, **here).stderr
     assert "did you mean" not in weighbridge("inspect", "nothing-like-it", status=4, **here).stderr
+    assert "did you mean" not in weighbridge("inspect", "tb.safetensors", status=4, **here).stderr  # one extension makes no two names alike
+    os.mkfifo(tmp_path / "pipe.gguf")
+    assert "did you mean" not in weighbridge("inspect", "pip.gguf", status=4, **here).stderr
+
     extract = ["extract", "s.safetensors", "-o", "x"]
     assert "inspect FILE" in weighbridge(*extract, "zzzzzzzzzz", status=2, **here).stderr
     assert "--only" in weighbridge(*extract, "layer.*", status=2, **here).stderr
@@ -190,3 +195,9 @@ def test_an_empty_verb_has_no_nearest_one():
 @pytest.mark.parametrize("words", [["slm", "quality-gate", "--help"], ["help", "slm", "promotion-ledger"]])
 def test_help_of_an_action_with_steps_lists_them(words):
     assert words[1 if words[0] == "slm" else 2] in weighbridge(*words).stdout
+
+
+def test_a_file_whose_name_begins_like_a_flag(tmp_path):
+    (tmp_path / "-dash.safetensors").touch()
+    said = weighbridge("verify", "-dash.safetensors", status=2, cwd=tmp_path).stderr
+    assert "the file of that name is './-dash.safetensors'" in said

@@ -159,7 +159,7 @@ def test_what_a_file_leaves_open_is_asked_and_the_answer_decodes_it(name, tmp_pa
     path, _, codes, parameters = stored(name, tmp_path)
     out, scheme = tmp_path / "o.safetensors", OPEN[name].split(":")[0]
     asked = weighbridge("convert", path, out, "--dequantize", status=3).stdout
-    assert f"the option scheme says it, as {scheme}:" in asked
+    assert f"a stated scheme says it, as {scheme}:" in asked
     weighbridge("convert", path, out, "--dequantize", "--scheme", OPEN[name])
     found = json.loads(weighbridge("inspect", "--json", path, "--scheme", OPEN[name]).stdout)["files"][0]
     assert found["parameters"] == parameters and "schemes" not in found

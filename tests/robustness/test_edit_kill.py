@@ -332,7 +332,7 @@ def test_a_file_that_others_have_open_is_refused(tmp_path):
         refused = run(*words)
     if refused.returncode == 0:
         pytest.skip("the filesystem of the temporary folder has no leases, so nothing tells who has a file open")
-    assert refused.returncode == 4 and "another process has the file open" in refused.stderr and path.read_bytes() == old
+    assert refused.returncode == 4 and "the file is open in another process" in refused.stderr and path.read_bytes() == old
     # Also a program that has closed it and still maps it.
     import mmap
     with open(path, "rb") as file:

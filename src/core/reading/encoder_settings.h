@@ -46,7 +46,7 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_prompts(st
 inline constexpr std::string_view kSettingsRefused = "settings_refused", kSettingsUnknown = "settings_unknown";
 
 struct OddSetting {
-  std::string file, key, value;  // the value as JSON, shortened
+  std::string file, key, value;  // the value as JSON, shortened; empty: a long one
   std::string why{};             // a clause, or empty
   bool operator==(const OddSetting&) const = default;
 };

@@ -70,6 +70,7 @@ void note_unmatched(std::span<const std::string> ignored, std::span<const OddSet
 }
 
 std::string setting_text(const OddSetting& setting) {
+  if (setting.value.empty()) return setting.file + " has its own " + quoted(setting.key);
   return setting.file + " says " + quoted(setting.key) + " is " + setting.value;
 }
 

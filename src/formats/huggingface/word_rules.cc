@@ -372,7 +372,7 @@ class Settler {
   void name_rebuilt() {
     const auto name = [&](std::string_view key, bool is) {
       if (!is) return;
-      judge_.warn(kTokenizerJson, key, quoted_json("not a BERT's"),
+      judge_.warn(kTokenizerJson, key, {},
                   "this build follows it, and transformers 5 takes a BERT's own, so that vectors may differ");
       auto sink = config_ ? reading_.in(config_->file) : reading_.findings;
       sink.report(rules::kTokenizerConflict, {}, "as tokenizer.json says", "a BertTokenizer's own in transformers 5",
