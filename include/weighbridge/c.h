@@ -86,7 +86,8 @@ void wb_error_free(wb_error*); /**< frees it */
 /** Called from time to time with the bytes done of `total` (0: not known yet), by any thread, but never by two at once
  * for one job. Returns 0 to stop the call. Once the work is done, it is called a last time with `done` equal to
  * `total`; only calls that write files, which are not published yet, can still be stopped by that. A call with several
- * steps counts each of them. It must not throw, and must not leave by longjmp(). */
+ * steps counts each of them. It may make calls with the same job, which work in its thread and do not call it. It must
+ * not throw, and must not leave by longjmp(). */
 typedef int (*wb_progress)(uint64_t done, uint64_t total, void* user);
 
 /** Makes a job with the default limits and one thread. */

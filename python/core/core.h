@@ -64,11 +64,12 @@ nb::list to_list(const Report&);
 template <class T> T argument(std::string_view name, nb::handle object) {
   T out{};
   if (nb::try_cast(object, out)) return out;
-  constexpr bool kText = std::is_same_v<T, std::string>, kNumber = std::is_unsigned_v<T>;
+  constexpr bool kText = std::is_same_v<T, std::string>, kTruth = std::is_same_v<T, bool>;
   wrong_type(name,
-             kText     ? "a str of valid Unicode"
-             : kNumber ? "an int of 0 or more that fits"
-                       : "another type",
+             kText                   ? "a str of valid Unicode"
+             : kTruth                ? "a bool"
+             : std::is_unsigned_v<T> ? "an int of 0 or more that fits"
+                                     : "another type",
              object);
 }
 
@@ -102,6 +103,8 @@ struct Input {
   std::shared_ptr<const Source> source;  // null: `path`
 };
 Input to_input(nb::handle);
+// A path alone, also one whose bytes are no UTF-8.
+std::string to_path(nb::handle);
 
 // What a call takes from its caller: limits, threads and progress.
 struct Settings {

@@ -116,33 +116,38 @@ void define_jobs(nb::module_& m) {
     });
   });
   // What was done, as JSON (docs/schemas/edit.json). `values` is a JSON object of metadata to set.
-  m.def("edit", [](const std::string& path, const std::string& values, nb::handle given, bool dry_run,
-                   const Settings& settings) {
-    auto options = made<EditOptions>(OptionOf::edit, given);
-    options.add_json(*memory_source({std::as_bytes(std::span(values)), nullptr}, "<set>"));
-    const Edited edited = run(settings, [&](const Context& context) {
-      return dry_run ? plan_edit(path, options, context) : edit(path, options, context);
-    });
-    return text(to_json(path, options.output, edited, !dry_run && edited.way != Edited::Way::nothing));
-  });
-  m.def("undo_edit", [](const std::string& path, bool trust_journal, const Settings& settings) {
+  m.def("edit",
+        [](nb::handle file, const std::string& values, nb::handle given, bool dry_run, const Settings& settings) {
+          const std::string path = to_path(file);
+          auto options = made<EditOptions>(OptionOf::edit, given);
+          options.add_json(*memory_source({std::as_bytes(std::span(values)), nullptr}, "<set>"));
+          const Edited edited = run(settings, [&](const Context& context) {
+            return dry_run ? plan_edit(path, options, context) : edit(path, options, context);
+          });
+          return text(to_json(path, options.output, edited, !dry_run && edited.way != Edited::Way::nothing));
+        });
+  m.def("undo_edit", [](nb::handle file, bool trust_journal, const Settings& settings) {
+    const std::string path = to_path(file);
     const Edited made = run(settings, [&](const Context& context) { return undo_edit(path, context, trust_journal); });
     return text(to_json(path, {}, made, true));
   });
-  m.def("settle_edit", [](const std::string& path, bool trust_journal, const Settings& settings) {
+  m.def("settle_edit", [](nb::handle file, bool trust_journal, const Settings& settings) {
+    const std::string path = to_path(file);
     const Edited made =
         run(settings, [&](const Context& context) { return settle_edit(path, context, trust_journal); });
     return text(to_json(path, {}, made, made.left == Edited::Left::undone));
   });
   // What killed runs left in a folder, as JSON (docs/schemas/doctor.json).
-  m.def("left_journals", [](const std::string& folder) {
+  m.def("left_journals", [](nb::handle given) {
+    const std::string folder = to_path(given);
     const auto found = [&] {
       const WithoutGil released;
       return left_journals(folder);
     }();
     return text(to_json(folder, found));
   });
-  m.def("recover_folder", [](const std::string& folder, bool trust_journal) {
+  m.def("recover_folder", [](nb::handle given, bool trust_journal) {
+    const std::string folder = to_path(given);
     const auto undone = [&] {
       const WithoutGil released;
       return recover_folder(folder, trust_journal);
@@ -182,12 +187,13 @@ void define_jobs(nb::module_& m) {
       },
       nb::arg("file"), nb::arg("source"), nb::arg("statement"), nb::arg("imatrix").none(), nb::arg("values"),
       nb::arg("settings"));
-  m.def("check_output", [](const std::string& path, bool replace) { OutputFile::check(path, replace); });
+  m.def("check_output", [](nb::handle path, bool replace) { OutputFile::check(to_path(path), replace); });
   // Writes the statement about a file that was made from the source. The options are dicts, the adapters as for
   // merge_lora.
   m.def("state",
-        [](const std::string& path, const std::string& file, const Model& source, nb::handle view, nb::handle convert,
+        [](nb::handle output, nb::handle made_file, const Model& source, nb::handle view, nb::handle convert,
            const std::vector<std::pair<std::string, double>>& adapters, bool replace, const Settings& settings) {
+          const std::string path = to_path(output), file = to_path(made_file);
           std::vector<std::pair<std::string, std::string>> options;
           for (const auto& [kind, given] : {std::pair(OptionOf::view, view), {OptionOf::convert, convert}})
             for (auto [key, value] : nb::cast<nb::dict>(given)) {
@@ -210,15 +216,17 @@ void define_jobs(nb::module_& m) {
           out.publish();
         });
   // Patches that are written: what they change, as JSON (docs/schemas/patch.json).
-  m.def("make_patch", [](const Model& base, const Model& result, const std::string& path, bool metadata, bool overwrite,
+  m.def("make_patch", [](const Model& base, const Model& result, nb::handle output, bool metadata, bool overwrite,
                          const Settings& settings) {
+    const std::string path = to_path(output);
     return run(settings, [&](const Context& context) {
       return written_patch(make_patch(base, result, {.scratch = path, .metadata = metadata}, context), path, overwrite,
                            context);
     });
   });
   m.def("fold_patches",
-        [](const std::vector<Model>& patches, const std::string& path, bool overwrite, const Settings& settings) {
+        [](const std::vector<Model>& patches, nb::handle output, bool overwrite, const Settings& settings) {
+          const std::string path = to_path(output);
           return run(settings, [&](const Context& context) {
             return written_patch(fold_patches(patches, {.scratch = path}, context), path, overwrite, context);
           });
@@ -259,8 +267,8 @@ void define_jobs(nb::module_& m) {
     for (const OptionInfo& option : all_options()) {
       nb::list known;
       for (const std::string_view word : words(option)) known.append(text(word));
-      out.append(
-          nb::make_tuple(text(name(option.of)), text(option.name), text(name(option.type)), option.python, known));
+      out.append(nb::make_tuple(text(name(option.of)), text(option.name), text(name(option.type)), option.python, known,
+                                option.repeats));
     }
     return out;
   });

@@ -484,7 +484,8 @@ void define_models(nb::module_& m) {
       },
       nb::arg("file"), nb::arg("policy"), nb::arg("name"), nb::arg("manifest").none(), nb::arg("options"),
       nb::arg("settings"));
-  m.def("find_models", [](const std::string& folder, const Settings& settings) {
+  m.def("find_models", [](nb::handle given, const Settings& settings) {
+    const std::string folder = to_path(given);
     nb::list out;
     for (const std::string& each : run(settings, [&](const Context& context) { return find_models(folder, context); }))
       out.append(text(each));
@@ -498,16 +499,18 @@ void define_models(nb::module_& m) {
     });
     return text(to_json(input.path, found));
   });
-  m.def("manifest", [](const std::string& path, const std::string& key, const std::string& certificate,
+  m.def("manifest", [](nb::handle file, const std::string& key, const std::string& certificate,
                        const std::vector<std::string>& chain, nb::handle given, const Settings& settings) {
+    const std::string path = to_path(file);
     const SigningKey signer{.key = key, .certificate = certificate, .chain = chain};
     const auto options = made<ManifestOptions>(OptionOf::manifest, given);
     const Manifest found =
         run(settings, [&](const Context& context) { return save_manifest(path, options, signer, context); });
     return text(to_json(path, options.output, found, signer.method()));
   });
-  m.def("verify_manifest", [](const std::string& path, nb::handle manifest, const std::string& key,
-                              const std::string& roots, nb::handle given, const Settings& settings) {
+  m.def("verify_manifest", [](nb::handle file, nb::handle manifest, const std::string& key, const std::string& roots,
+                              nb::handle given, const Settings& settings) {
+    const std::string path = to_path(file);
     const Input input = to_input(manifest);
     auto check = made<ManifestCheck>(OptionOf::check, given);
     check.trust = {.key = key, .roots = roots};
@@ -516,7 +519,7 @@ void define_models(nb::module_& m) {
     });
     return text(to_json(path, input.path, found));
   });
-  m.def("manifest_cache", [](const std::string& path) { return text(manifest_cache(path)); });
+  m.def("manifest_cache", [](nb::handle path) { return text(manifest_cache(to_path(path))); });
   m.def("can_sign", &can_sign);
   m.def("explain", [](nb::handle file, std::uint64_t offset, std::uint64_t length, const std::string& name,
                       const Settings& settings) {
@@ -533,7 +536,8 @@ void define_models(nb::module_& m) {
     });
     return text(to_json(path, found));
   });
-  m.def("check_cache", [](const std::string& folder, const Settings& settings) {
+  m.def("check_cache", [](nb::handle given, const Settings& settings) {
+    const std::string folder = to_path(given);
     return text(to_json(folder, run(settings, [&](const Context& context) { return check_cache(folder, context); })));
   });
 }

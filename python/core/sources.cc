@@ -127,4 +127,9 @@ Input to_input(nb::handle object) {
   return {{}, memory_source({buffer->bytes(), buffer})};
 }
 
+std::string to_path(nb::handle object) {
+  if (!PyUnicode_Check(object.ptr()) && !nb::hasattr(object, "__fspath__")) wrong_type("path", "a path", object);
+  return to_input(object).path;
+}
+
 }  // namespace weighbridge::python

@@ -116,9 +116,9 @@ std::vector<std::string> option_texts(OptionOf kind, const std::string& name, nb
   const OptionInfo* const option = find_option(kind, name);
   if (option == nullptr) return {std::string()};  // set() says that there is none
   const OptionType type = option->type;
-  if (option->repeats && (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value))) {
+  if (option->repeats && !nb::isinstance<nb::str>(value) && nb::isinstance<nb::iterable>(value)) {
     std::vector<std::string> out;
-    for (const nb::handle each : value)
+    for (const nb::handle each : nb::iter(value))
       for (std::string& text : option_texts(kind, name, each)) out.push_back(std::move(text));
     return out;
   }

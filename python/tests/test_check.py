@@ -45,5 +45,5 @@ def test_the_reader_can_be_named():
     [breach] = wb.check(content, format="gguf").breaches
     assert breach.demand == "valid" and breach.finding.rule == "gguf/magic"
     assert wb.doctor(content, format="gguf").findings[0].rule == "gguf/magic"
-    with pytest.raises(wb.UsageError, match="format cannot be 'foo'"):
+    with pytest.raises(wb.UsageError, match="there is no format 'foo'"):
         wb.check(content, format="foo")

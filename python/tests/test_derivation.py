@@ -78,3 +78,23 @@ def test_usage(base, tmp_path):
         wb.verify(base, statement="s.json")
     with pytest.raises(wb.UsageError):
         wb.verify(base, derived_from=base)      # not a GGUF
+
+
+def test_iterators_are_done_and_stated_alike(base, tmp_path):
+    """The statement named what an iterator gave first; the conversion got nothing more from it."""
+    wb.convert(base, tmp_path / "out.safetensors", only=iter(["a", "b"]), set={"n": 3}, allow=iter(["attribute"]), rename=str.upper,
+               statement=tmp_path / "s.json")
+    with wb.open(tmp_path / "out.safetensors") as made:
+        assert list(made) == ["A", "B"] and dict(made.metadata)["n"] == "3"
+    stated = json.loads((tmp_path / "s.json").read_text())["predicate"]["buildDefinition"]["externalParameters"]["options"]
+    assert {(one["name"], one["value"]) for one in stated} == {("only", "a"), ("only", "b"), ("rename", "a=A"), ("rename", "b=B"), ("set", "n=3"),
+                                                              ("allow", "attribute")}
+
+
+def test_arguments_of_another_way_to_verify_are_refused(base, tmp_path):
+    wb.convert(base, tmp_path / "out.gguf", quantize="q4_0")
+    for more in ({"read_all": True}, {"recursive": True}, {"format": "gguf"}, {"read_as": "a=bf16"}, {"scheme": "gptq"}):
+        with pytest.raises(TypeError, match=f"{next(iter(more))} has no effect with derived_from"):
+            wb.verify(tmp_path / "out.gguf", derived_from=base, **more)
+    with pytest.raises(TypeError, match="derived_from has no effect with manifest"):
+        wb.verify(tmp_path / "out.gguf", derived_from=base, manifest=tmp_path / "list.sig")

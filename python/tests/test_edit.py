@@ -76,3 +76,26 @@ def test_the_format_can_be_named(path):
     assert wb.edit(path, set={"k": "v"}, format="gguf", in_place=True).written
     with pytest.raises(wb.Error):
         wb.edit(path, set={"k": "w"}, format="safetensors", in_place=True)
+
+
+def test_values_that_cannot_be_stored_are_refused(path, tmp_path):
+    """They were rounded to f64."""
+    for value in (1 << 64, -(1 << 63) - 1, [1, 1 << 70], (1 << 64, "u64")):
+        with pytest.raises(wb.UsageError, match="does not fit 64 bits"):
+            wb.edit(path, set={"n": value}, output=tmp_path / "out.gguf")
+    with pytest.raises(wb.UsageError, match="JSON has no nan"):
+        wb.edit(path, set={"n": float("nan")}, output=tmp_path / "out.gguf")
+
+
+def test_an_empty_output_does_not_change_the_file(path):
+    old = path.read_bytes()
+    with pytest.raises(wb.UsageError, match="output is empty"):
+        wb.edit(path, set={"a": "2"}, output="")
+    assert path.read_bytes() == old
+
+
+def test_a_path_that_is_no_unicode(path, tmp_path):
+    import os
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.gguf")
+    path.rename(odd)
+    assert wb.edit(odd, set={"a": "2"}, in_place=True).written and wb.undo_edit(odd).written

@@ -185,7 +185,7 @@ def test_what_has_no_dtype_of_numpy_is_refused_in_every_way(tmp_path):
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(range(8)))
     with wb.open(path) as m:
         for job in (lambda: m["w"].numpy(), lambda: m["w"][0], lambda: m.numpy(), lambda: m.numpy(copy=True), lambda: np.from_dlpack(m["w"])):
-            with pytest.raises(wb.UsageError, match="f4.*dtype='f32'"):
+            with pytest.raises(wb.UsageError, match=r"f4.*numpy\('f32'\)"):
                 job()
         assert m["w"].numpy("f32").shape == (4, 4)
 

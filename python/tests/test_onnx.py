@@ -33,7 +33,7 @@ def test_integers_below_a_byte_are_cast(tmp_path):
     path.write_bytes(model(NIBBLES))
     with wb.open(path) as opened:
         assert opened["q"].dtype == "i4" and opened["q"].numpy(dtype="i8").tolist() == [-1, -8, 7]
-        with pytest.raises(wb.UsageError, match="integers of 4 bits: Tensor.numpy\('i8'\) casts"):
+        with pytest.raises(wb.UsageError, match=r"integers of 4 bits: Tensor.numpy\('i8'\) casts"):
             opened["q"].numpy()
 
 

@@ -11,7 +11,7 @@ np = pytest.importorskip("numpy", reason="numpy is missing")
 import weighbridge as wb  # noqa: E402
 from weighbridge import _core  # noqa: E402
 
-TABLE = [(of, name.replace("-", "_"), type, python, words) for of, name, type, python, words in _core.options()]
+TABLE = [(of, name.replace("-", "_"), type, python, words) for of, name, type, python, words, _ in _core.options()]
 
 
 def names(*kinds):

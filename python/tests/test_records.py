@@ -112,8 +112,7 @@ def test_salvage_warns_of_losses(encoder_folder, tmp_path):
 
 
 def test_a_folder_is_salvaged_into_a_folder(encoder_folder, tmp_path):
-    with pytest.warns(wb.LossWarning):
-        made = wb.salvage(encoder_folder, f"{tmp_path}/saved/")
+    made = wb.salvage(encoder_folder, f"{tmp_path}/saved/")
     assert made.written.format == "hf" and wb.verify(tmp_path / "saved").valid
 
 
@@ -126,3 +125,16 @@ def test_the_types_of_arguments_are_there_at_run_time():
     from weighbridge import typing
 
     assert {"ConvertOptions", "Source", "ModelSource", "Progress"} <= set(typing.__all__) and all(hasattr(typing, name) for name in typing.__all__)
+
+
+def test_records_are_equal_hashed_alike_and_kept():
+    a, b = wb.Cast("a", "b", 1, 1, 0, 0, 0), wb.Cast("a", "b", 1, 1, 0, 0, 0.0)
+    assert a == b and hash(a) == hash(b) and len({a, b}) == 1
+    with pytest.raises(AttributeError):
+        del a.before
+
+
+def test_an_explanation_as_json(file):
+    import base64
+    found = wb.explain(file, 0)
+    assert base64.b64decode(json.loads(json.dumps(found.asdict()))["data"]) == found.data

@@ -98,7 +98,7 @@ def test_no_error_suggests_a_cast_of_codes(tmp_path, monkeypatch):
         with pytest.raises(ImportError, match="install ml_dtypes$"):
             model["y"].numpy()  # its scale may be in another file
     with wb.open(shard(tmp_path / "plain.safetensors", {"y": ("F8_E4M3", [1], b"@")})) as model:
-        with pytest.raises(ImportError, match="Tensor.numpy\('f32'\) casts it"):
+        with pytest.raises(ImportError, match=r"Tensor.numpy\('f32'\) casts it"):
             model["y"].numpy()
         assert model["y"].numpy("f32").tolist() == [2.0]
 

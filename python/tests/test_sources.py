@@ -158,3 +158,38 @@ def test_http_is_read_in_ranges(file):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_file_with_only_read_and_seek(tmp_path):
+    wb.save(tmp_path / "a.safetensors", {"w": b"12345678"})
+
+    class File:
+        def __init__(self, file):
+            self.read, self.seek = file.read, file.seek
+
+    with open(tmp_path / "a.safetensors", "rb") as file:
+        assert wb.open(File(file))["w"].tobytes() == b"12345678"
+
+
+def test_a_path_of_bytes_is_a_path(tmp_path):
+    import os
+    wb.save(tmp_path / "a.safetensors", {"w": b"12345678"})
+    assert [wb.verify(each).format for each in os.scandir(os.fsencode(tmp_path))] == ["safetensors"]
+
+
+def test_a_sidecar_is_that_of_an_stb(tmp_path):
+    wb.save(tmp_path / "a.safetensors", {"w": b"12345678"})
+    with pytest.raises(wb.UsageError, match="a sidecar belongs to an .stb"):
+        wb.open(tmp_path / "a.safetensors", sidecar=b"{}")
+
+
+def test_a_tensor_without_dimensions_is_true_and_not_iterated(tmp_path):
+    np = pytest.importorskip("numpy", reason="needs numpy")
+    wb.save(tmp_path / "a.safetensors", {"w": np.float32(0), "f": memoryview(np.asfortranarray(np.arange(6, dtype="f4").reshape(2, 3)))})
+    with wb.open(tmp_path / "a.safetensors") as model:
+        assert model["w"]
+        with pytest.raises(TypeError):
+            list(model["w"])
+        assert model["f"].numpy().tolist() == [[0, 1, 2], [3, 4, 5]] and [row.tolist() for row in model["f"]] == [[0, 1, 2], [3, 4, 5]]
+        with pytest.raises(wb.UsageError, match="byte order"):
+            model["f"].numpy(">f4")

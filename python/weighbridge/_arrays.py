@@ -44,7 +44,10 @@ def our_name(dtype: Any) -> str:
         try:  # NumPy's other names: "half", "<f4"
             import numpy
 
-            return _OURS.get(numpy.dtype(plain).name, name)
+            meant = numpy.dtype(plain)
+            if meant.byteorder == (">" if sys.byteorder == "little" else "<"):
+                raise UsageError(f"elements are read in this machine's byte order, not as {dtype!r}")
+            return _OURS.get(meant.name, name)
         except (ImportError, TypeError):
             return name
     name = str(dtype).removeprefix("torch.")
@@ -142,7 +145,7 @@ def _of_buffer(value: Any) -> tuple[str, list[int], Any]:
              "f": "f32", "d": "f64", "?": "bool"}
     if view.format not in names:
         raise UsageError(f"a buffer of format {view.format!r} cannot be saved")
-    return names[view.format], list(view.shape or ()), view.cast("B") if view.contiguous else memoryview(view.tobytes())
+    return names[view.format], list(view.shape or ()), view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
 
 
 def _bytes_of_torch(torch: Any, value: Any) -> Any:

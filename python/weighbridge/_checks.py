@@ -158,18 +158,19 @@ def verify(
     Verdict, dict of str to Verdict, ManifestVerdict or Derivation
         With `recursive`, a verdict for each path. An invalid file raises nothing: its findings say what is wrong. Only what cannot be read raises.
     """
+    of_a_file = dict(format=format, checksum_form=checksum_form, read_as=read_as, scheme=scheme, read_all=read_all, recursive=recursive)
     if manifest is not None:
         from ._manifest import verify_manifest
 
+        _without_effect("with manifest", **of_a_file, derived_from=derived_from, statement=statement, imatrix=imatrix, report=report)
         return verify_manifest(_path(file, "manifest"), manifest, public_key, roots, only_file, ignore, ignore_unsigned, cache, limits, progress)
-    if public_key is not None or roots is not None or only_file or ignore or ignore_unsigned or cache:
-        raise TypeError("public_key, roots, only_file, ignore, ignore_unsigned and cache have no effect without manifest")
+    _without_effect("without manifest", public_key=public_key, roots=roots, only_file=only_file, ignore=ignore, ignore_unsigned=ignore_unsigned, cache=cache)
     if derived_from is not None:
         from ._derivation import verify_derivation
 
+        _without_effect("with derived_from", **of_a_file)
         return verify_derivation(file, derived_from, statement, imatrix, report, limits, progress)
-    if statement is not None or imatrix is not None or report:
-        raise TypeError("statement, imatrix and report have no effect without derived_from")
+    _without_effect("without derived_from", statement=statement, imatrix=imatrix, report=report)
     if recursive:
         return {path: verify(path, format=format, checksum_form=checksum_form, read_as=read_as, scheme=scheme, read_all=read_all, limits=limits,
                              progress=progress)
@@ -180,6 +181,13 @@ def verify(
                          settings(limits, progress, what="verify"))
     found["findings"] = [Finding.told(finding) for finding in found["findings"]]
     return Verdict(**found)
+
+
+def _without_effect(when: str, **given: Any) -> None:
+    """Raises TypeError for an argument that was given and would be passed over."""
+    for name, value in given.items():
+        if value is not None and value is not False and not (isinstance(value, (str, list, tuple)) and not value):
+            raise TypeError(f"{name} has no effect {when}")
 
 
 def _path(file: Source, why: str) -> str:

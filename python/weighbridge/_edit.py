@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from math import isfinite
 
 from . import _core
 from ._errors import UsageError
@@ -141,7 +142,12 @@ def _typed(value: Any) -> Any:
     if isinstance(value, tuple):
         if len(value) != 2 or not isinstance(value[1], str):
             raise TypeError(f"a typed value is (value, type), as in (5, 'u32'), not {value!r}")
-        return {"type": value[1], "value": value[0]}
+        return {"type": value[1], "value": _typed(value[0])}
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, int) and not -1 << 63 <= each < 1 << 64:
+            raise UsageError(f"an integer that does not fit 64 bits cannot be stored: {each}")
+        if isinstance(each, float) and not isfinite(each):
+            raise UsageError(f"JSON has no {each}")
     return value
 
 
@@ -220,8 +226,10 @@ def edit(
         raise UsageError("edit() needs output=PATH for a new file, or in_place=True to change this one" if output is None
                          else "edit() takes output or in_place, not both")
 
+    if output is not None and not os.fspath(output):
+        raise UsageError("output is empty: edit() needs the path of a new file")
     given = {key: _typed(value) for key, value in (set or {}).items()}
-    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), format=format, read_as=_texts(read_as), output=output and os.fspath(output),
+    options = dict(unset=_texts(unset), rename=_renamings(rename), without=_texts(without), format=format, read_as=_texts(read_as), output=None if output is None else os.fspath(output),
                    reserve=reserve or None, overwrite=overwrite)
     return _edited(_core.edit(os.fspath(path), json.dumps(given), options, dry_run, settings(limits, progress, what="edit")))
 

@@ -72,19 +72,19 @@ class Embedder:
         default_prompt_name: str | None = None,
         truncate_dim: int | None = None,
         allow: Iterable[str] | str = (),
-        ignore_setting: Sequence[str] = (),
+        ignore_setting: Iterable[str] | str = (),
     ) -> None:
+        allow, ignore_setting = _texts(allow), _texts(ignore_setting)
         self._arguments = (model if isinstance(model, Model) else os.path.abspath(model),
                            dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case, max_length=max_length,
                                 heads=heads, threads=threads, prompts=prompts, default_prompt_name=default_prompt_name,
-                                truncate_dim=truncate_dim, allow=_texts(allow), ignore_setting=list(ignore_setting)))
+                                truncate_dim=truncate_dim, allow=allow, ignore_setting=ignore_setting))
         opened = model if isinstance(model, Model) else _open_folder(model)
         self._model = opened._handle  # stays open when `model` is closed
         self._name = opened.name
         self._facts: dict[str, str] | None = None
         self._embedder = _core.Embedder(self._model, threads, dict(precision=precision, pooling=pooling, normalize=normalize, lower_case=lower_case,
-                                                                   max_length=max_length, heads=heads, allow=_texts(allow),
-                                                                   ignore_setting=list(ignore_setting)))
+                                                                   max_length=max_length, heads=heads, allow=allow, ignore_setting=ignore_setting))
         for note in self._embedder.notes:
             warnings.warn(f"{self._name}: {note}", UserWarning, stacklevel=2)
         stored = self._model.attributes().get("default_prompt_name") if prompts is None else None

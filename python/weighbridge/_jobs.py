@@ -172,7 +172,10 @@ class Plan:
         return f"<weighbridge.Plan {self._plan.source_format} -> {self.format}, {state}, {len(self.losses)} losses, {len(self.changes)} changes>"
 
 
-_DTYPES = {name.replace("-", "_") for of, name, type, _, _ in _core.options() if of == "convert" and type == "dtype"}
+_DTYPES = {name.replace("-", "_") for of, name, type, *_ in _core.options() if of == "convert" and type == "dtype"}
+
+
+_REPEATED = {name.replace("-", "_") for of, name, *_, repeats in _core.options() if of == "convert" and repeats}
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +184,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name in _DTYPES and value is not None and not (isinstance(value, str) and value == "auto"):
             value = _arrays.our_name(value)
-        out[name] = _texts(value) if name == "allow" and value is not None else value
+        out[name] = _texts(value) if name in _REPEATED and value is not None else value
     return out
 
 
@@ -198,7 +201,7 @@ def _require_names(function: str, given: Mapping[str, Any], own: tuple[str, ...]
 
 # Words of other programs, and of version 0.2, for options.
 _MEANT = {"dtype": "cast", "force": "overwrite", "filter": "only", "glob": "only", "exclude": "without", "replace": "overwrite"}
-_NAMES = frozenset(name.replace("-", "_") for of, name, _, python, _ in _core.options() if python and of in ("convert", "view", "inputs"))
+_NAMES = frozenset(name.replace("-", "_") for of, name, _, python, *_ in _core.options() if python and of in ("convert", "view", "inputs"))
 _VIEW = [name for of, name, *_ in _core.options() if of == "view"]
 
 
@@ -216,7 +219,7 @@ def _adapters(given: Any) -> list[tuple[str, float]]:
         return [(os.fspath(given), 1.0)]
     if isinstance(given, Mapping):
         return [(os.fspath(path), float(scale)) for path, scale in given.items()]
-    return [(os.fspath(path), 1.0) for path in given]
+    return [each if isinstance(each, tuple) else (os.fspath(each), 1.0) for each in given]
 
 
 def _whole(source: Any, limits: Limits | None, taken: dict[str, Any]) -> Model:
@@ -292,16 +295,18 @@ def convert(source: ModelSource | Sequence[ModelSource], path: StrPath, *, forma
     'f16'
     """
     _require_names("convert", options, _CONVERT)
-    output, more = os.fspath(path), dict(options)
+    output, more = os.fspath(path), _options(options)
     given = settings(limits, progress, what="convert")
     if statement is None:
         return Written._made(output, _written(_model_of(source, limits, more), output, format, more, given))
     stated, replace = os.fspath(statement), bool(options.get("overwrite"))
     _core.check_output(stated, replace)
     whole = _whole(source, limits, more)
-    view, adapters = {name: more[name] for name in _VIEW if name in more}, _adapters(more.get("merge_lora") or [])
-    written = Written._made(output, _written(_model_of(whole, limits, more), output, format, more, given))
-    _core.state(stated, output, whole._handle, view, _options(more), adapters, replace, settings(limits, None, what="hash"))
+    # What is told and what is done are the same values: an iterator can be read once.
+    adapters, changes = _adapters(more.pop("merge_lora", None) or []), {name: more.pop(name) for name in _VIEW if name in more}
+    view = whole._changes(**changes) if any(changes.values()) else {}
+    written = Written._made(output, _written(_model_of(whole, limits, {**more, **view, "merge_lora": adapters}), output, format, more, given))
+    _core.state(stated, output, whole._handle, view, more, adapters, replace, settings(limits, None, what="hash"))
     return written
 
 

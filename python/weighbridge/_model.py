@@ -277,8 +277,8 @@ class Tensor:
 
     def _refusal(self) -> UnsupportedError:
         why = self._tensor.unsupported
-        return UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {why['message'] if why else 'its layout is unknown'}",
-                                None if why is None else Finding.told(why))
+        said = Finding("unsupported/layout", "error", "unsupported", "its layout is unknown") if why is None else Finding.told(why)
+        return UnsupportedError(f"{self._model.name}: tensor {self.name!r}: {said.message}", said.__replace__(file=self._model.name))
 
     def _known_shape(self) -> tuple[int, ...]:
         if self.shape is None:
@@ -325,6 +325,15 @@ class Tensor:
             raise TypeError("len() of a tensor without dimensions")
         return self.shape[0]
 
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a tensor without dimensions")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __bool__(self) -> bool:
+        """A tensor is true, whatever its elements are."""
+        return True
+
     def __contains__(self, value: object) -> bool:
         return value in self.numpy()
 
@@ -342,7 +351,7 @@ class Tensor:
     def _exchange(self) -> Any:
         name = self._readable(None)
         if name not in _arrays.NUMPY_NAMES and name not in _arrays.ML_NAMES:
-            raise UsageError(f"tensor {self.name!r}: DLPack has no {name}: ask for numpy(dtype='f32')")
+            raise UsageError(f"tensor {self.name!r}: DLPack has no {name}; Tensor.numpy('f32') casts it")
         mapped = self._mapped()
         if mapped is not None:
             return self._tensor.over(*mapped)
@@ -637,17 +646,21 @@ class Model(Mapping[str, Tensor]):
         UsageError
             A glob or pattern that matches no tensor, a tensor or key that is not there, two tensors of one name.
         """
-        kept, left, gone = _texts(only), _texts(without), _texts(unset)
+        changed = _core.view(self._handle, self._changes(only, without, rename, set, unset))
+        out = Model(changed, self._name)
+        out._files = self._files
+        return out
+
+    def _changes(self, only: Any = (), without: Any = (), rename: Any = None, set: Mapping[str, Any] | None = None, unset: Any = ()) -> dict[str, Any]:
+        """The arguments of view() as the extension module takes them, which view() takes too."""
+        kept, left, gone = _texts(only or ()), _texts(without or ()), _texts(unset or ())
         if callable(rename):
             chosen = _core.view(self._handle, {"only": kept, "without": left}).names() if kept or left else list(self)
             rename = {name: rename(name) for name in chosen}
         if isinstance(rename, Mapping):
             rename = {old: new for old, new in rename.items() if old != new}
         metadata = {_text(key): _text(value) if isinstance(value, str) else _to_json(value) for key, value in (set or {}).items()}
-        changed = _core.view(self._handle, {"only": kept, "without": left, "rename": _renamings(rename), "set": metadata, "unset": gone})
-        out = Model(changed, self._name)
-        out._files = self._files
-        return out
+        return {"only": kept, "without": left, "rename": _renamings(rename), "set": metadata, "unset": gone}
 
     def hash(self, *, names: bool = True, progress: Progress = None) -> str:
         """The content digest: equal for equal tensors in any container. ``"wb2:"`` and 64 digits."""
@@ -761,8 +774,11 @@ def open(
         raise error.in_file(name) from None
     if path is None or is_address(path):
         return Model(model, name, None if path is None else (path, {}))
-    given = dict(chosen, sidecar=sidecar, tokenizer=tokenizer, limits=limits)
-    return Model(model, name, (os.path.abspath(path), {key: value for key, value in given.items() if value not in (None, "all", False, [])}))
+    again: dict[str, Any] = {key: value for key, value in chosen.items() if value not in (None, "all", False, [])} | ({"limits": limits} if limits else {})
+    for key, beside in (("sidecar", sidecar), ("tokenizer", tokenizer)):
+        if beside is not None:
+            again[key] = os.path.abspath(beside) if isinstance(beside, (str, os.PathLike)) and not is_address(beside) else beside
+    return Model(model, name, (os.path.abspath(path), again))
 
 
 def _open_again(path: str, arguments: dict[str, Any]) -> Model:

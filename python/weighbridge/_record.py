@@ -42,8 +42,11 @@ class Record:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
     def asdict(self) -> dict[str, Any]:
-        """The fields by name; records in them are dicts too, so that ``json.dumps`` takes the result."""
+        """The fields by name; records in them are dicts too, and bytes are base64, so that ``json.dumps`` takes the result."""
         return {field: _plain(value) for field, value in self._items()}
 
     def _items(self) -> list[tuple[str, Any]]:
@@ -56,7 +59,7 @@ class Record:
         return type(other) is type(self) and self._items() == other._items()
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(self)))
+        return hash((type(self), _frozen(list(self.asdict().values()))))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._items())})"
@@ -80,4 +83,15 @@ class Record:
 def _plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.asdict()
+    if isinstance(value, bytes):
+        from base64 import b64encode
+
+        return b64encode(value).decode()
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _frozen(value: Any) -> Any:
+    """What can be hashed in the place of lists and dicts."""
+    if isinstance(value, dict):
+        return tuple((name, _frozen(each)) for name, each in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -104,7 +104,7 @@ def to_input(file: Any) -> Any:
     if is_address(file):
         return Remote(file)
     if isinstance(file, (str, bytes, os.PathLike)) and not isinstance(file, bytes):
-        return os.fspath(file)
+        return os.fsdecode(file)
     if hasattr(file, "read") and hasattr(file, "seek"):
         name = getattr(file, "name", None)
         return Reader(file, name if isinstance(name, str) else "<file object>", _size_of(file))
@@ -121,9 +121,11 @@ def to_optional_input(file: Any) -> Any:
 
 
 def _size_of(file: Any) -> int:
-    at = file.tell()
+    at = file.seek(0, os.SEEK_CUR)
+    if at is None:  # as mmap's
+        at = file.tell()
     size = file.seek(0, os.SEEK_END)
-    if size is None:  # as mmap's
+    if size is None:
         size = file.tell()
     file.seek(at)
     return int(size)

@@ -57,7 +57,7 @@ struct wb_job {
   std::shared_ptr<Executor> executor{};
   wb_progress progress = nullptr;
   void* user = nullptr;
-  mutable std::recursive_mutex in_hook{};  // calls that share the job take turns; a hook may make another call
+  mutable std::mutex in_hook{};  // calls that share the job take turns
   std::atomic<bool> cancelled{false};
 };
 struct wb_options {
@@ -171,17 +171,29 @@ template <class T, class Make> void give(T** out, Make&& make) {
   to = make();
 }
 
+// The job whose hook this thread is in. A call that a hook makes with that job works in this thread and calls no hook:
+// another thread of it would wait for the hook that waits for the call.
+thread_local const wb_job* in_hook_of = nullptr;
+
 Context context_of(const wb_job* job) {
   Context out;
   if (job == nullptr) return out;
   const auto cancelled = [job] { return job->cancelled.load(std::memory_order_relaxed); };
   if (cancelled()) throw Cancelled{};
   out.limits = job->limits;
+  if (in_hook_of == job) {
+    out.progress = [cancelled](std::uint64_t, std::uint64_t) { return !cancelled(); };
+    return out;
+  }
   out.executor = job->executor;
   out.progress = [job, cancelled](std::uint64_t done, std::uint64_t total) {
     if (cancelled()) return false;
     if (job->progress == nullptr) return true;
     const std::scoped_lock lock(job->in_hook);
+    const struct Inside {
+      const wb_job* before;
+      ~Inside() { in_hook_of = before; }
+    } inside{std::exchange(in_hook_of, job)};
     return job->progress(done, total, job->user) != 0;
   };
   return out;
@@ -507,7 +519,7 @@ wb_error* wb_read(const wb_model* model, std::size_t tensor, const char* dtype, 
                   std::uint64_t count, void* out, std::size_t size, const wb_job* job) {
   return guarded([&] {
     const Tensor from = tensor_of(model, tensor);
-    if (const Finding* const why = from.unsupported()) throw Error(*why);
+    if (const Finding* const why = from.unsupported()) about(model->path, [&] { throw Error(*why); });
     if (size > 0) given(static_cast<std::byte*>(out), "the output");
     const DType as = named_dtype(from, dtype);
     about(model->path, [&] { read(from, as, first, count, {static_cast<std::byte*>(out), size}, context_of(job)); });

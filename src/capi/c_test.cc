@@ -176,6 +176,49 @@ TEST(C, CallsThatShareAJobTakeTurnsInItsHook) {
   EXPECT_EQ(seen.together, 0);
 }
 
+// The inner call's threads waited for the hook, which waited for the call.
+TEST(C, AHookCanMakeACallWithItsJob) {
+  const TemporaryFolder folder;
+  write_file(
+      folder / "in.safetensors",
+      safetensors(R"({"w":{"dtype":"U8","shape":[33554432],"data_offsets":[0,33554432]}})", std::string(1 << 25, 'x')));
+  const AModel model(folder / "in.safetensors");
+  const AJob job;
+  works(wb_job_set_threads(job, 4));
+  struct Seen {
+    const wb_model* model;
+    const wb_job* job;
+    std::atomic<int> calls{0};
+    std::string inner{};
+  } seen{model, job};
+  const auto hook = [](std::uint64_t, std::uint64_t, void* user) {
+    Seen& into = *static_cast<Seen*>(user);
+    if (++into.calls == 1) into.inner = text([&](char** out) { return wb_hash(into.model, 0, into.job, out); });
+    return 1;
+  };
+  wb_job_set_progress(job, hook, &seen);
+  const std::string outer = text([&](char** out) { return wb_hash(model, 0, job, out); });
+  EXPECT_EQ(seen.inner, outer);
+}
+
+// A file without a name in its message.
+TEST(C, AnErrorOfReadingNamesTheFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "in.safetensors";
+  write_file(path, safetensors(R"({"w":{"dtype":"F99","shape":[1],"data_offsets":[0,4]}})", std::string(4, 'x')));
+  const AModel model(path);
+  float element = 0;
+  const Failed found = failed(wb_read(model, 0, nullptr, 0, 1, &element, 4, nullptr));
+  EXPECT_EQ(found.kind, WB_UNSUPPORTED);
+  EXPECT_TRUE(found.message.starts_with(path)) << found.message;
+}
+
+// The file itself changed.
+TEST(C, AnEmptyOutputIsNoRequestToChangeTheFile) {
+  const SomeOptions options{};
+  EXPECT_EQ(failed(wb_options_set(options, "output", "")).rule, "misuse/option");
+}
+
 // 4,294,967,295 threads were tried.
 TEST(C, AJobHasAtMost1024Threads) {
   const AJob job;

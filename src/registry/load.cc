@@ -34,6 +34,12 @@ void require_tokenizer_file(const Place& place, const core::Format& format) {
                    std::string(format.info.name));
 }
 
+void require_sidecar(const core::Format& format) {
+  if (format.info.name != "stb")
+    base::misuse("sidecar",
+                 "a sidecar belongs to an .stb, and this file is of the format " + std::string(format.info.name));
+}
+
 codecs::ChecksumForm checksum_form_of(std::string_view name) {
   if (name.empty()) return codecs::ChecksumForm::add;
   if (const auto form = codecs::checksum_form(name)) return *form;
@@ -153,6 +159,7 @@ Loaded load(const std::shared_ptr<const Place>& place, const Context& context, c
   }
   const core::Format& format = *detected.format;
   if (options.tokenizer) require_tokenizer_file(*place, format);
+  if (options.sidecar) require_sidecar(format);
   core::Draft draft;
   draft.checks = options.checks;
   draft.checksum_form = form;

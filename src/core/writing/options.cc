@@ -185,6 +185,8 @@ void assign(const OptionInfo& row, std::string_view text, std::string& to) {
     text = short_dtype_name(lower);
   }
   if (row.type == OptionType::word) index_of_word(row, text);
+  if (row.type == OptionType::file && text.empty())
+    base::misuse("option", std::string(row.name) + " has an empty value");
   to = text;
 }
 void assign(const OptionInfo&, std::string_view text, std::vector<std::string>& to) { to.emplace_back(text); }
