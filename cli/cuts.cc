@@ -104,6 +104,20 @@ class SharedWords {
   std::vector<bool> shared_;
 };
 
+// The beginnings of the words, as many letters of each as fit, with numbers whole: "enc.lay.0.att.sel.val.bia". Empty
+// if not even one letter of each fits.
+std::string abbreviated(std::string_view text, std::size_t columns) {
+  const std::vector<std::string_view> words = words_of(text);
+  if (2 * words.size() > columns + 1) return {};
+  for (std::size_t letters = columns; letters > 0; --letters) {
+    std::string out;
+    for (const std::string_view word : words)
+      out.append(out.empty() ? "" : ".").append(std::ranges::all_of(word, is_digit) ? word : word.substr(0, letters));
+    if (out.size() <= columns) return out;
+  }
+  return {};
+}
+
 // How many of `maximum` bytes are equal before the first one that is not.
 std::size_t common_prefix(const char* a, const char* b, std::size_t maximum) noexcept {
   std::size_t at = 0;
@@ -145,9 +159,16 @@ Cuts::Cuts(const std::vector<std::string>& texts, std::size_t columns) {
     for (const auto& [dots, same] : by_words) {
       const SharedWords words(same);
       for (const std::string& text : same) {
-        std::string cut = is_ascii(text) ? cut_around(text, begin, end, columns) : text;
-        if (cut == text && is_ascii(text)) cut = words.cut(text, columns);
-        cut_[text] = !cut.empty() && taken.emplace(cut, true).second ? std::move(cut) : text;
+        std::string& shown = cut_[text] = fitted_shown(text, columns);
+        if (!is_ascii(text)) continue;
+        const auto take = [&](std::string cut) {
+          const bool tells = !cut.empty() && taken.emplace(cut, true).second;
+          if (tells) shown = std::move(cut);
+          return tells;
+        };
+        std::string around = cut_around(text, begin, end, columns);
+        if (around == text) around = words.cut(text, columns);
+        if (!take(std::move(around))) take(abbreviated(text, columns));
       }
     }
   }

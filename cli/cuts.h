@@ -15,7 +15,8 @@ class Cuts {
   // `texts` are those of the column; equal ones may repeat.
   Cuts(const std::vector<std::string>& texts, std::size_t columns);
   // The text as shown: whole if it fits, else without its middle, "encoder...0...query.weight", so that what tells it
-  // from others of the column stays. Whole, although it is too wide, if no such cut is found.
+  // from others of the column stays, else abbreviated word by word, "enc.lay.0.att". Never wider than the column: texts
+  // that neither tells apart look alike.
   std::string_view operator()(const std::string& text) const;
 
  private:

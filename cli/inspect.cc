@@ -94,6 +94,11 @@ void print_text(Session& session, const Inspection& in, bool first) {
   const bool may_group = session.out.columns() > 0 && !list.wide && in.stats.empty() && !args.has(FlagId::sort) &&
                          in.tensors.size() > kMany;
   std::vector<NameGroup> groups;
+  const auto list_rows = [&](const Listing& rows) {
+    const std::string omitted = print_rows(session.out, rows);
+    if (!omitted.empty() && !session.quiet)
+      session.out.text("\nnot shown: " + omitted + "; --wide shows every column\n");
+  };
   if (tree || may_group) groups = group(in.model, in.tensors);
   if (tree) {
     print_tree(session.out, in.model, groups);
@@ -101,12 +106,12 @@ void print_text(Session& session, const Inspection& in, bool first) {
     Order firsts;
     for (const NameGroup& each : groups) firsts.push_back(each.tensors[0]);
     const Inspection some{in.path, in.model, firsts, {}, in.report};
-    print_rows(session.out, {.in = some, .groups = &groups});
+    list_rows({.in = some, .groups = &groups});
     if (!session.quiet)
       session.out.text("\n" + grouped(in.tensors.size()) + " tensors in " + grouped(groups.size()) +
                        (groups.size() == 1 ? " row" : " rows") + "; --wide lists each\n");
   } else {
-    print_rows(session.out, list);
+    list_rows(list);
   }
   if (!session.quiet && !tree) print_totals(session.out, in);
 }

@@ -23,7 +23,7 @@ namespace weighbridge::cli {
 namespace {
 
 constexpr std::size_t kWidestName = 100;     // off a terminal, a longer name only shifts its own row
-constexpr std::size_t kNarrowestName = 16;   // on a narrower terminal, lines wrap
+constexpr std::size_t kNarrowestName = 16;   // a terminal that is narrower still wraps lines
 constexpr std::size_t kWidestType = 20;      // on a terminal
 constexpr std::size_t kNarrowestShape = 14;  // likewise
 constexpr std::size_t kLongestValue = 100;   // bytes of a metadata value that are shown
@@ -31,10 +31,13 @@ constexpr std::size_t kMaxAttributes = 20;
 constexpr std::array<std::string_view, 8> kStatsHeads{"min", "max", "mean", "std", "nan", "inf", "zero", "values"};
 using StatsCells = std::array<std::string, kStatsHeads.size()>;
 
+// Of the columns; 0: it is not shown.
 struct Widths {
-  std::size_t name = 4, dtype = 5, shape = 5, size = 4, layout = 6;
-  std::array<std::size_t, kStatsHeads.size()> stats{3, 3, 4, 3, 3, 3, 4, 6};
-  bool layouts = true;  // whether there is a layout column; a terminal omits it if every tensor is plain dense
+  std::size_t name = 4, dtype = 5, shape = 5, size = 4;
+  std::size_t layout = 6;  // a terminal omits it if every tensor is plain dense
+  std::array<std::size_t, kStatsHeads.size()> stats{};
+  int digits = 6;                           // of a number of the statistics that is not an integer
+  std::vector<std::string_view> omitted{};  // heads of columns for which the line has no room
   // What a terminal shows of texts that are wider than their columns; not set if nothing is cut.
   std::optional<Cuts> names{}, dtypes{}, shapes{};
 };
@@ -145,8 +148,9 @@ void append_layout(std::string& to, const Listing& list, std::size_t at, const T
   if (const auto scheme = scheme_of(t)) to.append(scheme->codes ? ", " : ", part of ").append(scheme->name);
 }
 
-std::string number_text(const Value& number) {
-  return number.kind() == Value::Kind::real ? fmt::format("{:.6g}", number.as_f64().value_or(0)) : number.to_text();
+std::string number_text(const Value& number, int digits) {
+  return number.kind() == Value::Kind::real ? fmt::format("{:.{}g}", number.as_f64().value_or(0), digits)
+                                            : number.to_text();
 }
 
 // How the values are distributed: a bar for each interval of the histogram. Or what is wrong with them.
@@ -164,7 +168,7 @@ std::string values_cell(const Stats& s) {
   return out + (s.nans > 0 ? " NaN" : "") + (s.infinities > 0 ? " Inf" : "");
 }
 
-StatsCells stats_cells(const Stats& s, const Tensor& t) {
+StatsCells stats_cells(const Stats& s, const Tensor& t, int digits) {
   StatsCells out;
   out.fill("-");
   if (t.unsupported()) return out;
@@ -173,11 +177,11 @@ StatsCells stats_cells(const Stats& s, const Tensor& t) {
     return out;
   }
   if (s.min.kind() != Value::Kind::null) {
-    out[0] = number_text(s.min);
-    out[1] = number_text(s.max);
-    out[2] = fmt::format("{:.6g}", s.mean);
+    out[0] = number_text(s.min, digits);
+    out[1] = number_text(s.max, digits);
+    out[2] = fmt::format("{:.{}g}", s.mean, digits);
   }
-  if (!s.histogram.counts.empty()) out[3] = fmt::format("{:.6g}", s.std);
+  if (!s.histogram.counts.empty()) out[3] = fmt::format("{:.{}g}", s.std, digits);
   out[4] = std::to_string(s.nans);
   out[5] = std::to_string(s.infinities);
   out[6] = std::to_string(s.zeros);
@@ -185,17 +189,23 @@ StatsCells stats_cells(const Stats& s, const Tensor& t) {
   return out;
 }
 
-// Cuts the columns so that a row fits a line of the terminal: drops the layout first, then gives names what the other
-// columns leave.
+void measure_stats(Widths& w, const Listing& list) {
+  std::ranges::transform(kStatsHeads, w.stats.begin(), &std::string_view::size);
+  for (std::size_t at = 0; at < list.in.tensors.size(); ++at) {
+    const StatsCells cells = stats_cells(list.in.stats[at], list.in.model[list.in.tensors[at]], w.digits);
+    for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], display_width(cells[i]));
+  }
+}
+
+// Makes a row fit a line of the terminal: drops the layout first, shortens dtypes, shapes and numbers, drops more
+// columns, then gives names what the others leave.
 void fit(Widths& w, const Listing& list, std::size_t columns) {
   const Inspection& in = list.in;
-  const std::size_t gap = kGap.size();
   const auto room_for_names = [&] {
-    std::size_t others = gap + w.dtype + gap + w.shape + gap + w.size;
-    if (w.layouts) others += gap + w.layout;
-    if (!in.stats.empty())
-      for (const std::size_t width : w.stats) others += gap + width;
-    return std::max(columns > others ? columns - others : 0, kNarrowestName);
+    std::size_t others = 0;
+    for (const std::size_t width : {w.dtype, w.shape, w.size, w.layout}) others += width > 0 ? kGap.size() + width : 0;
+    for (const std::size_t width : w.stats) others += width > 0 ? kGap.size() + width : 0;
+    return columns > others ? columns - others : 0;
   };
   std::vector<std::string> names, dtypes, shapes;
   for (std::size_t at = 0; at < in.tensors.size(); ++at) {
@@ -205,7 +215,8 @@ void fit(Widths& w, const Listing& list, std::size_t columns) {
     append_shape(shapes.emplace_back(), t);
     w.name = std::max(w.name, display_width(names.back()));  // measured up to a limit before
   }
-  if (w.name > room_for_names()) w.layouts = false;
+  const std::size_t widest = w.name;
+  if (widest > room_for_names()) w.layout = 0;
   const auto narrow = [](std::size_t& width, std::size_t maximum, std::optional<Cuts>& cuts,
                          const std::vector<std::string>& texts) {
     if (width <= maximum) return;
@@ -213,7 +224,27 @@ void fit(Widths& w, const Listing& list, std::size_t columns) {
   };
   narrow(w.dtype, kWidestType, w.dtypes, dtypes);
   narrow(w.shape, std::max(columns / 4, kNarrowestShape), w.shapes, shapes);
-  narrow(w.name, room_for_names(), w.names, names);
+  if (!in.stats.empty() && widest > room_for_names()) {
+    w.digits = 3;
+    measure_stats(w, list);
+  }
+  // Statistics are worth nothing beside names that all look alike.
+  const std::size_t wanted = std::min(widest, std::max(in.stats.empty() ? 0 : columns / 3, kNarrowestName));
+  const std::array<std::pair<std::string_view, std::size_t*>, 11> droppable{
+      {{"inf", &w.stats[5]},  // "values" says whether there are any
+       {"nan", &w.stats[4]},
+       {"zero", &w.stats[6]},
+       {"size", &w.size},
+       {"shape", &w.shape},
+       {"std", &w.stats[3]},
+       {"mean", &w.stats[2]},
+       {"max", &w.stats[1]},
+       {"min", &w.stats[0]},
+       {"values", &w.stats[7]},
+       {"dtype", &w.dtype}}};
+  for (const auto& [head, width] : droppable)
+    if (*width > 0 && wanted > room_for_names()) *width = 0, w.omitted.push_back(head);
+  narrow(w.name, std::max(room_for_names(), kNarrowestName), w.names, names);
 }
 
 Widths measure(const Listing& list, std::size_t columns) {
@@ -237,12 +268,10 @@ Widths measure(const Listing& list, std::size_t columns) {
       widen(w.layout, [&](std::string& to) { append_layout(to, list, at, t); });
       plain = plain && cell == "dense";
     }
-    if (in.stats.empty()) continue;
-    const StatsCells cells = stats_cells(in.stats[at], t);
-    for (std::size_t i = 0; i < cells.size(); ++i) w.stats[i] = std::max(w.stats[i], display_width(cells[i]));
   }
+  if (!in.stats.empty()) measure_stats(w, list);
   w.dtype = std::min(w.dtype, kWidestName);
-  w.layouts = !terminal || !plain;
+  if (terminal && plain) w.layout = 0;
   if (terminal) fit(w, list, columns);
   return w;
 }
@@ -254,22 +283,28 @@ void trim(std::string& line) {
 // Numbers are aligned on the right, the last column on the left.
 void append_stats(std::string& to, const StatsCells& cells, const Widths& w) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (w.stats[i] == 0) continue;
     to.append(kGap);
     if (i + 1 < cells.size()) pad(to, w.stats[i], cells[i].size());
     to.append(cells[i]);
   }
 }
 
+void append_size_cell(std::string& to, std::string_view text, const Widths& w) {
+  if (w.size == 0) return to.resize(to.size() - kGap.size());  // what follows begins with a gap
+  pad(to, w.size, text.size());
+  to.append(text);
+}
+
 void print_heading(Output& out, const Inspection& in, const Widths& w) {
   std::string line;
   append_left(line, "name", w.name);
-  append_left(line, "dtype", w.dtype);
-  append_left(line, "shape", w.shape);
-  pad(line, w.size, 4);
-  line.append("size");
-  if (w.layouts) line.append(kGap), line.append("layout");
+  if (w.dtype > 0) append_left(line, "dtype", w.dtype);
+  if (w.shape > 0) append_left(line, "shape", w.shape);
+  append_size_cell(line, "size", w);
+  if (w.layout > 0) line.append(kGap), line.append("layout");
   if (!in.stats.empty()) {
-    if (w.layouts) pad(line, w.layout, 6);
+    if (w.layout > 0) pad(line, w.layout, 6);
     StatsCells heads;
     std::ranges::copy(kStatsHeads, heads.begin());
     append_stats(line, heads, w);
@@ -284,28 +319,29 @@ void print_row(Output& out, const Listing& list, const Widths& w, std::size_t at
   const Tensor t = in.model[in.tensors[at]];
   std::string& to = out.buffer();
   append_name(to, list, at, w);
-  if (w.dtypes)
+  if (w.dtypes && w.dtype > 0)
     append_cell(to, shown(type_text(t)), w.dtype, w.dtypes);
-  else
+  else if (w.dtype > 0)
     append_left(to, type_text(t), w.dtype);
-  cell.clear();
-  append_shape(cell, t);
-  append_cell(to, cell, w.shape, w.shapes);
+  if (w.shape > 0) {
+    cell.clear();
+    append_shape(cell, t);
+    append_cell(to, cell, w.shape, w.shapes);
+  }
   cell.clear();
   append_size(cell, size_of(list, at, t));
-  pad(to, w.size, cell.size());
-  to.append(cell);
-  if (w.layouts) {
+  append_size_cell(to, cell, w);
+  if (w.layout > 0) {
     to.append(kGap);
     cell.clear();
     append_layout(cell, list, at, t);
     append_shown(to, cell);
   }
   if (!in.stats.empty()) {
-    if (w.layouts) pad(to, w.layout, cell.size());
-    append_stats(to, stats_cells(in.stats[at], t), w);
-    trim(to);
+    if (w.layout > 0) pad(to, w.layout, cell.size());
+    append_stats(to, stats_cells(in.stats[at], t, w.digits), w);
   }
+  if (!in.stats.empty() || w.size == 0) trim(to);
   to += '\n';
   out.drain();
 }
@@ -501,11 +537,14 @@ void print_totals(Output& out, const Inspection& in) {
   }
 }
 
-void print_rows(Output& out, const Listing& list) {
+std::string print_rows(Output& out, const Listing& list) {
   const Widths w = measure(list, list.wide ? 0 : out.columns());
   print_heading(out, list.in, w);
   std::string cell;
   for (std::size_t at = 0; at < list.in.tensors.size() && !out.closed(); ++at) print_row(out, list, w, at, cell);
+  std::string omitted;
+  for (const std::string_view head : w.omitted) omitted.append(omitted.empty() ? "" : ", ").append(head);
+  return omitted;
 }
 
 void print_summary(Output& out, const Listing& list) {

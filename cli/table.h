@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that inspect prints, aligned by display width.
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,9 +23,9 @@ struct Listing {
 };
 // Prints what the model is, and its metadata.
 void print_summary(Output&, const Listing&);
-// Prints a row for each tensor, under a heading. On a terminal, long names are cut in the middle so that each row fits
-// one line, unless `wide`.
-void print_rows(Output&, const Listing&);
+// Prints a row for each tensor, under a heading. On a terminal, unless `wide`, each row fits one line: long names are
+// cut in the middle, and columns are omitted. Returns the heads of these, "nan, inf"; not of the layout.
+std::string print_rows(Output&, const Listing&);
 // Prints totals by dtype.
 void print_totals(Output&, const Inspection&);
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import COMMAND, floats, safetensors, weighbridge, ztensor
+from conftest import COMMAND, ROOT, floats, safetensors, weighbridge, ztensor
 from terminal import Terminal, on_terminal
 from waiting import in_the_middle, until
 
@@ -225,6 +225,26 @@ def test_different_tensors_look_different_in_80_columns(layers, columns):
     assert max(map(len, lines[2:])) <= columns and "layout" not in "\n".join(lines), "the layout goes first"
     wide = on_terminal("inspect", layers, "--no-check", "--wide", columns=columns).replace("\r", "").replace("\n", "")
     assert "encoder.layer.11.attention.self.value.weight" in wide and "sparse_coo" in wide and "..." not in wide
+
+
+@pytest.mark.parametrize("columns", [24, 40, 60, 80, 100, 120, 200])
+def test_statistics_fit_the_terminal_and_say_what_is_not_shown(columns):
+    """The rows were up to twice as wide as the terminal, with names in full beside names cut to nonsense."""
+    path = ROOT / "examples/sample.safetensors"
+    lines = on_terminal("inspect", path, "--stats", columns=columns).split("\n")
+    head = next(i for i, line in enumerate(lines) if line.startswith("name "))
+    rows = lines[head:head + 25]
+    assert len(rows) == 25 and max(map(len, rows)) <= columns, rows
+    names = [row.split()[0] for row in rows[1:]]
+    assert len(set(names)) == 24, names
+    omitted = [line for line in lines if line.startswith("not shown: ")]
+    heads = ["dtype", "shape", "size", "min", "max", "mean", "std", "nan", "inf", "zero", "values"]
+    missing = set(heads) - set(rows[0].split())
+    assert omitted == [] if not missing else set(omitted[0].split(";")[0][len("not shown: "):].split(", ")) == missing
+    if columns >= 80:
+        assert {"min", "max", "mean", "std", "values"} <= set(rows[0].split()) and all("embeddings" in name for name in names[:4])
+    wide = on_terminal("inspect", path, "--stats", "--wide", columns=columns)
+    assert all(head in wide for head in heads) and "-0.0499852" in wide and "not shown" not in wide
 
 
 def test_a_pipe_gets_names_whole_and_every_column(named):
