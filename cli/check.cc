@@ -148,8 +148,9 @@ void add_rule(JsonWriter& out, std::string_view id) {
   if (const Rule* const rule = find_rule(id)) {
     add_text(out, "shortDescription", std::string(rule->sentence) + ".");
     add_text(out, "help", advice(*rule));
-  } else if (const RuleFamily* const family = find_rule_family(id)) {
-    add_text(out, "shortDescription", std::string(family->about) + ".");
+  } else if (const OtherRule* const other = find_other_rule(id)) {
+    add_text(out, "shortDescription", std::string(other->sentence) + ".");
+    add_text(out, "help", advice(*other));
   }
   out.end_object();
 }

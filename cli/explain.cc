@@ -104,8 +104,11 @@ void print_bytes(Output& out, const Explanation& found) {
 void print(Session& session, const Asked& asked, const Explanation& found) {
   Output& out = session.out;
   const bool one = found.length == 1;
-  out.text(shown(asked.path) + ": " + place_text(found.offset, found.length) +
-           (one ? fmt::format(" (0x{:x})", found.offset) : std::string()) + " of " + grouped(found.size) + "\n");
+  out.text(
+      shown(asked.path) + ": " + place_text(found.offset, found.length) +
+      (one ? fmt::format(" (0x{:x})", found.offset) : std::string()) +
+      (found.offset == found.size ? " is the end of the file; the last byte is in" : " of " + grouped(found.size)) +
+      "\n");
   if (asked.whole) out.text("the element is somewhere in these bytes, which are compressed\n");
   print_spans(out, found);
   for (const Finding& finding : found.findings) {

@@ -40,23 +40,32 @@ std::string about_file(const std::string& path) {
   std::vector<std::string_view> ids;
   for (const RuleGroup& group : groups)
     for (const Rule& rule : group.rules) ids.push_back(rule.id);
+  for (const OtherRule& rule : other_rules()) ids.push_back(rule.id);
   const std::string_view near = nearest_word(asked, ids);
   throw Misuse("there is no rule " + quote(asked) + ", and no such file" +
                (near.empty() ? "; docs/rules.md lists the rules" : "; did you mean '" + std::string(near) + "'?"));
 }
 
+void print_paragraph(Output& out, std::string_view heading, std::string_view text) {
+  if (text.empty()) return;
+  out.toned(Tone::heading, heading);
+  out.text("\n  " + wrapped(shown(text), help_columns(), 2, 2) + "\n");
+}
+
 void print(Output& out, const Rule& rule) {
-  const auto paragraph = [&](std::string_view heading, std::string_view text) {
-    if (text.empty()) return;
-    out.toned(Tone::heading, heading);
-    out.text("\n  " + wrapped(shown(text), help_columns(), 2, 2) + "\n");
-  };
   out.toned(Tone::heading, rule.id);
   out.text(": " + std::string(name(rule.severity)) +
            (rule.reach == Rule::Reach::note ? "" : ", of the " + std::string(name(rule.reach))) + " (from " +
            std::string(rule.section) + ")\n  " + wrapped(rule.sentence, help_columns(), 2, 2) + "\n");
-  paragraph("example", example_of(rule.id));
-  paragraph("what to do", advice(rule));
+  print_paragraph(out, "example", example_of(rule.id));
+  print_paragraph(out, "what to do", advice(rule));
+}
+
+void print(Output& out, const OtherRule& rule) {
+  const RuleFamily& family = *find_rule_family(rule.id);
+  out.toned(Tone::heading, rule.id);
+  out.text(" (" + std::string(family.page) + ")\n  " + wrapped(rule.sentence, help_columns(), 2, 2) + "\n");
+  print_paragraph(out, "what to do", advice(rule));
 }
 
 std::string json_of(const Rule& rule) {
@@ -75,13 +84,14 @@ std::string json_of(const Rule& rule) {
   out.end_object();
   return out.take();
 }
-std::string json_of(std::string_view id, const RuleFamily& family) {
+std::string json_of(const OtherRule& rule) {
   JsonWriter out;
   out.begin_object();
   out.member("schema", std::uint64_t{kJsonSchema});
-  out.member("rule", id);
-  out.member("says", family.about);
-  out.member("page", family.page);
+  out.member("rule", rule.id);
+  out.member("says", rule.sentence);
+  out.member("advice", advice(rule));
+  out.member("page", find_rule_family(rule.id)->page);
   out.end_object();
   return out.take();
 }
@@ -99,13 +109,9 @@ Status explain_rule(Session& session) {
     if (is_file) remark("  " + about_file(asked));
     return Status::done;
   }
-  const RuleFamily* const family = is_file || !named.empty() ? nullptr : find_rule_family(asked);
-  if (family == nullptr) refuse(groups, named, asked, is_file);
-  session.print_result(
-      [&] { return json_of(asked, *family); },
-      [&] {
-        session.out.text(shown(asked) + ": " + std::string(family->about) + " (" + std::string(family->page) + ")\n");
-      });
+  const OtherRule* const other = is_file || !named.empty() ? nullptr : find_other_rule(asked);
+  if (other == nullptr) refuse(groups, named, asked, is_file);
+  session.print_result([&] { return json_of(*other); }, [&] { print(session.out, *other); });
   return Status::done;
 }
 

@@ -54,18 +54,48 @@ constexpr RuleAdvice kAdvice[] = {
      [](const Rule&) { return true; }},
 };
 
+constexpr OtherRule kOtherRules[] = {
+#define WB_OTHER_RULE(id, sentence, advice) {id, sentence, advice},
+#include "other_rules.def"
+#undef WB_OTHER_RULE
+};
+
 constexpr RuleFamily kFamilies[] = {
-    {"values/nan", "verify --read-all: a tensor has NaN; a warning", "docs/checking.md#what-is-read"},
-    {"file/sha256", "the file does not have the SHA-256 of verify --sha256", "docs/checking.md#check-a-download"},
-    {"io/ misuse/ convert/",
-     "errors of the system; usage errors; values that a conversion cannot store: a cast that overflows, GPTQ's zeros",
-     "docs/checking.md#read-a-rejection"},
+    {"values/nan", "verify --read-all: a tensor has NaN; a warning", "docs/checking.md#what-is-read", {}},
+    {"file/sha256", "the file does not have the SHA-256 of verify --sha256", "docs/checking.md#check-a-download", {}},
+    {"io/", "errors of the system", "docs/checking.md#read-a-rejection",
+     "The message has the system's reason. Mend that, and run the command again."},
+    {"misuse/", "usage errors", "docs/checking.md#read-a-rejection",
+     "Nothing is wrong with the file. Change the command or the call as the message says; weighbridge VERB --help "
+     "lists "
+     "the flags of a verb."},
+    {"convert/ delta/result",
+     "values that a conversion cannot store: a cast that overflows, GPTQ's zeros; patches",
+     "docs/checking.md#read-a-rejection",
+     {}},
     {"unsupported/", "elements of a tensor that this build does not support, when they are requested",
-     "docs/checking.md#read-a-rejection"},
-    {"embed/ texts/ tokenizer/", "models, texts and vocabularies for embeddings", "docs/embedding.md#errors"},
-    {"generate/ tokenizer/", "models and tokenizers for generation", "docs/generation.md#errors"},
-    {"manifest/", "signed lists of files: the list, its signature, and files that differ from it", "docs/signing.md"},
-    {"limit/address-space", "a size that a 32-bit machine (the browser) cannot hold", "web/README.md"},
+     "docs/checking.md#read-a-rejection",
+     "Nothing is wrong with the file. This build cannot read such elements: leave the tensor out with --without, or "
+     "read it with the program that wrote it."},
+    {"part/", "the bytes of a tensor, when they are read", "docs/checking.md#read-a-rejection",
+     "Download the file again, and compare it with the SHA-256 that its publisher states. weighbridge doctor FILE says "
+     "what can be saved."},
+    {"embed/", "models for embeddings", "docs/embedding.md#errors",
+     "This build runs BERT encoders. weighbridge inspect lists the tensors and the metadata of the model; if it is "
+     "one, "
+     "ask its publisher for a complete file."},
+    {"texts/", "texts for embeddings", "docs/embedding.md#errors", "Correct the line that the message names."},
+    {"tokenizer/", "vocabularies and tokenizers", "docs/embedding.md#errors",
+     "Take the vocabulary and the tokenizer from the folder that the model was published in."},
+    {"generate/", "models for generation", "docs/generation.md#errors",
+     "This build runs models of the Llama family. weighbridge inspect lists the tensors and the metadata of the model; "
+     "if it is one, ask its publisher for a complete file."},
+    {"imatrix/", "importance matrices for quantization", "docs/gguf.md",
+     "Make it again with llama-imatrix, or fetch it again."},
+    {"manifest/", "signed lists of files: the list, its signature, and files that differ from it", "docs/signing.md",
+     "Report it to the author of the manifest: it breaks the specification."},
+    {"limit/address-space", "a size that a 32-bit machine (the browser) cannot hold", "web/README.md", {}},
+    {"limit/input limit/output", "limits of the command's input and output", "docs/reliability.md", {}},
 };
 
 }  // namespace
@@ -98,6 +128,15 @@ std::string_view advice(const Rule& rule) noexcept {
 std::string_view example_of(std::string_view rule) noexcept {
   const auto* const found = std::ranges::lower_bound(kRuleExamples, rule, {}, &RuleExample::rule);
   return found != std::end(kRuleExamples) && found->rule == rule ? found->message : std::string_view();
+}
+
+std::span<const OtherRule> other_rules() noexcept { return kOtherRules; }
+const OtherRule* find_other_rule(std::string_view id) noexcept {
+  const auto* const found = std::ranges::find(kOtherRules, id, &OtherRule::id);
+  return found != std::end(kOtherRules) ? found : nullptr;
+}
+std::string_view advice(const OtherRule& rule) noexcept {
+  return !rule.advice.empty() ? rule.advice : find_rule_family(rule.id)->advice;
 }
 
 std::span<const RuleFamily> rule_families() noexcept { return kFamilies; }

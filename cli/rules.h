@@ -35,11 +35,22 @@ std::string_view advice(const Rule&) noexcept;  // RuleAdvice::advice of its kin
 // The message of a finding by this rule about a file of the corpus; empty if it is in no such file.
 std::string_view example_of(std::string_view rule) noexcept;
 
-// Ids that are in no table, because what is wrong is not in a file or is found later.
+// An id that is in no rules.def, because what is wrong is not in a file or is found later.
+struct OtherRule {
+  std::string_view id;        // "io/open"
+  std::string_view sentence;  // what it says, as Rule::sentence
+  std::string_view advice;    // what to do; empty: as RuleFamily::advice
+};
+std::span<const OtherRule> other_rules() noexcept;               // All of them, from other_rules.def.
+const OtherRule* find_other_rule(std::string_view id) noexcept;  // null if there is none
+std::string_view advice(const OtherRule&) noexcept;              // what to do, never empty
+
+// Such ids that begin alike.
 struct RuleFamily {
-  std::string_view ids;    // ids, and their beginnings up to "/", separated by blanks
-  std::string_view about;  // what they say
-  std::string_view page;   // that describes them, with the section
+  std::string_view ids;     // ids, and their beginnings up to "/", separated by blanks
+  std::string_view about;   // what they say
+  std::string_view page;    // that describes them, with the section
+  std::string_view advice;  // what to do; empty: each has its own
 };
 std::span<const RuleFamily> rule_families() noexcept;              // All of them.
 const RuleFamily* find_rule_family(std::string_view id) noexcept;  // null if there is none

@@ -121,6 +121,11 @@ std::string rules_page() {
     append_rules(page,
                  std::string(group.title) + (group.format.empty() ? "" : " (`" + std::string(group.format) + "`)"),
                  group.rules);
+  page.append(
+      "\n## Other errors\n\nThey are in no `rules.def`: what is wrong is the command, the system, or "
+      "found when tensors are used.\n\n| rule | says | what to do |\n| --- | --- | --- |\n");
+  for (const cli::OtherRule& rule : cli::other_rules())
+    append_row(page, Row{"`" + std::string(rule.id) + "`", rule.sentence, cli::advice(rule)});
   return page;
 }
 

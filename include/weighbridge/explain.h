@@ -63,8 +63,9 @@ struct ExplainOptions {
 };
 
 /// [reads] Explains bytes [offset, offset + length) of one file. If its reader stops early, explains the file as far as
-/// the reader got. Elements are named in ranges of at most 64 bytes. Tensor data is read only for the values of such
-/// elements. Throws Error{io} and Error{misuse} (a range that is empty or past the end, a folder).
+/// the reader got. Names elements, and reads their data, in ranges of at most 64 bytes. One byte at `size`, the end,
+/// has the spans of the last byte. Throws Error{io} and Error{misuse} (a range that is empty or past the end, a
+/// folder).
 Explanation explain(const std::string& path, std::uint64_t offset, std::uint64_t length = 1, const Context& = {},
                     const ExplainOptions& = {});
 /// [reads] Likewise, of any source.

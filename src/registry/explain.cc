@@ -393,25 +393,31 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
                     const Context& context, const ExplainOptions& options) {
   if (!source) base::misuse("source", "there is no file to explain");
   const std::uint64_t size = source->size();
-  if (length == 0 || !base::fits(offset, length, size))
+  // Where what is missing from a truncated file would begin: readers report it there.
+  const bool at_end = size > 0 && offset == size && length == 1;
+  if (!at_end && (length == 0 || !base::fits(offset, length, size))) {
+    const std::string first = std::to_string(offset),
+                      last = std::to_string(base::checked_add(offset, length - 1).value_or(UINT64_MAX));
     base::misuse_of(source->name(), "offset",
                     size == 0 ? "the file is empty"
-                              : "there are no bytes " + std::to_string(offset) + " to " +
-                                    std::to_string(base::checked_add(offset, length).value_or(UINT64_MAX)) +
-                                    ": the file has " + bytes_text(size));
+                    : length == 0
+                        ? "the range is empty"
+                        : (length == 1 ? "there is no byte " + first : "there are no bytes " + first + " to " + last) +
+                              ": the file has " + bytes_text(size));
+  }
   Explanation out;
   out.size = size;
   out.offset = offset;
   out.length = length;
-  const std::uint64_t end = offset + length;
-  core::Spans spans(offset, end, options.max_spans);
+  const std::uint64_t begin = at_end ? size - 1 : offset, end = begin + length;
+  core::Spans spans(begin, end, options.max_spans);
   Report report;
   core::Findings findings(report, core::Findings::Mode::all);
   findings.keep_spans(&spans);
   registry::Loaded loaded =
       registry::load(place_of(source), context, {.format = options.format, .checks = Checks::structure}, findings);
   if (loaded.format != nullptr) out.format = loaded.format->info.name;
-  Payload payload(spans, offset, end);
+  Payload payload(spans, begin, end);
   for (const Tensor& tensor : loaded.model)
     for (const Part& part : tensor.parts()) {
       const auto extent = part.extent();
@@ -422,7 +428,7 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
   std::vector<Span> all = spans.take();
   out.left_out = spans.left_out();
   std::vector<Span> gaps;
-  if (out.left_out == 0) report_gaps(*source, all, offset, end, gaps);
+  if (out.left_out == 0) report_gaps(*source, all, begin, end, gaps);
   out.spans.push_back({Span::Kind::file, 0, size, out.format.empty() ? "file" : std::string(out.format), {}});
   std::merge(all.begin(), all.end(), gaps.begin(), gaps.end(), std::back_inserter(out.spans),
              [](const Span& a, const Span& b) { return a.offset < b.offset; });
@@ -431,15 +437,16 @@ Explanation explain(std::shared_ptr<const Source> source, std::uint64_t offset, 
   for (const Finding& finding : report.findings()) {
     if (!finding.offset || !finding.file.empty()) continue;
     const std::uint64_t at = *finding.offset;
-    if ((at >= offset && at < end) || (at >= inner.offset && at < inner.end() && inner.kind != Span::Kind::file))
+    if ((at >= begin && at < end) || at == offset ||
+        (at >= inner.offset && at < inner.end() && inner.kind != Span::Kind::file))
       out.findings.push_back(finding);
   }
   if (loaded.format == nullptr && out.findings.empty() && !report.findings().empty())
     out.findings.push_back(report.findings().front());
 
   // Whole lines of sixteen, with one before the range.
-  const std::uint64_t line = offset / 16 * 16, before = line >= 16 ? line - 16 : 0;
-  out.bytes_at = options.bytes <= 32 ? offset : before;
+  const std::uint64_t line = begin / 16 * 16, before = line >= 16 ? line - 16 : 0;
+  out.bytes_at = options.bytes <= 32 ? begin : before;
   out.bytes.resize(static_cast<std::size_t>(std::min(options.bytes, size - out.bytes_at)));
   if (!out.bytes.empty()) source->read_at(out.bytes_at, out.bytes);
   return out;

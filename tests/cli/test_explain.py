@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """explain by its jobs: what is at a byte that a finding names, and where an element is stored."""
 import base64
+import re
 import struct
 
 import pytest
 
-from conftest import safetensors, validated, weighbridge
+from conftest import ROOT, safetensors, validated, weighbridge
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_places_that_are_none(model, where, said):
     assert said in weighbridge("explain", model, where, status=2).stderr
 
 
-@pytest.mark.parametrize("where, said", [("@99999999", "there are no bytes"), ("none", "no tensor"), ("w[2, 0]", "numbers below [2, 3]"), ("w[0]", "numbers below"),
+@pytest.mark.parametrize("where, said", [("@99999999", "there is no byte 99999999: the file has"), ("@99999990:99999999", "there are no bytes 99999990 to 99999998"), ("none", "no tensor"), ("w[2, 0]", "numbers below [2, 3]"), ("w[0]", "numbers below"),
                                          ("w[]", "numbers below"), ("w[1,2,3]", "numbers below"), ("w[-1,0]", "numbers below")])
 def test_places_that_are_not_there(model, where, said):
     done = weighbridge("explain", model, where, status=2)
@@ -166,6 +167,78 @@ def test_a_rule_has_its_meaning_an_example_and_what_to_do(tmp_path):
     assert weighbridge("explain", "unused-bytes").stdout.startswith("doctor/unused-bytes: warning")
 
 
+# ---- errors that are in no rules.def ----
+
+
+def other_rules():
+    """The rows of other_rules.def: id, meaning, advice."""
+    return re.findall(r'WB_OTHER_RULE\("([^"]+)",\s*"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"\)', (ROOT / "cli/other_rules.def").read_text())
+
+
+def raised_in_sources():
+    """Every id that the sources spell out: base::misuse("what"), "io/open"; of those that are put together, none."""
+    out = set()
+    kinds = {"misuse": "misuse", "misuse_of": "misuse", "io_error": "io", "io_error_of": "io", "over_limit": "limit"}
+    for path in [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("cli/*.cc")]:
+        if path.name.endswith(("_test.cc", "cases.cc")) or "generated" in path.name:
+            continue
+        text = path.read_text()
+        for call in re.finditer(r"\b(misuse|misuse_of|io_error|io_error_of|over_limit)\(", text):
+            words = re.findall(r'"((?:[^"\\]|\\.)*)"', text[call.end():call.end() + 400].split(";")[0])
+            out |= {f"{kinds[call[1]]}/{word}" for word in words if re.fullmatch(r"[a-z0-9-]*[a-z0-9]", word)} if len(words) == 1 else set()
+            first = next((word for word in words if re.fullmatch(r"[a-z0-9-]*[a-z0-9]", word)), None)
+            out |= {f"{kinds[call[1]]}/{first}"} if first else set()
+        out |= set(re.findall(r'"((?:io|misuse|convert|unsupported|embed|texts|tokenizer|generate|manifest|values|limit|delta|part|imatrix)/[a-z0-9-]*[a-z0-9])"', text))
+    return out
+
+
+def test_every_error_that_the_sources_raise_has_a_meaning_and_an_advice():
+    """One line stood for every io/..., misuse/... and convert/... id, and many others had no advice."""
+    rows = other_rules()
+    ids = [each[0] for each in rows]
+    assert len(ids) == len(set(ids)) > 300 and all(says for _, says, _ in rows)
+    assert len({says for _, says, _ in rows}) > len(rows) - 20, "a meaning of its own"
+    in_files = set(re.findall(r'"([a-z0-9-]+/[a-z0-9-]+)"', "".join(path.read_text() for path in ROOT.glob("src/**/*.def"))))
+    assert raised_in_sources() - set(ids) - in_files == set()
+    page = (ROOT / "docs/rules.md").read_text().split("\n## Other errors\n")[1]
+    for each in ids:
+        row = re.search(rf"^\| `{each}` \| ([^|]+) \| ([^|]+) \|$", page, re.M)
+        assert row and len(row[2].split()) > 1, each
+
+
+@pytest.mark.parametrize("rule, words", [
+    ("io/open", "Check the path"), ("convert/overflow", "--allow overflow"), ("convert/nothing-quantized", "--cast"), ("misuse/output-exists", "--overwrite"),
+    ("manifest/key", "second source"), ("values/nan", "--stats"), ("file/sha256", "download it again"), ("embed/shape", "weighbridge inspect"),
+    ("generate/encoder", "weighbridge embed"), ("unsupported/scheme", "--scheme")])
+def test_an_error_of_the_command_has_its_own_advice(rule, words):
+    text = weighbridge("explain", rule).stdout
+    assert text.startswith(rule + " (") and "what to do\n" in text and words in " ".join(text.split()), text
+    assert words in validated(weighbridge("explain", rule, "--json").stdout, "rule")["advice"]
+
+
+@pytest.mark.parametrize("invented", ["misuse/xyz", "io/xyz", "embed/xyz", "manifest/xyz", "values/inf"])
+def test_an_invented_id_is_no_rule(invented):
+    """They were explained, with status 0."""
+    assert f"there is no rule '{invented}'" in weighbridge("explain", invented, status=2).stderr
+
+
+# ---- the end of a truncated file ----
+
+
+@pytest.mark.parametrize("name", ["safetensors/truncated.safetensors", "safetensors/header-past-end.safetensors", "safetensors/too-short.safetensors",
+                                  "gguf/truncated.gguf", "gguf/truncated-header.gguf", "npy/truncated.npy", "zt2/too-short.zt"])
+def test_the_end_of_a_truncated_file_is_explained(name):
+    """verify names the byte after the last one, and explain said that there is none."""
+    path = ROOT / "corpus" / name
+    rule, offset = re.search(r"\((\S+) at byte (\d+)", weighbridge("verify", path, status=1).stdout).groups()
+    assert int(offset) == path.stat().st_size
+    text = weighbridge("explain", path, f"@{offset}").stdout
+    assert "is the end of the file; the last byte is in\n" in text and rule in text, text
+    found = explained(path, f"@{offset}")
+    assert found["offset"] == found["size"] and any(each["rule"] == rule for each in found["findings"])
+    assert "there is no byte" in weighbridge("explain", path, f"@{int(offset) + 1}", status=2).stderr
+
+
 @pytest.mark.parametrize("rule, sentence", [
     ("safetensors/overlapp", "there is no rule 'safetensors/overlapp', and no such file; did you mean 'safetensors/overlap'?"),
     ("overlap", "several rules are named 'overlap': safetensors/overlap, gguf/overlap,"),
@@ -185,8 +258,6 @@ def test_a_rule_that_is_a_file_too(tmp_path):
 
 def test_every_rule_of_the_page_is_explained():
     """rules.md has 900 rows: one of each table is enough."""
-    import re
-    from conftest import ROOT
     tables = (ROOT / "docs/rules.md").read_text().split("\n## ")
     rules = [found[0] for found in (re.findall(r"^\| `([a-z0-9-]+/[a-z0-9-]+)` \| (?:error|warning|unsupported)", each, re.M) for each in tables) if found]
     assert len(rules) > 20
