@@ -65,13 +65,12 @@ std::string share_text(const ValueDiff& v) {
   return share < 0.01 ? "<0.01%" : fmt::format("{:.2f}%", std::min(share, 99.99));
 }
 
-// With as many digits as tell it from 1.
+// Six digits; where they would show 1, how far it is from 1: "1-3e-16".
 std::string cosine_text(const ValueDiff& v) {
   if (std::isnan(v.cosine)) return "-";
   const double distance = 1 - v.cosine;
   if (v.changed > 0 && distance <= 0) return "1";
-  const int digits = v.changed > 0 && distance < 5e-7 ? static_cast<int>(std::ceil(-std::log10(distance))) : 6;
-  return fmt::format("{:.{}f}", v.cosine, digits);
+  return v.changed > 0 && distance < 5e-7 ? fmt::format("1-{:.0e}", distance) : fmt::format("{:.6f}", v.cosine);
 }
 
 struct Column {

@@ -37,8 +37,8 @@ struct DiffOptions {
   /// The same by patterns, as ViewOptions::patterns.
   std::vector<std::string> patterns{};
   Match match = Match::guess;  ///< how to pair tensors whose names do not match
-  /// Whether to look for permuted rows (a Llama's q and k in the order of another container), transposed square
-  /// matrices, and tensors that the other model stores once (tied).
+  /// Whether to look for permuted rows (a Llama's q and k in another order; also under another name, unless `match` is
+  /// Match::names), transposed square matrices, and tensors that the other model stores once (tied).
   bool permuted = false;
   bool metadata = true;  ///< whether to compare metadata and tokenizers
   /// "llama": compare a Llama or a BERT by the names of llama.cpp, in both models, as Options::gguf gives them. Empty:

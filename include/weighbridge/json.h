@@ -120,9 +120,9 @@ std::string to_json(const Comparison&);  ///< The result of diff.
 /// {"rows", "columns", "high", "wide", "max_abs", "changed", "not_finite"}: the last three are lists with a number for
 /// each block, row by row.
 std::string to_json(const DifferenceMap&);
-/// The tensors of a Diff in a good order to read, as indices into it: those that changed, the largest change first;
-/// those that could not be compared; those that only the first model has, and only the second; and those that are
-/// equal.
+/// The tensors of a Diff in a good order to read, as indices into it: those whose values changed, the largest change
+/// first; those that could not be compared; those that only the first model has, and only the second; those with equal
+/// values under another name, in another type or in another order; and those that are equal.
 std::vector<std::uint32_t> by_change(const Diff&);
 
 /// The tensors extracted from `path`, and those that were left out because they hold texts or objects.

@@ -136,7 +136,7 @@ class Diff(Record):
     equal : bool
         Nothing differs, and every tensor could be compared.
     tensors : list of TensorDiff
-        Tensors that differ: missing ones first, then those that changed most.
+        Tensors that differ: those whose values changed, the largest change first; those that could not be compared; those that one model lacks; those with equal values under another name, in another type or in another order.
     metadata, tokenizer : list of MetadataDiff
         Differences.
     compared, same, different, incomparable : int
@@ -192,7 +192,7 @@ def diff(a: ModelSource, b: ModelSource, *, atol: float | None = None, rtol: flo
     match : str
         How to find a tensor whose name the other model lacks: ``"names"`` (do not look), ``"content"``, ``"guess"``.
     permuted : bool
-        Also look for permuted rows, transposed square matrices and tied tensors.
+        Also look for permuted rows, also under another name, transposed square matrices and tied tensors.
     metadata : bool
         Compare metadata and tokenizers.
     naming : str, optional

@@ -244,6 +244,46 @@ TEST(Diff, RowsInTheOrderOfARotationAreFoundWhenAsked) {
   EXPECT_FALSE(diff(a, model_of({{"q", {rows, columns}, turned}}), {.permuted = true}).tensors[0].permuted);
 }
 
+TEST(Diff, PermutedRowsAreFoundUnderAnotherNameToo) {
+  const std::uint64_t rows = 8, columns = 4;
+  const auto turned = [](Numbers values, std::ptrdiff_t by) {
+    std::rotate(values.begin(), values.begin() + by * 4, values.end());
+    return values;
+  };
+  const Numbers q = random_numbers(rows * columns, 1), k = random_numbers(rows * columns, 2),
+                x = random_numbers(rows * columns, 3), y = random_numbers(rows * columns, 4);
+  const std::vector<std::uint64_t> shape{rows, columns};
+  const Model a = model_of({{"q", shape, q}, {"k", shape, k}, {"x", shape, x}}),
+              b = model_of({{"kk", shape, turned(k, 3)}, {"qq", shape, turned(q, 2)}, {"y", shape, y}});
+  EXPECT_EQ(diff(a, b).compared, 0u);
+  EXPECT_EQ(diff(a, b, {.match = Match::names, .permuted = true}).compared, 0u) << "asked not to look";
+  for (const Match match : {Match::content, Match::guess}) {
+    const Diff found = diff(a, b, {.match = match, .permuted = true});
+    ASSERT_GE(found.tensors.size(), 3u);
+    for (const std::size_t i : {0U, 1U}) {
+      EXPECT_EQ(found.tensors[i].name_b, i == 0 ? "qq" : "kk");
+      EXPECT_EQ(found.tensors[i].by, TensorDiff::By::content);
+      EXPECT_TRUE(found.tensors[i].permuted);
+      EXPECT_FALSE(found.tensors[i].changed);
+    }
+    EXPECT_FALSE(found.tensors[2].permuted);  // x, whose rows no tensor has
+  }
+}
+
+TEST(Diff, RowsInAnyOrderAreNotLookedForBeyondTheLimitOfWork) {
+  Builder a, b;
+  const Numbers values = random_numbers(1 << 12, 1);
+  const Bytes bytes = bytes_of(values);
+  for (int i = 0; i < 64; ++i) {
+    const std::string n = std::to_string(i);
+    a.tensor("a" + n, DType::f32, std::vector<std::uint64_t>{1 << 6, 1 << 6}, bytes);
+    b.tensor("b" + n, DType::f32, std::vector<std::uint64_t>{1 << 6, 1 << 6}, bytes_of(random_numbers(1 << 12, 2)));
+  }
+  Context context;
+  context.limits.work = 1 << 16;
+  EXPECT_EQ(thrown([&] { diff(a.build(), b.build(), {.permuted = true}, context); }).rule, "limit/work");
+}
+
 TEST(Diff, SquaresThatWereTransposedAndTiedTensorsAreFoundWhenAsked) {
   const Model a = model_of({{"w", {2, 2}, {1, 2, 3, 4}}}), b = model_of({{"w", {2, 2}, {1, 3, 2, 4}}});
   EXPECT_FALSE(diff(a, b).tensors[0].transposed);

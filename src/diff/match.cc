@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// By name first. The remaining tensors are matched by a hash of their values, then guessed by names that differ in a
-// prefix, and by shapes that no other tensor has.
+// By name first. The remaining tensors are matched by a hash of their values, with `permuted` by one of their rows in
+// any order, then guessed by names that differ in a prefix, and by shapes that no other tensor has.
 #include "diff/steps.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ Indices chosen(const Model& model, const DiffOptions& options, std::vector<bool>
 struct Form {
   std::uint64_t count;
   DType dtype;
-  bool codes;  // of a scheme, which are no values
+  bool codes;                          // of a scheme, which are no values
+  std::vector<std::uint64_t> shape{};  // if rows in any order are compared
   auto operator<=>(const Form&) const = default;
 };
 
@@ -67,6 +68,7 @@ class Matcher {
   std::vector<Partners> run() {
     by_name();
     if (options_.match != Match::names) by_content();
+    if (options_.match != Match::names && options_.permuted) by_content(true);
     if (options_.match == Match::guess) guess();
     if (options_.permuted) find_tied();
     std::vector<Partners> out;
@@ -108,28 +110,31 @@ class Matcher {
     }
   }
 
-  // Tensors without unsupported() and with elements.
-  std::optional<Form> form_of(const Tensor& tensor) const {
+  // Tensors without unsupported() and with elements; with `rows`, those whose rows have hashes.
+  std::optional<Form> form_of(const Tensor& tensor, bool rows) const {
     if (tensor.unsupported()) return std::nullopt;
     const Elements elements = elements_of(tensor);
     if (elements.count == 0 || is_too_sparse(elements, context_.limits)) return std::nullopt;
+    if (rows && (core::is_codes(tensor) || !has_rows(elements))) return std::nullopt;
+    if (rows) return Form{elements.count, elements.dtype, false, elements.shape};
     return Form{elements.count, hashed_as(elements.dtype), core::is_codes(tensor)};
   }
-  std::set<Form> forms_of(const Model& model, const Indices& of) const {
+  std::set<Form> forms_of(const Model& model, const Indices& of, bool rows = false) const {
     std::set<Form> out;
     for (const std::uint32_t i : of)
-      if (const auto form = form_of(model[i])) out.insert(*form);
+      if (const auto form = form_of(model[i], rows)) out.insert(*form);
     return out;
   }
 
   using Key = std::tuple<std::uint64_t, std::uint64_t, Form>;  // two halves of a hash
   // The tensors whose form the other model has too, by their hashes.
-  std::map<Key, Indices> hashed(const Model& model, const Indices& of, const std::set<Form>& wanted) const {
+  std::map<Key, Indices> hashed(const Model& model, const Indices& of, const std::set<Form>& wanted,
+                                bool rows = false) const {
     std::vector<std::pair<std::uint32_t, Form>> read;
     core::Work work;
     std::uint64_t total = 0;
     for (const std::uint32_t i : of) {
-      const auto form = form_of(model[i]);
+      const auto form = form_of(model[i], rows);
       if (!form || !wanted.contains(*form)) continue;
       read.emplace_back(i, *form);
       add_work(work, elements_of(model[i]));
@@ -140,7 +145,9 @@ class Matcher {
     core::Progress progress(context_, total);
     core::executor_of(context_).for_each(read.size(), [&](std::uint64_t k) {
       const Tensor tensor = model[read[base::to_size(k)].first];
-      hashes[base::to_size(k)] = hash_values(elements_of(tensor), progress.inner());
+      const Elements elements = elements_of(tensor);
+      hashes[base::to_size(k)] =
+          rows ? hash_of_rows(elements, progress.inner()) : hash_values(elements, progress.inner());
       for (const Part& part : tensor.parts()) progress.add(part.size());
     });
     std::map<Key, Indices> out;
@@ -149,12 +156,12 @@ class Matcher {
     return out;
   }
 
-  void by_content() {
+  void by_content(bool rows = false) {
     const Indices a = left_a(), b = left_b();
     if (a.empty() || b.empty()) return;
-    const auto from = hashed(in_.a, a, forms_of(in_.b, b));
+    const auto from = hashed(in_.a, a, forms_of(in_.b, b, rows), rows);
     if (from.empty()) return;
-    const auto to = hashed(in_.b, b, forms_of(in_.a, a));
+    const auto to = hashed(in_.b, b, forms_of(in_.a, a, rows), rows);
     for (const auto& [key, ours] : from) {
       const auto theirs = to.find(key);
       if (theirs == to.end()) continue;

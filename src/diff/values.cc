@@ -349,10 +349,9 @@ codecs::Hash128 hash_values(const Elements& of, const Context& context) {
 
 namespace {
 
-std::vector<codecs::Hash128> hash_rows(const Elements& of, DType as, const Context& context) {
+template <class Take> void hash_each_row(const Elements& of, DType as, const Context& context, Take&& take_hash) {
   const std::uint64_t row = of.count / of.shape[0];
   const std::size_t size = bytes_of(as, row);
-  std::vector<codecs::Hash128> out;
   codecs::Xxh3_128 hash;
   std::size_t filled = 0;
   of.tensor.stream_dense(as, context, [&](std::span<const std::byte> piece) {
@@ -361,12 +360,17 @@ std::vector<codecs::Hash128> hash_rows(const Elements& of, DType as, const Conte
       hash.update(piece.first(take));
       piece = piece.subspan(take);
       if ((filled += take) < size) continue;
-      out.push_back(hash.finish());
+      take_hash(hash.finish());
       hash.reset();
       filled = 0;
     }
     return true;
   });
+}
+
+std::vector<codecs::Hash128> hash_rows(const Elements& of, DType as, const Context& context) {
+  std::vector<codecs::Hash128> out;
+  hash_each_row(of, as, context, [&](const codecs::Hash128& row) { out.push_back(row); });
   return out;
 }
 
@@ -398,6 +402,20 @@ RowOrder find_row_order(const Elements& a, const Elements& b, const Context& con
     if (is_order(y, x)) return {true, fmt::format("neighbors in heads of {} became halves", head)};
   }
   return {true, {}};
+}
+
+bool has_rows(const Elements& of) noexcept {
+  return of.shape.size() > 1 && of.shape[0] > 1 && of.count > 0 && codecs::can_cast(of.dtype, of.dtype) &&
+         (of.count / of.shape[0] * info(of.dtype).bits) % 8 == 0;
+}
+
+codecs::Hash128 hash_of_rows(const Elements& of, const Context& context) {
+  codecs::Hash128 sum{};
+  hash_each_row(of, of.dtype, context, [&](const codecs::Hash128& row) {
+    sum.high += row.high;
+    sum.low += row.low;
+  });
+  return sum;
 }
 
 }  // namespace weighbridge::comparison

@@ -84,5 +84,9 @@ struct RowOrder {
   std::string name{};
 };
 RowOrder find_row_order(const Elements& a, const Elements& b, const Context&);
+// [reads] A hash that is equal for the same rows in any order, of a tensor of at least rank 2 whose rows are whole
+// bytes.
+codecs::Hash128 hash_of_rows(const Elements&, const Context&);
+bool has_rows(const Elements&) noexcept;  // what hash_of_rows() takes, and at least two of them
 
 }  // namespace weighbridge::comparison

@@ -121,15 +121,19 @@ double weight(const TensorDiff& t) {
   return std::isnan(t.values->relative_rms) ? std::numeric_limits<double>::infinity() : t.values->relative_rms;
 }
 
-int rank(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::different: return 0;
+// Only the rows that both have were compared.
+bool is_resized(const TensorDiff& t) { return t.reshaped && !t.why.empty(); }
+
+// Values that are all there, whatever they are called, matter less than missing ones.
+int rank(const TensorDiff& t) {
+  switch (t.verdict) {
+    case Verdict::different: return t.changed || is_resized(t) ? 0 : 4;
     case Verdict::incomparable: return 1;
     case Verdict::only_a: return 2;
     case Verdict::only_b: return 3;
     case Verdict::equal: break;
   }
-  return 4;
+  return 5;
 }
 
 }  // namespace
@@ -137,7 +141,7 @@ int rank(Verdict verdict) {
 std::vector<std::uint32_t> by_change(const Diff& diff) {
   return base::order_by(diff.tensors.size(), [&](std::uint32_t i) {
     const TensorDiff& t = diff.tensors[i];
-    return std::tuple(rank(t.verdict), -weight(t));
+    return std::tuple(rank(t), -weight(t));
   });
 }
 

@@ -2,6 +2,7 @@
 """Tests diff by the questions that people ask: is it the same model, what did the fine-tuning change, what did quantization cost."""
 import math
 import random
+import re
 import struct
 import xml.etree.ElementTree
 
@@ -230,6 +231,44 @@ def test_a_tensor_that_cannot_be_compared_is_3(strange, tmp_path):
     assert weighbridge("diff", strange, other, status=3).stdout.startswith("not compared in full: 1 not comparable, 1 equal\n")
     other.write_bytes(ztensor({"good": ("dense", [1], {"data": ("f32", floats(2))}), "odd": ("fractal", [2], {"data": ("u8", b"ac")})}))
     found(strange, other, status=1)
+
+
+def test_missing_tensors_are_not_hidden_below_renamed_ones(tmp_path):
+    """Rows with no change came first, and those that only one file has fell behind "... and 5 more"."""
+    kept = {f"w{i}": ([2], [i, 1]) for i in range(30)}
+    a = written(tmp_path / "a.safetensors", kept | {"gone": ([3], [1, 2, 3]), "changed": ([1], [1])})
+    b = written(tmp_path / "b.safetensors", {f"x.{name}": each for name, each in kept.items()} | {"new": ([4], [1, 2, 3, 4]), "changed": ([1], [2])})
+    rows = [line.split()[4:] for line in weighbridge("diff", a, b, status=1).stdout.splitlines()[3:6]]
+    assert [row[0] for row in rows] == ["changed", "gone:", "new:"] and rows[1][1:4] == ["only", "in", "A:"], rows
+    tensors = found(a, b)["tensors"]
+    assert [each["verdict"] for each in tensors[:4]] == ["different", "only-a", "only-b", "different"] and tensors[0]["changes"] == ["changed"]
+    assert all(each["changes"] == ["renamed"] for each in tensors[3:]) and len(tensors) == 33
+
+
+def test_permuted_rows_are_found_under_other_names(tmp_path):
+    """q and k against qq and kk found nothing, and so did a Llama's against the names of llama.cpp."""
+    w = {name: numbers(64 * 5, seed) for seed, name in enumerate("qkx")}
+    turned = {name: sum((w[name][5 * (16 * head + j * 8 + i):][:5] for head in range(4) for i in range(8) for j in range(2)), []) for name in "qk"}
+    a = written(tmp_path / "a.safetensors", {name: ([64, 5], w[name]) for name in "qkx"})
+    b = written(tmp_path / "b.safetensors", {"kk": ([64, 5], turned["k"]), "qq": ([64, 5], turned["q"]), "y": ([64, 5], numbers(64 * 5, 9))})
+    pairs = {each["a"]["name"]: each for each in found(a, b, "--permuted")["tensors"] if each["a"]}
+    for name in "qk":
+        assert pairs[name]["b"]["name"] == 2 * name and pairs[name]["by"] == "content" and pairs[name]["changes"] == ["renamed", "permuted"]
+        assert pairs[name]["order"] == "halves of heads of 16 became neighbors"
+    assert found(a, b, "--permuted", "--match", "names")["compared"] == found(a, b, "--match", "content")["compared"] == 0
+
+
+def test_a_cosine_near_1_fits_its_column(tmp_path):
+    """It was printed with sixteen digits, wider than its column."""
+    a = written(tmp_path / "a.safetensors", {"w": ([1000], numbers(1000, 1))})
+    seen = []
+    for step in (1e-7, 1e-6, 1e-5, 1e-4):  # the first is 1 in f64 too
+        values = numbers(1000, 1)
+        values[7] += step
+        lines = weighbridge("diff", a, written(tmp_path / "b.safetensors", {"w": ([1000], values)}), status=1).stdout.splitlines()
+        assert lines[3].index("w") == lines[2].index("tensor"), lines
+        seen.append(lines[3].split()[2])
+    assert seen[0] == "1" and all(re.fullmatch(r"1-\de-(0[7-9]|1\d)", each) for each in seen[2:]), seen
 
 
 def test_the_most_changed_come_first_and_others_are_counted(tmp_path):

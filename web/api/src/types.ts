@@ -174,7 +174,7 @@ export interface Comparison {
   /** Tensors at another place in the index, which does not count as a difference. */
   readonly moved: number;
   readonly bytes: number;
-  /** At most 20,000: those that one model lacks, then what changed most. */
+  /** At most 20,000: those whose values changed most, those that one model lacks, then those with equal values. */
   readonly tensors: readonly TensorDiff[];
   readonly metadata: readonly MetadataDiff[];
   readonly tokenizer: readonly MetadataDiff[];
