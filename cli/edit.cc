@@ -47,7 +47,8 @@ std::string header_text(const Edited& edited) {
 }
 
 std::string plan_text(const Edited& edited, const std::string& output) {
-  const std::string where = output.empty() ? "a new file of " + size_text(edited.size_after) + " replaces this one"
+  const std::string where = output.empty() ? "a new file of " + size_text(edited.size_after) +
+                                                 " replaces this one, which --undo cannot revert"
                                            : "a new file of " + size_text(edited.size_after);
   switch (edited.way) {
     case Way::nothing: return "nothing to change";
@@ -58,7 +59,9 @@ std::string plan_text(const Edited& edited, const std::string& output) {
                                    grouped(edited.header)
                              : std::string()) +
              "; the system copies the tensors, or shares them where the disk can";
-    case Way::settings: return shown(edited.file) + " is replaced by one of " + size_text(edited.size_after);
+    case Way::settings:
+      return shown(edited.file) + " is replaced by one of " + size_text(edited.size_after) +
+             ", which --undo cannot revert";
     case Way::converted: return where + "; every tensor is read and written";
   }
   return {};
@@ -103,13 +106,13 @@ void print_done(Session& session, const std::string& path, const EditOptions& op
   if (edited.way == Way::nothing)
     out.text("nothing to change\n");
   else if (edited.way == Way::settings)
-    out.text(shown(edited.file) + " changed\n");
+    out.text(shown(edited.file) + " changed; --undo cannot revert it\n");
   else if (edited.way == Way::in_place)
     out.text("changed in place; " + header_text(edited) + "; --undo reverts it\n");
   else
     out.text("written, " + size_text(edited.size_after) +
              (edited.shared > 0 ? ", of which " + size_text(edited.shared) + " are shared with the old file" : "") +
-             "\n");
+             (options.output.empty() ? "; --undo cannot revert it, because a new file replaced the old one\n" : "\n"));
   print_changes(out, edited);
 }
 

@@ -575,6 +575,11 @@ Edited edit(const std::string& path, const EditOptions& options, const Context& 
 }
 
 Edited undo_edit(const std::string& path, const Context& context, bool trust_journal) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    base::misuse_of(
+        path, "no-undo",
+        "an edit of a folder cannot be undone: a new file replaces its config.json, and the old one is not kept");
   PatchedFile file(path, edit_files::max_journal_size(context.limits), trust_of(trust_journal));
   const edit_files::Patch back = file.undo();
   Edited out = opened(file);

@@ -257,7 +257,9 @@ void PatchedFile::apply(const Patch& patch, const std::function<void()>& check) 
 Patch PatchedFile::undo() const {
   const auto refuse = [&](const std::string& why) { base::misuse_of(asked_, "no-undo", why); };
   const auto j = load(undo_name_);
-  if (!j) refuse("there is no edit to undo: '" + undo_path() + "' does not exist");
+  if (!j)
+    refuse("there is no edit in place to undo: '" + undo_path() +
+           "' does not exist; an edit that replaced the file by a new one cannot be undone");
   if (j->inode != inode_) refuse("the old bytes ('" + undo_path() + "') belong to another file");
   if (!holds_new(*j)) refuse("the file has changed since the edit that is to be undone");
   const auto now = read(j->offset, j->new_length);

@@ -36,6 +36,24 @@ def test_change_a_word_and_take_it_back(model):
     assert metadata(model)["license"] == "mit"
 
 
+def test_an_edit_that_replaces_the_file_says_that_undo_cannot_revert_it(model, tmp_path):
+    """The help's first and last examples in a row ended with "there is no edit to undo", of which nothing had warned."""
+    grown = ["--set", "description=" + "x" * 5000]
+    assert "--undo cannot revert" in weighbridge("edit", model, *grown, "--dry-run").stdout
+    done = weighbridge("edit", model, *grown, "--in-place")
+    assert "which --undo cannot revert" in done.stderr and "; --undo cannot revert it, because a new file replaced the old one\n" in done.stdout
+    assert "an edit that replaced the file by a new one cannot be undone" in weighbridge("edit", model, "--undo", status=2).stderr
+    assert "--undo" not in weighbridge("edit", model, *grown[:1], "description=y", "-o", tmp_path / "new.safetensors").stdout
+
+
+def test_undo_of_a_folder_says_why_not(model):
+    """It said that only a regular file can be changed in place, after the folder had been."""
+    (model.parent / "config.json").write_text('{"model_type": "mine"}')
+    assert "config.json changed; --undo cannot revert it\n" in weighbridge("edit", model.parent, "--set", "license=mit", "-i").stdout
+    said = weighbridge("edit", model.parent, "--undo", status=2).stderr
+    assert "an edit of a folder cannot be undone: a new file replaces its config.json" in said and "regular file" not in said
+
+
 def test_see_what_would_change(model):
     old = model.read_bytes()
     out = weighbridge("edit", model, "--set", "license=mit", "--unset", "author", "--rename", "w=weight", "--dry-run").stdout
@@ -148,7 +166,7 @@ def test_what_cannot_be_edited(model, tmp_path):
     weighbridge("edit", tmp_path, "--set", "a=b", "-i", status=2)
     model.chmod(0o444)
     assert "read-only" in weighbridge("edit", model, "--set", "a=b", "-i", status=2).stderr
-    assert "no edit to undo" in (model.chmod(0o644) or weighbridge("edit", model, "--undo", status=2).stderr)
+    assert "no edit in place to undo" in (model.chmod(0o644) or weighbridge("edit", model, "--undo", status=2).stderr)
     assert "nothing to do" in weighbridge("edit", model, "--recover").stdout
 
 
