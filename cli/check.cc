@@ -2,6 +2,7 @@
 // check: says whether models meet a policy, for CI: as lines, JSON or SARIF.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -52,7 +53,6 @@ void print(Session& session, std::string_view path, const Policy& policy, const 
   std::vector<std::string_view> demands;
   for (const Breach& each : found.breaches) {
     Finding finding = each.finding;
-    finding.severity = Severity::error;
     if (each.demand != "valid") finding.message.insert(0, std::string(each.demand) + ": ");
     breaches.add(std::move(finding));
     if (std::ranges::find(demands, each.demand) == demands.end()) demands.push_back(each.demand);
@@ -209,7 +209,9 @@ Status run_check(Session& session) {
     throw Misuse("--manifest checks one file or folder, but several are given");
   const auto manifest = list.empty() ? nullptr : session.source(list);
   std::vector<Checked> files;
+  std::set<std::string, std::less<>> beside;  // pickles that broke the policy with their folder: not reported again
   const Status status = session.for_each_file([&](const std::string& path) {
+    if (beside.contains(path)) return Status::done;
     const OpenOptions options = reading_options(session);
     const auto place = path == "-" ? place_of(session.source(path)) : place_at(path, options.access);
     PolicyVerdict found = check(place, policy, session.context(), options, manifest);
@@ -218,6 +220,9 @@ Status run_check(Session& session) {
     drop_shard_alone(session.args, path, found.others);
     found.breached -= std::erase_if(
         found.breaches, [&](const Breach& each) { return is_in_company(session.args, path, each.finding); });
+    if (session.args.has(FlagId::recursive))
+      for (const Breach& each : found.breaches)
+        if (each.finding.rule.ends_with("/pickle-beside")) beside.insert(each.finding.file.name);
     const Status of_file = status_of(found);
     if (!sarif || file)
       session.print_result([&] { return to_json(path, policy, found); }, [&] { print(session, path, policy, found); });

@@ -66,7 +66,7 @@ std::string_view ready_policy(std::string_view name) noexcept;
 /// Something that a policy does not accept.
 struct Breach {
   std::string_view demand{};  ///< the key of the demand; "valid", which every policy demands, if the model is invalid
-  Finding finding{};  ///< as verify(), diagnose() or verify_manifest() report it, or of a rule of policy_rules()
+  Finding finding{};          ///< of any function's rules, or of policy_rules(); its severity is that of an error
 };
 
 /// What check() found.

@@ -92,6 +92,7 @@ class Checking {
 
   void add(const Demand& demand, Finding finding, const FileRef& file = {}) {
     if (finding.file.empty()) finding.file = file;
+    finding.severity = Severity::error;  // whatever it is without the policy
     ++out.breached;
     if (out.breaches.size() == Report::kMaxFindings || text_ > Report::kMaxText) return;
     text_ += finding.message.size() + finding.expected.size() + finding.found.size() + finding.tensor.size();
@@ -117,7 +118,11 @@ class Checking {
     if (sources.empty() && place->file()) look(place->file(), FileRef{});
   }
   void judge_numbers(const Demand& demand, std::uint64_t doctor::NotFinite::*count) {
-    if (!numbers_) numbers_ = doctor::find_not_finite(model, context);
+    if (!numbers_) {
+      numbers_ = doctor::find_not_finite(model, context);
+      constexpr std::string_view kOnly = "structure only";
+      if (out.checked.starts_with(kOnly)) out.checked.replace(0, kOnly.size(), "structure, and values for NaN");
+    }
     std::uint64_t total = 0;
     for (const doctor::NotFinite& each : *numbers_) total += each.*count;
     for (const doctor::NotFinite& each : *numbers_) {

@@ -45,11 +45,8 @@ void finding(JsonWriter& out, const Finding& f) {
   results::number_or_null(out, "offset", f.offset);
   out.key("tensor");
   f.has_tensor ? out.string(f.tensor) : out.null();
-  const bool pair = !f.expected.empty() || !f.found.empty();
-  out.key("expected");
-  pair ? out.string(f.expected) : out.null();
-  out.key("found");
-  pair ? out.string(f.found) : out.null();
+  text_or_null(out, "expected", f.expected);
+  text_or_null(out, "found", f.found);
   if (f.hint.what != Hint::What::none) {
     out.key("hint").begin_object();
     member(out, "what", name(f.hint.what));

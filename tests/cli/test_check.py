@@ -2,6 +2,8 @@
 """check: a model for each demand of a policy that breaks it, the ready policies, JSON and SARIF."""
 import hashlib
 import json
+import os
+import pickle
 import re
 import struct
 
@@ -169,9 +171,45 @@ def test_every_model_beneath_a_folder(tmp_path, model):
     assert ": meets download" in weighbridge("check", "-r", tmp_path, status=1).stdout
 
 
+class Runs:
+    """A pickle of it runs a command when Python loads it."""
+
+    def __reduce__(self):
+        return os.system, ("true",)
+
+
+def test_a_pickle_of_a_folder_is_reported_once(tmp_path, model):
+    """check -r reported it with its folder, and again alone."""
+    folder_ = tmp_path / "models/one"
+    folder_.mkdir(parents=True)
+    (folder_ / "model.safetensors").write_bytes(model.read_bytes())
+    (folder_ / "config.json").write_text('{"model_type": "bert"}')
+    (folder_ / "optimizer.pt").write_bytes(pickle.dumps(Runs(), 2))
+    (tmp_path / "models/alone.pt").write_bytes(pickle.dumps(Runs(), 2))
+    out = weighbridge("check", "-r", tmp_path / "models", status=1).stdout
+    assert out.count("(hf/pickle-beside)") == 1 and out.count("does NOT meet download") == 2, out
+    assert "optimizer.pt: does NOT" not in out and "alone.pt: does NOT meet" in out
+
+
+def test_a_breach_is_an_error_and_what_it_lacks_is_null(tmp_path, model):
+    """Lines and SARIF said error where --json said warning, and "expected" was "" or null."""
+    path = tmp_path / "evil.pt"
+    path.write_bytes(pickle.dumps(Runs(), 2))
+    breaches = validated(weighbridge("check", path, "--json", status=1).stdout, "check")["files"][0]["breaches"]
+    assert breaches and all(each["finding"]["severity"] == "error" for each in breaches)
+    assert all(each["finding"][key] != "" for each in breaches for key in ("expected", "found")) and any(each["finding"]["found"] for each in breaches)
+
+
+def test_what_was_checked_names_the_values_that_were_read():
+    """publish reads every tensor for NaN, and the line said "structure only"."""
+    path = ROOT / "examples/sample.safetensors"
+    assert "meets publish (safetensors, structure, and values for NaN: safetensors has no checksums)" in weighbridge("check", path, "--policy", "publish").stdout
+    assert "structure only" in weighbridge("check", path).stdout
+
+
 def test_the_ready_policies(model):
     for name in ("download", "publish", "strict"):
-        assert f"m.safetensors: meets {name} (safetensors, structure only" in weighbridge("check", model, "--policy", name).stdout
+        assert f"m.safetensors: meets {name} (safetensors, structure" in weighbridge("check", model, "--policy", name).stdout
     assert weighbridge("check", model).stdout == weighbridge("check", model, "--policy", "download").stdout
     model.write_bytes(safetensors({"a": ("F32", [3], NAN)}))
     weighbridge("check", model)
