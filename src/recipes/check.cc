@@ -3,7 +3,13 @@
 // the file.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/model/coded.h"
+#include "core/model/draft.h"
 #include "core/reading/rules.h"
 #include "recipes/matcher.h"
 
@@ -57,10 +63,36 @@ void check_scales(const Match& match, const Model& model, const Context& context
 }  // namespace
 
 void check_quantized(const Model& model, const Context& context, core::Findings& findings) {
-  for (const Match& match : matches_of(model, context, Look::closely)) {
+  struct Unread {
+    const Match* first = nullptr;
+    std::uint64_t count = 0;
+  };
+  const std::vector<Match> matches = matches_of(model, context, Look::closely);
+  std::map<std::string, Unread> unread;  // by the reason: a model has hundreds of such layers
+  for (const Match& match : matches) {
     for (const Fault& fault : match.faults)
       findings.report(*fault.rule, {.tensor = model.name(fault.tensor)}, fault.expected, fault.found, fault.detail);
     if (match.recipe) check_scales(match, model, context, findings);
+    if (match.refused != Refused::unsupported && match.refused != Refused::question) continue;
+    // Its warning asks the question.
+    if (std::ranges::find(match.faults, &core::rules::kGptqZeroOverflow, &Fault::rule) != match.faults.end()) continue;
+    const core::Coded* const mark = core::coded(model[match.tensors.front()]);
+    Unread& of = unread[(mark != nullptr ? " of " + mark->name : "") + " were not examined: " + match.refusal];
+    if (of.count++ == 0) of.first = &match;
+  }
+  if (core::incomplete(model) != nullptr) return;  // what completes the codes may be in another file
+  for (const auto& [why, of] : unread) {
+    // As a verb says that needs their numbers.
+    Finding finding;
+    finding.rule = "unsupported/scheme";
+    finding.severity = Severity::unsupported;
+    finding.kind = Kind::unsupported;
+    finding.tensor = model.name(of.first->tensors.front());
+    finding.has_tensor = true;
+    finding.found = std::to_string(of.count) + (of.count == 1 ? " tensor" : " tensors");
+    finding.message = "the codes" + why + " (found " + finding.found + ")";
+    finding.hint = of.first->hint;
+    findings.report(std::move(finding));
   }
 }
 

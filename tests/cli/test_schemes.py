@@ -478,3 +478,18 @@ def test_fp8_in_one_shard_of_several_is_not_taken_for_numbers(tmp_path):
     weighbridge("extract", alone, f"{L}.weight", "--dense", "f32", "-o", tmp_path / "x.npy", status=3)
     weighbridge("convert", alone, out, "--allow", "part", "--allow", "layout")
     assert "FP8 with scales" in weighbridge("inspect", "--stored", tmp_path / "model.safetensors.index.json").stdout
+
+
+@pytest.mark.parametrize("name", ["aqlm", "quanto_int4"])
+def test_codes_that_are_not_read_meet_no_promise_about_numbers(name, tmp_path):
+    """verify and check ended with 0, and "meets strict": nothing said that no code had been looked at."""
+    _, tensors, _ = LAYOUTS[name]
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({key: tensor(*each) for key, each in tensors.items()}))
+    done = weighbridge("verify", path, status=3)
+    assert "were not examined: " in done.stdout and "(unsupported/scheme in tensor " in done.stdout and ": ok (" in done.stdout
+    assert validated(weighbridge("verify", path, "--json", status=3).stdout, "verify")["files"][0]["valid"] is True
+    weighbridge("check", path, status=3)
+    weighbridge("check", path, "--policy", "publish", status=3)
+    assert "does NOT meet strict" in weighbridge("check", path, "--policy", "strict", status=1).stdout
+    weighbridge("doctor", path, status=3)
