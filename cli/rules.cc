@@ -23,6 +23,10 @@ constexpr RuleAdvice kAdvice[] = {
     {"a policy is not met (`policy/...`)",
      "Change the model, or the demand of the policy that the finding names: docs/policies.md.",
      [](const Rule& rule) { return rule.id.starts_with("policy/"); }},
+    {"code that a program would run when it loads the file (an error)",
+     "Do not load the file with Python; ask for one without code, such as safetensors. weighbridge runs none of it: "
+     "weighbridge extract FILE --only '*' -o FOLDER writes the tensors, each as a .npy file. convert refuses the file.",
+     [](const Rule& rule) { return is_about_code(rule.id) && rule.severity == Severity::error; }},
     {"code that other programs would run",
      "Do not load the file with Python or with another program that runs its code, unless you trust its publisher. Ask "
      "for a "

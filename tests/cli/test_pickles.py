@@ -3,6 +3,7 @@
 import base64
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -14,7 +15,7 @@ import zlib
 
 import pytest
 
-from conftest import COMMAND, safetensors, validated, weighbridge
+from conftest import COMMAND, safetensors, torch_archive, validated, weighbridge
 
 
 def glob(module, name, *arguments):
@@ -281,3 +282,20 @@ def test_inspect_does_not_call_a_dangerous_function_a_class_that_it_does_not_kno
     done = weighbridge("inspect", path)
     assert "does not know" not in done.stdout + done.stderr
     assert "is made by a function or class that can run code" in done.stdout + done.stderr
+
+
+def test_the_advice_for_a_dangerous_pickle_gives_its_tensors(tmp_path):
+    """It was to convert the file, which is refused for that very reason."""
+    path, numbers = tmp_path / "x.pt", struct.pack("<2f", 1, 2)
+    whole = torch_archive({"a": ("FloatStorage", numbers, 4, [2], [1], None)})
+    with zipfile.ZipFile(io.BytesIO(whole)) as members, zipfile.ZipFile(path, "w") as out:
+        for name in members.namelist():
+            data = members.read(name)
+            out.writestr(name, data if name != "archive/data.pkl" else data[:-1] + b"X\1\0\0\0e" + EVIL[2:-1] + b"s.")
+    assert "found posix.system" in verified(path, 1)
+    weighbridge("convert", path, tmp_path / "x.safetensors", status=1)
+    advice = " ".join(weighbridge("explain", "pytorch/dangerous-global").stdout.partition("what to do\n")[2].split())
+    assert "weighbridge extract FILE --only '*' -o FOLDER writes the tensors" in advice
+    weighbridge("extract", path, "--only", "*", "-o", tmp_path / "tensors")
+    assert [each.name for each in (tmp_path / "tensors").iterdir()] == ["a.npy"]
+    assert (tmp_path / "tensors/a.npy").read_bytes().endswith(numbers)
