@@ -120,8 +120,8 @@ Detected in_folder(const Place& place, const core::Format* asked) {
   const bool weights = std::ranges::any_of(huggingface::kWeightKinds, [&](const huggingface::WeightFiles& kind) {
     return probe.lists(kind.whole) || probe.lists(kind.index);
   });
-  const std::string other = weights || asked != nullptr ? std::string() : other_folder(listing);
-  if (!other.empty()) base::misuse_of(place.name(), "not-a-file", "this is " + other);
+  if (const auto other = weights || asked != nullptr ? std::nullopt : other_folder(listing))
+    base::misuse_of(place.name(), other->holds ? "not-a-file" : "other-format", "this is " + other->what);
   // Folder formats come first: files of another format may be in such a folder.
   for (const bool folders : {true, false})
     for (const core::Format* format : formats())

@@ -3,6 +3,8 @@
 // known kind of file, then the extension.
 #pragma once
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/reading/format.h"
@@ -34,8 +36,13 @@ std::optional<Finding> recognize(const core::Probe&);
 // The finding for a file of another kind that its content and its extension show together; a format that is read could
 // take it for its own.
 std::optional<Finding> recognize_named(const core::Probe&);
-// What a folder of another format is, and what to do with it; empty: nothing that is known.
-std::string other_folder(std::span<const std::string> listing);
+// A folder of another format.
+struct OtherFolder {
+  std::string what;    // it is, and what to do with it
+  bool holds = false;  // models, in the folders beneath it
+};
+// nullopt: nothing that is known.
+std::optional<OtherFolder> other_folder(std::span<const std::string> listing);
 // The rest of the line that starts with `key`, as in a Git LFS pointer, or empty if there is none.
 std::string_view line_of(std::string_view text, std::string_view key);
 // The finding for a file that nothing recognizes.

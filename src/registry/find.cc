@@ -42,6 +42,7 @@ class Finder {
     } catch (const Error&) {
       return out_.push_back(folder.native());  // opening it says why
     }
+    const std::size_t before = out_.size();
     if (is_model(*place) && take_files(folder.native())) out_.push_back(folder.native());
     std::map<std::string, bool> files;  // names, and whether one is a model of several files
     for (const std::string& name : listing)
@@ -61,6 +62,8 @@ class Finder {
         look(path);
       }
     }
+    if (const auto other = out_.size() == before ? registry::other_folder(listing) : std::nullopt)
+      skip(folder, other->what);
   }
 
   std::vector<std::string> take() { return std::move(out_); }

@@ -207,12 +207,13 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 // Folders of formats that are not read: a name that is in them; "*" before it: what a name ends with.
-struct OtherFolder {
+struct Known {
   std::string_view sign, also, what, next;
+  bool holds = false;  // models, in the folders beneath it
 };
-constexpr OtherFolder kOtherFolders[] = {
+constexpr Known kOtherFolders[] = {
     {"model_index.json", "", "a pipeline of diffusers",
-     "name one of its components, such as its folder unet or transformer"},
+     "name one of its components, such as its folder unet or transformer", true},
     {".metadata", "*.distcp", "a distributed checkpoint of PyTorch", kByTorch},
     {"*.distcp", "", "a distributed checkpoint of PyTorch without its .metadata",
      "it was not saved to its end, or that file is still to be fetched"},
@@ -239,11 +240,12 @@ bool lists(std::span<const std::string> listing, std::string_view sign) {
 
 }  // namespace
 
-std::string other_folder(std::span<const std::string> listing) {
-  for (const OtherFolder& each : kOtherFolders)
+std::optional<OtherFolder> other_folder(std::span<const std::string> listing) {
+  for (const Known& each : kOtherFolders)
     if (lists(listing, each.sign) && lists(listing, each.also))
-      return std::string(each.what) + ", which is not one model that can be read: " + std::string(each.next);
-  return {};
+      return OtherFolder{
+          std::string(each.what) + ", which is not one model that can be read: " + std::string(each.next), each.holds};
+  return std::nullopt;
 }
 
 std::string_view line_of(std::string_view text, std::string_view key) {

@@ -83,6 +83,17 @@ def test_a_folder_of_folders_names_the_flag(tree):
     assert "-r takes" not in weighbridge("convert", tree, tree / "o.zt", status=2).stderr
 
 
+def test_a_folder_of_another_format_in_a_tree_is_named(tree):
+    """A distributed checkpoint was passed over without a word, and its error proposed -r, which finds nothing in it."""
+    (tree / "checkpoint").mkdir()
+    for name in (".metadata", "__0_0.distcp"):
+        (tree / "checkpoint" / name).write_bytes(b"PK\3\4")
+    for verb in ("check", "verify"):
+        done = weighbridge(verb, "-r", tree, status=1)
+        assert f"{tree}/checkpoint: skipped: a distributed checkpoint of PyTorch" in done.stderr and "checkpoint" not in done.stdout
+        assert "-r takes" not in weighbridge(verb, tree / "checkpoint", status=2).stderr
+
+
 def test_a_tree_without_a_model_is_said(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     assert "no model is in this folder or beneath it" in weighbridge("verify", "-r", tmp_path, status=2).stderr
