@@ -108,14 +108,22 @@ void print_advice(Output& out, const std::string& asked, const Diagnosis& diagno
            "mv -n " + file + " " + file_word(without_extension(path) + "." + advice.name));
       break;
     case What::decompress:
+      if (advice.name == "unzip" || advice.name == "tar") {
+        const std::string folder = file_word(without_extension(path) + ".unpacked");
+        line("unpack it, and open the model in it", advice.name == "tar"
+                                                        ? "mkdir " + folder + " && tar -xf " + file + " -C " + folder
+                                                        : "unzip " + file + " -d " + folder);
+        break;
+      }
       // Through a pipe: the programs refuse a file without their extension.
       line("decompress it", (advice.name == "7-Zip" ? "7z e -so " : advice.name + " -dc < ") + file + " > " +
                                 file_word(decompressed(path)));
       break;
     case What::distrust:
-      line(advice.name.empty()
-               ? "do not load it with Python; ask its publisher for a file without code, such as safetensors"
-               : "do not unpack it; ask its publisher for an archive without such names",
+      line(advice.name == "archive" ? "do not unpack it; ask its publisher for an archive without such names"
+           : advice.name == "code"
+               ? "load it only with programs that run none of this code, unless you trust who wrote it"
+               : "do not load it with Python; ask its publisher for a file without code, such as safetensors",
            "");
       break;
     case What::rewrite:
@@ -139,6 +147,19 @@ void print_names(Output& out, const std::vector<std::string>& names, std::uint64
   if (total > kMaxShown) out.text("    and " + grouped(total - kMaxShown) + " more\n");
 }
 
+// If a file of the model cannot be read, the number of its tensors is unknown.
+bool total_is_unknown(const Diagnosis& d) { return !d.verdict.report.valid() && d.damaged.empty(); }
+
+// Files of the model, other than the one that was given, with errors.
+std::vector<std::string> faulty_files(const Diagnosis& d) {
+  std::vector<std::string> out;
+  for (const Finding& each : d.verdict.report.findings())
+    if (each.severity == Severity::error && !each.file.empty() &&
+        std::find(out.begin(), out.end(), each.file.name) == out.end())
+      out.push_back(each.file.name);
+  return out;
+}
+
 void print(Session& session, const std::string& path, const Diagnosis& d) {
   Output& out = session.out;
   const bool distrusted = d.condition == Condition::unproven && !d.verdict.not_known_safe.empty();
@@ -158,11 +179,9 @@ void print(Session& session, const std::string& path, const Diagnosis& d) {
                                     : grouped(d.size - *d.full_size) + " too many)\n"));
   else
     out.text("  size: " + grouped(d.size) + (d.size == 1 ? " byte\n" : " bytes\n"));
-  // If a file of the model cannot be read, the number of its tensors is unknown.
-  const bool unknown_total = !d.verdict.report.valid() && d.damaged.empty();
   const std::uint64_t unsupported = std::min(count_unsupported(d.verdict.model), d.whole);
   if (d.tensors > 0)
-    out.text("  tensors: " + grouped(d.whole - unsupported) + (unknown_total ? "" : " of " + grouped(d.tensors)) +
+    out.text("  tensors: " + grouped(d.whole - unsupported) + (total_is_unknown(d) ? "" : " of " + grouped(d.tensors)) +
              " can be read" + (unsupported == 0 ? "" : "; " + grouped(unsupported) + " unsupported") +
              (d.damaged.empty() ? "\n" : "; these cannot:\n"));
   print_names(out, d.damaged, d.tensors - d.whole);
@@ -251,12 +270,18 @@ Status repair(Session& session, const std::string& path, const Diagnosis& diagno
       [&] {
         session.out.text(shown(path) + " -> " + shown(output) + ": ");
         if (salvages)
-          session.out.text(grouped(diagnosis.whole) + " of " + grouped(diagnosis.tensors) + " tensors, written\n");
+          session.out.text(grouped(diagnosis.whole) +
+                           (total_is_unknown(diagnosis) ? "" : " of " + grouped(diagnosis.tensors)) +
+                           " tensors, written\n");
         else
           session.out.text(grouped(diagnosis.own->length) + " bytes, written and verified\n");
         if (salvages && !diagnosis.damaged.empty()) {
           session.out.text("  left out, because they are not whole:\n");
           print_names(session.out, diagnosis.damaged, diagnosis.tensors - diagnosis.whole);
+        }
+        if (const auto files = faulty_files(diagnosis); salvages && total_is_unknown(diagnosis) && !files.empty()) {
+          session.out.text("  left out: the tensors of these files that cannot be read; how many is not known\n");
+          print_names(session.out, files, files.size());
         }
         const std::string& checked = diagnosis.verdict.checked;
         if (checked.empty() || checked.starts_with("structure only"))

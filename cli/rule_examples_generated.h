@@ -196,7 +196,8 @@ inline constexpr RuleExample kRuleExamples[] = {
   {"file/text",
    "the file is text, not a tensor file"},
   {"file/zip",
-   "the zip archive holds no model format that weighbridge reads"},
+   "the zip archive holds no model format that weighbridge reads: it is not a .pt, .npz or .ke"
+   "ras; to read a model in it, unpack it first"},
   {"gguf/alignment-type",
    "general.alignment is not a u32 (expected 4 (u32), found 10)"},
   {"gguf/alignment-value",

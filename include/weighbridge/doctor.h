@@ -24,12 +24,12 @@ namespace weighbridge {
 enum class Condition : std::uint8_t {
   sound,       ///< valid, and nothing points to damage
   suspicious,  ///< not to be trusted as it is: zeros begin or end inside a tensor and no checksum covers them, numbers
-               ///< are NaN or infinite, bytes follow the end, or a pickle names what can run code
+               ///< are NaN or infinite, bytes follow the end, metadata are untrue, or programs may run code of it
   incomplete,  ///< bytes or files are missing
   damaged,     ///< invalid in another way
   foreign,     ///< not a model: a pointer, an error page, an archive, ...
   unproven  ///< valid, but loading it with Python is not known to be safe (Verdict::not_known_safe), or tensors have a
-            ///< type whose size is not known
+            ///< type that is not read
 };
 /// "sound", "suspicious", "incomplete", "damaged", "foreign", "unproven"
 std::string_view name(Condition) noexcept;
@@ -47,9 +47,9 @@ struct Advice {
     salvage,       ///< write the tensors that are whole to a new file
     trim,          ///< write a copy of the bytes from `from` to `to`
     rename,        ///< give the file the extension `name`
-    decompress,    ///< decompress it with the program `name`
+    decompress,    ///< decompress or unpack it with the program `name`
     compare,       ///< compare the file with a published SHA-256
-    distrust,      ///< do not load it with Python: a pickle in it can run code; `name` is "archive": do not unpack it
+    distrust,      ///< do not load it with Python: a pickle can run code; or `name`: "archive", do not unpack; "code"
     rewrite        ///< write it anew, without the bytes that belong to no tensor
   };
   What what = What::fetch_again;  ///< what to do

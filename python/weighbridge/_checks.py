@@ -332,7 +332,7 @@ class Diagnosis(Record):
     ----------
     condition : str
         ``"sound"``, ``"suspicious"``, ``"incomplete"``, ``"damaged"``, ``"foreign"`` or ``"unproven"`` (valid, but loading it with Python
-        is not known to be safe, or tensors have a type whose size is not known).
+        is not known to be safe, or tensors have a type that weighbridge does not read).
     what : str
         What the file is, as a phrase.
     format : str or None

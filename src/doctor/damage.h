@@ -152,8 +152,8 @@ Disagreement compare_with_config(const Model&);
 // Folders whose index does not describe their shards.
 
 // [reads] The folder as it would be with an index of all its shards; null if that cannot be shown to be the model: a
-// tensor of the index is in none of them, or one is in two. An index that names none of the files may list tensors that
-// are in none: these are `lost`.
+// tensor of the index is in none of them, or one is in two; there is no index, and not every shard either. An index
+// that names none of the files may list tensors that are in none: these are `lost`.
 std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>&, const Context&,
                                             std::vector<std::string>& lost);
 

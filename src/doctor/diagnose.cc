@@ -13,6 +13,7 @@
 #include "core/model/view.h"
 #include "core/reading/findings.h"
 #include "doctor/damage.h"
+#include "io/place.h"
 #include "io/read.h"
 #include "registry/detect.h"
 #include "registry/load.h"
@@ -25,12 +26,17 @@ namespace weighbridge {
 namespace {
 
 using What = Advice::What;
+using Names = std::set<std::string, std::less<>>;
 
 // Zeros that reach the end of a file are what a reserved download leaves; a range in its middle may be a pruned matrix.
 constexpr std::uint64_t kMinAtEnd = 16 * doctor::kZeroBlock, kMinInside = std::uint64_t{1} << 20;
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
+}
+
+bool ends_in_header(std::string_view rule) {
+  return ends_with_any(rule, {"/truncated-header", "/header-past-end", "/too-short"});
 }
 
 bool is_dangerous(const Finding& finding) {
@@ -54,20 +60,26 @@ enum class Sign : std::uint8_t {
   leaves,      // an archive writes outside of the folder into which it is unpacked
   unlisted,    // the index omits a tensor
   untrue,      // metadata are not true
+  no_index,    // there are no weights, or only shards without an index
   mended,      // the model is whole with another index or header
   not_finite,  // numbers are NaN or infinite
   unused,      // bytes belong to no tensor
   unsized,     // a tensor has a size that is not known
+  untyped,     // a tensor has a type that is not read
   disagrees,   // config.json states other shapes
   cut,         // a file of several ends early
   another,     // another format is at the end of the file
-  dangerous    // a pickle can run code
+  dangerous,   // a pickle can run code
+  code,        // other programs may run code when they load it
+  conflict     // two sources of metadata contradict each other
 };
 constexpr std::pair<std::string_view, Sign> kSigns[] = {
-    {"/external-short", Sign::other_data}, {"/external-rest", Sign::other_data}, {"/external-missing", Sign::no_data},
-    {"/member-path", Sign::leaves},        {"/tensor-unlisted", Sign::unlisted}, {"file/also-another", Sign::another},
-    {"claim/tied", Sign::untrue},          {"claim/token-id", Sign::untrue},     {"claim/data-hash", Sign::untrue},
-    {"claim/vocabulary", Sign::untrue}};
+    {"/external-short", Sign::other_data}, {"/external-rest", Sign::other_data},
+    {"/external-missing", Sign::no_data},  {"/member-path", Sign::leaves},
+    {"/tensor-unlisted", Sign::unlisted},  {"file/also-another", Sign::another},
+    {"claim/tied", Sign::untrue},          {"claim/token-id", Sign::untrue},
+    {"claim/data-hash", Sign::untrue},     {"claim/vocabulary", Sign::untrue},
+    {"-conflict", Sign::conflict},         {"hf/weights-missing", Sign::no_index}};
 
 class ModelExamination {
  public:
@@ -110,6 +122,7 @@ class ModelExamination {
   void read_findings() {
     for (const Finding& finding : report().findings()) {
       if (is_dangerous(finding)) signs_.insert(Sign::dangerous);
+      if (is_about_code(finding.rule) && !base::is_not_known_safe(finding.rule)) signs_.insert(Sign::code);
       for (const auto& [ends, sign] : kSigns)
         if (finding.rule.ends_with(ends)) {
           signs_.insert(sign);
@@ -125,7 +138,7 @@ class ModelExamination {
         if (out_.missing.size() < Diagnosis::kMaxNames) out_.missing.push_back(finding.hint.name);
       } else if (finding.severity == Severity::error && !finding.file.empty() && !is_dangerous(finding)) {
         if (std::ranges::find(hurt_, finding.file.name) == hurt_.end()) hurt_.push_back(finding.file.name);
-        if (finding.rule.ends_with("/truncated")) signs_.insert(Sign::cut);
+        if (finding.rule.ends_with("/truncated") || ends_in_header(finding.rule)) signs_.insert(Sign::cut);
       }
     }
   }
@@ -204,7 +217,9 @@ class ModelExamination {
     for (const Tensor& tensor : model) {
       bool sized = false;
       for (const Part& part : tensor.parts()) sized |= part.extent().has_value();
-      if (tensor.unsupported() != nullptr && (!sized || tensor.dtype() == DType::unknown)) signs_.insert(Sign::unsized);
+      if (tensor.unsupported() == nullptr) continue;
+      if (!sized) signs_.insert(Sign::unsized);
+      if (tensor.dtype() == DType::unknown) signs_.insert(Sign::untyped);
     }
   }
 
@@ -250,8 +265,10 @@ class ModelExamination {
       out_.what = zeros.tail == 0 ? "the whole file is zeros, as a download that reserved its space and never began"
                                   : "the file begins with zeros, and what follows them is no model";
       advise(What::fetch_again);
-    } else if (rule.starts_with("file/") && rule != "file/zip" && rule != "file/tar" && rule != "file/pickle" &&
-               rule != "file/other-format" && rule != "file/unknown") {
+    } else if (rule == "file/zip" || rule == "file/tar") {
+      advise(What::decompress, rule == "file/zip" ? "unzip" : "tar");
+    } else if (rule.starts_with("file/") && rule != "file/pickle" && rule != "file/other-format" &&
+               rule != "file/unknown") {
       advise(What::fetch_again);
     }
     return std::move(out_);
@@ -279,7 +296,8 @@ class ModelExamination {
 
   // Which tensors the index lists, and which of them are there.
   void count_tensors() {
-    if (file_ && out_.full_size && *out_.full_size > out_.size) {
+    const bool alone = out_.verdict.model.sources().size() <= 1;
+    if (file_ && alone && out_.full_size && *out_.full_size > out_.size) {
       Report ignored;
       core::Findings findings(ignored, core::Findings::Mode::all);
       // What is missing reads as zeros.
@@ -324,14 +342,44 @@ class ModelExamination {
     if (const Finding* const first = report().first_error(); file_ && first && lost_directory(first->rule))
       if (const auto whole = doctor::with_new_directory(file_, context_.limits))
         return count_faults(verify(place_of(whole), context_, as_found(Checks::all)));
-    count_faults(out_.verdict);
+    count_faults(out_.verdict, lost_in_files());
+  }
+
+  // Tensors that the files of the model would hold if none of them ended early, and that their readers left out.
+  Names lost_in_files() const {
+    const Model& model = out_.verdict.model;
+    const auto sources = model.sources();
+    std::vector<std::shared_ptr<const doctor::Continued>> whole;
+    io::OtherFiles files;
+    for (const Finding& each : report().findings()) {
+      const auto size = each.hint.what == Hint::What::size ? wire::as_u64(each.hint.value) : std::nullopt;
+      const bool other = each.file.source && *each.file.source < sources.size();
+      const auto file = other ? sources[*each.file.source] : each.file.empty() ? file_ : nullptr;
+      if (!size || !file || *size <= file->size()) continue;
+      whole.push_back(
+          std::make_shared<const doctor::Continued>(file, ByteRange{0, file->size()}, std::string(), *size));
+      files.insert_or_assign(std::string(file->file_name()), whole.back());
+    }
+    Names out;
+    if (whole.empty()) return out;
+    OpenOptions options = as_found(Checks::structure);
+    options.list_incomplete = true;
+    Report ignored;
+    core::Findings findings(ignored, core::Findings::Mode::all);
+    try {
+      for (const Tensor& tensor : registry::load(io::with_files(place_, files), context_, options, findings).model)
+        if (!model.find(tensor.name())) out.emplace(tensor.name());
+    } catch (const Error&) {
+      if (std::ranges::none_of(whole, [](const auto& file) { return file->exhausted(); })) throw;
+    }
+    return out;
   }
 
   static bool lost_directory(std::string_view rule) { return rule.ends_with("/end") || rule.ends_with("/directory"); }
 
-  void count_faults(const Verdict& verdict) {
+  // `faulty`: tensors that are known not to be whole.
+  void count_faults(const Verdict& verdict, Names faulty = {}) {
     const Model& model = verdict.model;
-    std::set<std::string, std::less<>> faulty;
     for (const Finding& finding : verdict.report.findings())
       if (finding.severity == Severity::error && finding.has_tensor && is_of_model(finding))
         faulty.insert(finding.tensor);
@@ -348,9 +396,9 @@ class ModelExamination {
   }
 
   // Findings of an archive of PyTorch name members: replaces them by the tensors in them.
-  void in_members(const Model& model, std::set<std::string, std::less<>>& faulty) const {
+  void in_members(const Model& model, Names& faulty) const {
     core::Draft names;
-    std::set<std::string, std::less<>> tensors;
+    Names tensors;
     for (const core::ZipMember& member :
          core::read_zip_again(*model.sources()[0], context_.limits, core::kQuietZip, names).members) {
       if (model.find(member.name) || faulty.erase(std::string(member.name)) == 0) continue;
@@ -429,9 +477,10 @@ class ModelExamination {
   void decide() {
     const FormatInfo* const info = find_format(out_.verdict.format);
     const std::string_view rule = report().first_error() ? std::string_view(report().first_error()->rule) : "";
+    const bool own = file_ && report().first_error() && report().first_error()->file.empty();
     const bool short_of = out_.full_size && *out_.full_size > out_.size;
-    const bool cut_header = ends_with_any(rule, {"/truncated-header", "/header-past-end", "/too-short"});
-    const bool cut_index = ends_with_any(rule, {"/bad-footer", "/end"});
+    const bool cut_header = own && ends_in_header(rule);
+    const bool cut_index = own && ends_with_any(rule, {"/bad-footer", "/end"});
     const bool zeros_at_end = out_.zeros && out_.zeros->offset + out_.zeros->length == out_.size;
     out_.what = std::string(info ? info->title : out_.verdict.format) + (file_                  ? " file"
                                                                          : info && info->folder ? ""
@@ -456,10 +505,11 @@ class ModelExamination {
     const std::string at = inner_ ? std::to_string(inner_->range.offset) : "", until = std::to_string(end);
     const bool only_trailing = out_.trailing && report().errors() == (has(Sign::another) ? 2 : 1),
                mended = has(Sign::mended), distrusted = !out_.verdict.not_known_safe.empty(),
-               truncated = file_ && rule.ends_with("/truncated") && report().first_error()->file.empty();
+               truncated = own && rule.ends_with("/truncated");
     const bool cut_pickle = file_ && rule == "pytorch/pickle" &&
                             io::head_of(*file_, core::kZipMember.size()) != core::kZipMember &&
                             detail_of(*report().first_error()).starts_with("the pickle ends inside");
+    const Advice code{What::distrust, "code"};
     std::vector<Advice> fetch = each(What::fetch_file, out_.missing), hurt = each(What::fetch_again, hurt_);
     fetch.insert(fetch.end(), hurt.begin(), hurt.end());
 
@@ -478,6 +528,7 @@ class ModelExamination {
         {inner(How::late), damaged, " that begins at byte " + at + ", after bytes of something else", {trim}},
         {inner(How::older), damaged, " with an end at byte " + until + ", and an unfinished append after it", {trim}},
         {mended && file_, damaged, " with a bad header over good data", {salvage}},
+        {mended && has(Sign::no_index), damaged, " whose index is missing: every shard is there", {salvage}},
         {mended && has(Sign::unlisted), damaged, " whose index omits tensors that its shards hold", {salvage}},
         {mended && out_.tensors > out_.whole,
          damaged,
@@ -503,17 +554,21 @@ class ModelExamination {
         {zeros_at_end, suspicious, " that is valid, and ends with zeros: its own, or never written", {compare, rest}},
         {out_.trailing.has_value(), suspicious, " that is valid, with bytes after its end", {trim}},
         {has(Sign::not_finite), suspicious, " that is valid, with numbers that are NaN or infinite", {compare}},
+        {has(Sign::code), suspicious, " that is valid, with code that programs may run when they load it", {code}},
         {has(Sign::untrue), suspicious, " that is valid, with metadata that do not fit its tensors"},
+        {has(Sign::conflict), suspicious, " that is valid, with metadata that contradict each other"},
         {has(Sign::unused), suspicious, " that is valid, with bytes that belong to no tensor", {rewrite}},
         {distrusted, unproven, ", valid, but with a pickle that is not known to be harmless", {distrust}},
         {has(Sign::unsized), unproven, ", valid, but with tensors whose size is not known"},
+        {has(Sign::untyped), unproven, ", valid, but with tensors of a type that weighbridge does not read"},
         {as_published_ == true, sound, ", as it was published"},
         {true, sound, ", nothing is wrong with it"}};
     const Outcome& outcome = *std::ranges::find_if(outcomes, &Outcome::holds);
     out_.condition = outcome.condition;
     out_.what += outcome.what;
     out_.advice = outcome.advice;
-    if (out_.whole > 0 && !has(Sign::mended) && absent_ == 0 && !out_.own && (cut_index || !out_.damaged.empty()))
+    if (out_.whole > 0 && !has(Sign::mended) && absent_ == 0 && !out_.own &&
+        (cut_index || has(Sign::cut) || !out_.damaged.empty()))
       advise(What::salvage);
     if (!out_.named_like.empty() && info && !info->extensions.empty())
       advise(What::rename, std::string(info->extensions[0]));

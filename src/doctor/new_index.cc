@@ -31,14 +31,29 @@ std::optional<Map> read_index(const std::string& text, const Limits& limits) {
   return good ? std::optional(std::move(out)) : std::nullopt;
 }
 
+// Whether the shards are there from the first to the last, as their names count them, and no other file instead.
+bool has_all_shards(const std::vector<std::string>& files, const huggingface::WeightFiles& kind) {
+  std::uint64_t next = 1, count = 0;
+  for (const std::string& file : files) {  // which are sorted
+    if (file == kind.whole) return false;
+    const auto shard = core::parse_shard_name(file, kind.suffix);
+    if (!shard || shard->stem != kind.stem) continue;
+    if (next > 1 && shard->count != count) return false;
+    count = shard->count;
+    if (shard->number != next++) return false;
+  }
+  return count > 0 && next == count + 1;
+}
+
 }  // namespace
 
 std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& place, const Context& context,
                                             std::vector<std::string>& lost) {
   for (const huggingface::WeightFiles& kind : huggingface::kWeightKinds) {
     const auto index = place->open(kind.index);
-    if (!index || index->size() > context.limits.header) continue;
-    const auto old = read_index(io::text_of(*index), context.limits);
+    const std::vector<std::string> files = place->list();
+    if (index ? index->size() > context.limits.header : !has_all_shards(files, kind)) continue;
+    const auto old = index ? read_index(io::text_of(*index), context.limits) : Map();
     if (!old) return nullptr;
     const std::string name(kind.index), whole(kind.whole);
     Map now;
@@ -62,7 +77,7 @@ std::shared_ptr<const Place> with_new_index(const std::shared_ptr<const Place>& 
     };
     if (place->open(whole))
       return stale() && take(whole) && has_most() ? io::with_files(place, {{name, nullptr}}) : nullptr;
-    for (const std::string& file : place->list())
+    for (const std::string& file : files)
       if (file.starts_with(kind.stem) && file.ends_with(kind.suffix) && core::parse_shard_name(file, kind.suffix) &&
           !take(file))
         return nullptr;

@@ -24,7 +24,7 @@ struct Signature {
 };
 
 constexpr Signature kSignatures[] = {
-    {0, "PK\x03\x04"sv, &rules::kFileZip, ""},
+    {0, "PK\x03\x04"sv, &rules::kFileZip, "it is not a .pt, .npz or .keras; to read a model in it, unpack it first"},
     {0, "PK\x05\x06"sv, &rules::kFileZip, "an empty one"},
     {0, "\x1f\x8b\x08"sv, &rules::kFileCompressed, "gzip"},
     {0, "\x28\xb5\x2f\xfd"sv, &rules::kFileCompressed, "zstd"},

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import struct
 import subprocess
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -477,3 +478,120 @@ def test_folders_of_other_formats_have_their_right_name(tmp_path, files, name):
     for each in files:
         (tmp_path / each).write_bytes(b"{}")
     assert name in weighbridge("inspect", tmp_path, status=2).stderr
+
+
+def sharded(tmp_path, kind):
+    """A model in three files: shards with an index, the same without one, or a split GGUF."""
+    whole = tmp_path / "whole"
+    llama(whole, range(2), 2)
+    weighbridge("convert", whole, f"{tmp_path}/model/", *(["--to", "gguf"] if kind == "gguf" else []), "--max-shard-size", "600")
+    return tmp_path / "model", sorted((tmp_path / "model").glob("*-of-*"))
+
+
+def names_in(path):
+    return {each["name"] for each in json.loads(weighbridge("inspect", "--json", path).stdout)["files"][0]["tensors"]}
+
+
+@pytest.mark.parametrize("kind, keep", [("safetensors", -20), ("safetensors", 40), ("gguf", -20), ("gguf", 300)])
+def test_what_a_shard_lost_is_counted_and_named(tmp_path, kind, keep):
+    """Its tensors were not in the total: "19 can be read", and a salvage of "19 of 19 tensors", with status 0."""
+    folder, shards = sharded(tmp_path, kind)
+    everything, lost = names_in(folder), names_in(shards[1])
+    data = shards[1].read_bytes()
+    shards[1].write_bytes(data[:keep])
+    diagnosis, text = found(folder), said(folder)
+    assert diagnosis["condition"] == "incomplete" and "curl" not in text and f"download '{shards[1]}' again" in text
+    done = weighbridge("doctor", folder, "--salvage", tmp_path / "saved.zt").stdout
+    saved = names_in(tmp_path / "saved.zt")
+    follow(commands(text)[-1], tmp_path)
+    if kind == "gguf" and keep > 0:  # no index has the names
+        assert f"tensors: {len(saved)} can be read\n" in text and f": {len(saved)} tensors, written\n" in done
+        assert f"how many is not known\n    {shards[1]}\n" in done and saved < everything
+        return
+    assert diagnosis["tensors"] == len(everything) and diagnosis["whole"] == len(saved) and set(diagnosis["damaged"]) == everything - saved
+    assert f"{len(saved)} of {len(everything)} can be read; these cannot:" in text
+    assert f"{len(saved)} of {len(everything)} tensors, written\n  left out, because they are not whole:\n" in done
+    assert everything - saved == (lost if keep > 0 else lost & (everything - saved)) != set()
+
+
+def test_what_the_first_of_several_files_lost_does_not_hide_the_others(tmp_path):
+    folder, shards = sharded(tmp_path, "gguf")
+    everything = names_in(folder)
+    shards[0].write_bytes(shards[0].read_bytes()[:-20])
+    diagnosis = found(shards[0])
+    assert diagnosis["tensors"] == len(everything) == diagnosis["whole"] + len(diagnosis["damaged"]) and len(diagnosis["damaged"]) == 1
+
+
+def test_what_the_only_file_of_a_folder_lost_is_named(tmp_path):
+    folder = tmp_path / "folder"
+    llama(folder, range(2), 2)
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-20])
+    diagnosis = found(folder)
+    assert diagnosis["tensors"] == diagnosis["whole"] + 1 == 21 and len(diagnosis["damaged"]) == 1
+
+
+@pytest.mark.parametrize("name, data", [
+    ("modeling_x.py", b"import os\n"), ("config.json", b'{"model_type": "llama", "auto_map": {"AutoModel": "modeling_x.X"}}'),
+    ("training_args.bin", pickle.dumps({"a": 1}, 2))])
+def test_code_that_programs_may_run_is_not_sound(tmp_path, name, data):
+    """It was "nothing is wrong with it", above the warning, and check --policy download failed."""
+    folder = tmp_path / "folder"
+    index(folder, JOINED, {})
+    (folder / "model.safetensors.index.json").unlink()
+    assert found(folder, 0)["condition"] == "sound"
+    (folder / name).write_bytes(data)
+    assert found(folder)["condition"] == "suspicious"
+    text = said(folder)
+    assert "valid, with code that programs may run when they load it" in text and "unless you trust who wrote it" in text
+    weighbridge("verify", folder, "--strict", status=1)
+
+
+def test_metadata_that_contradict_each_other_are_not_sound(tmp_path):
+    folder = tmp_path / "folder"
+    index(folder, SPLIT, {name: "model-0000%d-of-00002.safetensors" % (1 + (name != "a")) for name in "abc"})
+    for name in SPLIT:
+        (folder / name).write_bytes(safetensors({each: ("F32", [2], each.encode().ljust(8)) for each in SPLIT[name]}, {"of": name}))
+    assert "metadata-conflict" in said(folder) and found(folder)["condition"] == "suspicious"
+
+
+def test_a_type_that_is_not_read_has_a_size_that_is_known(tmp_path):
+    """It was called a tensor "whose size is not known"; the header states 128 bytes."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors({"a": ("F32", [32], bytes(range(1, 129)))}).replace(b'"F32"', b'"F33"'))
+    text = said(path, 3)
+    assert text.startswith(f"{path}: unproven: ") and "of a type that weighbridge does not read" in text and "size is not known" not in text
+
+
+def test_an_archive_with_a_model_in_it_is_unpacked(tmp_path):
+    """Of a zip with a model.safetensors it said that it holds none; for zip and tar there was no advice."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.safetensors", MODEL)
+    with tarfile.open(tmp_path / "b.tar", "w") as archive:
+        member = tarfile.TarInfo("model.safetensors")
+        member.size = len(MODEL)
+        archive.addfile(member, io.BytesIO(MODEL))
+    assert "unpack it first" in weighbridge("verify", tmp_path / "a.zip", status=1).stdout
+    for name, program in (("a.zip", "unzip"), ("b.tar", "tar")):
+        [command] = commands(said(tmp_path / name))
+        assert program in command
+        if shutil.which(program):
+            follow(command, tmp_path)
+            assert (tmp_path / f"{name[0]}.unpacked/model.safetensors").read_bytes() == MODEL
+
+
+def test_shards_without_their_index_are_named_and_get_one(tmp_path):
+    """It was "there are no weights", without a word about the shards beside it, and no advice."""
+    folder = tmp_path / "folder"
+    index(folder, SPLIT, {})
+    (folder / "model.safetensors.index.json").unlink()
+    sentence = "\"model-00001-of-00002.safetensors\" is a shard, and its index model.safetensors.index.json is not there"
+    assert sentence in weighbridge("verify", folder, status=1).stdout
+    text = said(folder)
+    assert "whose index is missing: every shard is there" in text and "tensors: 3 can be read" in text
+    [command] = commands(text)
+    follow(command, tmp_path)
+    assert names_in(tmp_path / "folder.salvaged") == set("abc")
+    (folder / "model-00001-of-00002.safetensors").unlink()
+    text = said(folder)
+    assert "incomplete" in text and "download the missing file 'model.safetensors.index.json'" in text

@@ -398,9 +398,17 @@ void ShardReader::read_shard(const Index& index, const std::string& name, const 
   else
     absent = place_tensors(index, model, entries, placed);
   std::string scratch;
-  for (const std::uint32_t i : absent)
-    if (sound)  // otherwise the shard's own findings say why it is missing
-      missing_.push_back({index.entries[i].name_at, std::string(index.name(index.entries[i], scratch)), file});
+  for (const std::uint32_t i : absent) {
+    Missing lacks{index.entries[i].name_at, std::string(index.name(index.entries[i], scratch)), file};
+    if (sound) {
+      missing_.push_back(std::move(lacks));
+    } else if (reading_.findings.list_incomplete() && index.rules.group_of == nullptr) {
+      // Listed without a finding of its own: those of the shard say why it is missing.
+      auto why = std::make_shared<const Finding>(
+          Findings::make(index.rules.tensor_missing, {.offset = lacks.offset, .tensor = lacks.tensor}, {}, {}, name));
+      add_absent(std::move(lacks.tensor), std::move(why));
+    }
+  }
   for (std::uint32_t i = 0; i < model.size() && unlisted_.size() <= Report::kMaxFindings; ++i)
     if (!placed[i] && incomplete(model) == nullptr)
       unlisted_.emplace_back(file, model.name(i));  // one more than a report keeps is enough

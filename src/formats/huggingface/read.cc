@@ -166,7 +166,20 @@ class Loader {
     else if (index.text)
       weights.read_index(reading_, kIndexRules, index);
     else if (!index.present)
-      findings.report(rules::kWeightsMissing, {});
+      report_no_weights();
+  }
+
+  // What is missing may be only the index of shards that are there.
+  void report_no_weights() {
+    std::vector<std::string> files;
+    if (job_.place.kind() == Place::Kind::folder && config_.under.empty()) files = job_.place.list();
+    for (const WeightFiles& kind : kWeightKinds)
+      for (const std::string& file : files)
+        if (const auto shard = core::parse_shard_name(file, kind.suffix); shard && shard->stem == kind.stem)
+          return reading_.findings.report(
+              rules::kWeightsMissing, {.hint = {Hint::What::file, std::string(kind.index), {}}}, {}, {},
+              {core::in_quotes(file), " is a shard, and its index ", kind.index, " is not there"});
+    reading_.findings.report(rules::kWeightsMissing, {});
   }
 
   void strip_prefix() {
