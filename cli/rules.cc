@@ -77,7 +77,9 @@ constexpr RuleFamily kFamilies[] = {
      "values that a conversion cannot store: a cast that overflows, GPTQ's zeros; patches",
      "docs/checking.md#read-a-rejection",
      {}},
-    {"unsupported/", "elements of a tensor that this build does not support, when they are requested",
+    {"unsupported/",
+     "elements of a tensor that this build does not support, when they are requested; codes "
+     "that verify did not examine",
      "docs/checking.md#read-a-rejection",
      "Nothing is wrong with the file. This build cannot read such elements: leave the tensor out with --without, or "
      "read it with the program that wrote it."},

@@ -492,4 +492,6 @@ def test_codes_that_are_not_read_meet_no_promise_about_numbers(name, tmp_path):
     weighbridge("check", path, status=3)
     weighbridge("check", path, "--policy", "publish", status=3)
     assert "does NOT meet strict" in weighbridge("check", path, "--policy", "strict", status=1).stdout
+    (tmp_path / "policy.json").write_text('{"warnings": ["unsupported/scheme"], "max_nan": 0}')
+    weighbridge("check", path, "--policy", tmp_path / "policy.json", status=3)
     weighbridge("doctor", path, status=3)
