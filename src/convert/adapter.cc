@@ -18,7 +18,9 @@
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
+#include "convert/architectures.h"
 #include "convert/llama_cpp.h"
+#include "convert/naming.h"
 #include "core/model/view.h"
 #include "core/model/words.h"
 #include "core/writing/claims.h"
@@ -250,7 +252,7 @@ std::uint64_t behind_first(Shape shape) { return base::element_count(shape.subsp
 class Reader {
  public:
   Reader(const Model& base, const Lora& lora, const Context& context)
-      : base_(base), lora_(lora), context_(context), targets_(base) {}
+      : base_(base), lora_(lora), context_(context), row_(architecture_of(base)), targets_(base) {}
 
   std::vector<Change> run() {
     if (!std::isfinite(lora_.scale)) refuse_adapter(lora_, "scale", "the scale of an adapter must be a finite number");
@@ -339,6 +341,7 @@ class Reader {
     // Adds the product of up [rows, rank] and down [rank, columns], or of their transposes.
     const bool straight = up[0] == change.rows && down_rest == change.columns && up_rest == down[0];
     const bool turned = down_rest == change.rows && up[0] == change.columns && up_rest == down[0];
+    const bool by_column = pair.transposed || is_stored_by_columns(pair, base, straight, turned);
     const bool tokens = pair.is_gguf && module == kWordEmbeddings && down[0] == change.rows &&
                         up[0] == change.columns && down_rest == up_rest;
     const bool is_input =
@@ -359,11 +362,11 @@ class Reader {
       change.left = {*pair.down, {}, false};
       change.right = {*pair.up, {}, false};
       change.rank = down_rest;
-    } else if (turned && (pair.transposed || stored_->stores_transposed())) {
+    } else if (turned && by_column) {
       change.left = {*pair.down, {}, true};
       change.right = {*pair.up, {}, false};
       change.rank = down[0];
-    } else if (straight && !pair.transposed) {
+    } else if (straight && !by_column) {
       change.left = {*pair.up, {}, false};
       change.right = {*pair.down, {}, true};
       change.rank = down[0];
@@ -384,6 +387,33 @@ class Reader {
     if (!std::isfinite(change.scale))
       refuse_adapter(lora_, "scale", "the scale of " + quoted(pair.stem) + " is not finite");
     out_.push_back(std::move(change));
+  }
+
+  // Whether the matrix belongs to a Conv1D of transformers. peft sets fan_in_fan_out by the class of each module that
+  // it wraps, and saves the value of the last one, so the flag counts only where the base does not show the class.
+  bool is_stored_by_columns(const FactorPair& pair, const Tensor& base, bool straight, bool turned) const {
+    constexpr std::string_view kOfConv1d = "c_attn q_attn c_proj c_fc";
+    if (pair.is_gguf || pair.is_mlx || !stored_->has_config()) return false;
+    if (row_ != nullptr)
+      if (const auto named = find_row(*row_, plain_name(base.name()))) return named->row->change == Arrange::transpose;
+    std::string_view module = base.name();
+    if (module.ends_with(kWeight)) module.remove_suffix(kWeight.size());
+    const std::string_view parent = module.substr(0, module.rfind('.') + 1);
+    const bool is_named = core::has_word(kOfConv1d, module.substr(parent.size()));
+    if (is_named) {
+      // The matrix of queries, keys and values beside it has more outputs than inputs.
+      const auto joined = base_.find(std::string(parent) + "c_attn" + std::string(kWeight));
+      if (joined && joined->has_shape() && joined->shape().size() == 2 && joined->shape()[0] != joined->shape()[1])
+        return joined->shape()[0] < joined->shape()[1];
+    }
+    const bool flag = stored_->stores_transposed();
+    if (straight && turned && flag != is_named)
+      refuse_adapter(lora_, "transposed",
+                     "the tensor " + quoted(base.name()) + " is square, adapter_config.json says fan_in_fan_out " +
+                         (flag ? "true" : "false") +
+                         ", which peft saves for the last module only, and nothing else says whether this one is a "
+                         "Conv1D: give the model as a folder with its config.json");
+    return turned && (flag || is_named);
   }
 
   [[noreturn]] void refuse_shapes(const FactorPair& pair, const Tensor& base) const {
@@ -556,6 +586,7 @@ class Reader {
   const Model& base_;
   const Lora& lora_;
   const Context& context_;
+  const Architecture* const row_;  // null: the base does not say its architecture, or it is not known
   Targets targets_;
   std::optional<StoredAdapter> stored_;
   std::vector<Tensor> whole_;              // those of the adapter that are no such forms

@@ -206,6 +206,32 @@ TEST(Lora, EmbeddingsOfTheAdapterMayHaveOtherRowsIfAsked) {
   }
 }
 
+// peft transposes by the class of each module and saves fan_in_fan_out of the last one. The values are those that
+// merge_and_unload() of peft 0.21.2 gives for these factors.
+TEST(Lora, OfASquareConv1dIsTransposedWhateverFanInFanOutSays) {
+  const auto merged = [](const char* architecture, const std::string& module, bool flag) {
+    Builder base, own;
+    if (architecture != nullptr) base.attribute("hf.architectures", Value::text(architecture));
+    base.tensor(module + ".weight", DType::f32, {2, 2}, floats({0, 0, 0, 0}));
+    own.tensor("base_model.model." + module + ".lora_A.weight", DType::f32, {1, 2}, floats({1, 2}));
+    own.tensor("base_model.model." + module + ".lora_B.weight", DType::f32, {2, 1}, floats({3, 4}));
+    const std::vector<Lora> one = {
+        {.adapter = own.build(),
+         .config = std::string(R"({"r": 1, "lora_alpha": 1, "fan_in_fan_out": )") + (flag ? "true}" : "false}")}};
+    return values_of(merge_lora(base.build(), one), module + ".weight");
+  };
+  const std::string conv1d = "transformer.h.0.attn.c_proj", linear = "model.layers.0.self_attn.o_proj";
+  const std::vector<float> turned = {3, 4, 6, 8}, straight = {3, 6, 4, 8};
+  for (const bool flag : {true, false}) {
+    EXPECT_EQ(merged(R"(["GPT2LMHeadModel"])", conv1d, flag), turned);
+    EXPECT_EQ(merged(R"(["LlamaForCausalLM"])", linear, flag), straight);
+  }
+  EXPECT_EQ(merged(nullptr, conv1d, true), turned);
+  EXPECT_EQ(merged(nullptr, linear, false), straight);
+  EXPECT_EQ(thrown([&] { merged(nullptr, conv1d, false); }).rule, "misuse/lora-transposed");
+  EXPECT_EQ(thrown([&] { merged(nullptr, linear, true); }).rule, "misuse/lora-transposed");
+}
+
 TEST(Lora, IsReadFromAPathWithItsScale) {
   const Folder folder;
   save(adapter_model(), folder / "a=b.zt");
