@@ -236,10 +236,10 @@ class Targets {
   std::string ambiguous_;
 };
 
-// What peft writes of an embedding besides `NAME.weight`, which replaces it: the matrix to which a change is made, the
-// rows of tokens that were trained, and second copies of modules_to_save.
+// What peft writes besides `NAME.weight` and `NAME.bias`, which replace a tensor: the matrix to which a change is made,
+// the bias of a module with factors, rows of tokens that were trained, and second copies of modules_to_save.
 constexpr std::string_view kBaseLayers[] = {".token_adapter.base_layer.weight", ".base_layer.weight"},
-                           kTokenRows = ".token_adapter.trainable_tokens_delta",
+                           kTrainedBias = ".base_layer.bias", kTokenRows = ".token_adapter.trainable_tokens_delta",
                            kSecondCopy = ".modules_to_save.weight", kUntrainedCopy = ".original_module.weight";
 
 bool is_number(const Tensor& tensor) {
@@ -261,6 +261,7 @@ class Reader {
     } else {
       stored_.emplace(lora_);
       if (stored_->pairs().empty() && !stored_->has_config()) no_adapter();
+      require_architecture();
       take_bases();
       for (const FactorPair& pair : stored_->pairs()) add(pair);
       for (const Tensor& tensor : whole_) add_whole(tensor);
@@ -282,6 +283,18 @@ class Reader {
   [[noreturn]] void no_adapter() const {
     refuse_adapter(lora_, "empty",
                    "this is not an adapter: it has no pair of low-rank factors (lora_A and lora_B, or similar)");
+  }
+
+  void require_architecture() const {
+    constexpr std::string_view kArchitecture = "general.architecture";
+    const Value* const own = lora_.adapter.attribute(kArchitecture);
+    const Value* const base = base_.attribute(kArchitecture);
+    const bool is_gguf = std::ranges::any_of(stored_->pairs(), &FactorPair::is_gguf);
+    if (is_gguf && base != nullptr && (own == nullptr || own->to_text() != base->to_text()))
+      refuse_adapter(lora_, "base",
+                     "the adapter is for the architecture " +
+                         quoted(core::excerpt(own != nullptr ? own->to_text() : std::string())) +
+                         ", and the model is " + quoted(core::excerpt(base->to_text())));
   }
 
   void missing(std::string_view wanted) {
@@ -541,8 +554,11 @@ class Reader {
                        "the tensors " + quoted(of) + " and " + quoted(tensor.name()) + " of the adapter differ");
       return;
     }
-    const auto target = is_peft || stored_->has_config() ? targets_.dotted(name) : std::nullopt;
-    if (!target) return missing(name);
+    std::string wanted(name);
+    if (is_peft && name.ends_with(kTrainedBias))
+      wanted.replace(name.size() - kTrainedBias.size(), kTrainedBias.size(), kBias);
+    const auto target = is_peft || stored_->has_config() ? targets_.dotted(wanted) : std::nullopt;
+    if (!target) return missing(wanted);
     const Tensor base = base_[target->tensor];
     require_replacement(tensor, *target);
     if (lora_.scale != 1)

@@ -56,6 +56,7 @@ class StoredAdapter {
   Scaling scaling_of(const FactorPair&, std::string_view module, std::uint64_t rank, const Context&) const;
 
  private:
+  void check_gguf() const;
   double scalar(const Tensor&, const Context&) const;
 
   const Lora& lora_;

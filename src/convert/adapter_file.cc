@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is stored of an adapter: pairs of factors by the endings of their names, and the settings beside them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +16,7 @@
 #include "base/endian.h"
 #include "base/fail.h"
 #include "convert/adapter.h"
+#include "convert/naming.h"
 #include "core/model/view.h"
 #include "core/model/words.h"
 #include "wire/json_reader.h"
@@ -20,17 +25,57 @@ namespace weighbridge::convert {
 
 using core::quoted;
 
+// Values by the names of modules. A key fits the end of a name as in peft: the match begins the name or follows a dot,
+// a dot in the key matches any character, and the first key that fits counts. Keys of one size with dots at the same
+// places are looked up together.
+template <class Value> class ByModule {
+ public:
+  bool empty() const noexcept { return values_.empty(); }
+  std::size_t size() const noexcept { return values_.size(); }
+  const Value& front() const { return values_.front(); }
+
+  void add(std::string_view key, Value value) {
+    const bool whole = key.starts_with('^');
+    if (whole) key.remove_prefix(1);
+    std::string plain;
+    std::vector<std::size_t> dots;
+    for (std::size_t i = 0; i < key.size(); ++i) {
+      const bool escaped = key[i] == '\\' && i + 1 < key.size();
+      if (escaped) ++i;
+      if (key[i] == '.' && !escaped) dots.push_back(plain.size());
+      plain += key[i];
+    }
+    const std::size_t size = plain.size();
+    keys_[{size, whole, std::move(dots)}].emplace(std::move(plain), values_.size());
+    values_.push_back(std::move(value));
+  }
+  const Value* find(std::string_view module) const {
+    std::size_t first = values_.size();
+    std::string end;
+    for (const auto& [form, keys] : keys_) {
+      const auto& [size, whole, dots] = form;
+      if (size > module.size() || (whole && size != module.size())) continue;
+      if (size < module.size() && module[module.size() - size - 1] != '.') continue;
+      end = module.substr(module.size() - size);
+      for (const std::size_t dot : dots) end[dot] = '.';
+      if (const auto at = keys.find(end); at != keys.end()) first = std::min(first, at->second);
+    }
+    return first < values_.size() ? &values_[first] : nullptr;
+  }
+
+ private:
+  using Form = std::tuple<std::size_t, bool, std::vector<std::size_t>>;  // size, whether it is the whole name, dots
+  std::map<Form, std::unordered_map<std::string, std::size_t>> keys_;    // to the index of the value
+  std::vector<Value> values_;
+};
+
 // The settings in the adapter_config.json of peft or mlx-lm that determine the scale of an adapter.
 struct AdapterConfig {
-  struct Pattern {
-    std::string key;
-    double value = 0;
-  };
   double rank = 0, alpha = 0;
   bool has_rank = false, has_alpha = false, root = false, transposed = false, full = false;
-  std::vector<Pattern> ranks, alphas;
-  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> tokens;  // that were trained, by module
-  std::optional<double> scale;                                             // of mlx-lm, whose changes it multiplies
+  ByModule<double> ranks, alphas;
+  ByModule<std::vector<std::uint64_t>> tokens;  // that were trained
+  std::optional<double> scale;                  // of mlx-lm, whose changes it multiplies
 };
 
 namespace {
@@ -66,22 +111,22 @@ class ConfigReader {
   }
 
   void take(const std::string& name, std::string_view raw) {
-    const bool is_true = raw == "true", is_null = raw == "null" || raw == "false" || raw == "[]" || raw == "{}";
+    const bool is_null = raw == "null" || raw == "false" || raw == "[]" || raw == "{}";
     if (name == "peft_type" && raw != "\"LORA\"" && !is_null)
       fail("is for an adapter of type " + std::string(core::excerpt(raw)) + ": only LORA is known");
-    if (name == "use_dora" && is_true)
+    if (name == "use_dora" && boolean(name, raw))
       refuse_adapter(lora_, "kind", "the adapter is DoRA (use_dora): only plain LoRA is known");
-    if (name == "init_lora_weights" && (raw.starts_with("\"pissa") || raw == "\"olora\"" || raw == "\"corda\""))
-      fail("says init_lora_weights " + std::string(raw) +
-           ", which also changes the base: save the adapter as a plain LoRA first "
+    if (name == "init_lora_weights" && !keeps_base(raw))
+      fail("says init_lora_weights " + core::excerpt(raw) +
+           ", which also changes the base or is not known: save the adapter as a plain LoRA first "
            "(path_initial_model_for_weight_conversion)");
     constexpr std::string_view kOtherSums =
         "layer_replication alora_invocation_tokens lora_bias use_qalora use_bdlora kasa_config monteclora_config";
     if (core::has_word(kOtherSums, name) && !is_null) fail("says " + name + ", which is not known");
     if (name == "r") out_.rank = number(name, raw), out_.has_rank = true;
     if (name == "lora_alpha") out_.alpha = number(name, raw), out_.has_alpha = true;
-    if (name == "use_rslora") out_.root = is_true;
-    if (name == "fan_in_fan_out") out_.transposed = is_true;
+    if (name == "use_rslora") out_.root = boolean(name, raw);
+    if (name == "fan_in_fan_out") out_.transposed = boolean(name, raw);
     if (name == "fine_tune_type" && raw == "\"dora\"")
       refuse_adapter(lora_, "kind", "the adapter is DoRA (fine_tune_type): only plain LoRA is known");
     if (name == "fine_tune_type" && raw == "\"full\"") out_.full = true;
@@ -89,6 +134,21 @@ class ConfigReader {
     if (name == "rank_pattern" && !is_null) out_.ranks = patterns(name, raw);
     if (name == "alpha_pattern" && !is_null) out_.alphas = patterns(name, raw);
     if (name == "trainable_token_indices" && raw != "null") tokens_of_peft(name, raw);
+  }
+
+  // Whether peft leaves the base as it is when it prepares factors in this way.
+  static bool keeps_base(std::string_view raw) {
+    std::string lower(raw);
+    for (char& c : lower)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return core::has_word("true false null \"gaussian\" \"eva\" \"orthogonal\" \"mica\"", lower);
+  }
+
+  // Python takes more values for true than JSON's true.
+  bool boolean(const std::string& name, std::string_view raw) const {
+    if (raw != "true" && raw != "false" && raw != "null")
+      fail("says " + name + " " + core::excerpt(raw) + ", which is neither true nor false");
+    return raw == "true";
   }
 
   void parameters_of_mlx(std::string_view raw) {
@@ -110,12 +170,12 @@ class ConfigReader {
   void tokens_of_peft(const std::string& name, std::string_view raw) {
     wire::JsonReader in(raw);
     std::string scratch;
-    const auto take_list = [&](std::string module) {
+    const auto take_list = [&](const std::string& module) {
       std::vector<std::uint64_t> tokens;
       std::uint64_t token = 0;
       if (in.enter_array())
         while (in.next_element() && in.read_u64(token)) tokens.push_back(token);
-      out_.tokens.emplace_back(std::move(module), std::move(tokens));
+      out_.tokens.add(module, std::move(tokens));
     };
     if (raw.starts_with('[')) {
       take_list("embed_tokens");
@@ -131,8 +191,17 @@ class ConfigReader {
     return *value;
   }
 
-  std::vector<AdapterConfig::Pattern> patterns(const std::string& name, std::string_view raw) const {
-    std::vector<AdapterConfig::Pattern> out;
+  // \d and the like; a backslash before another character only says that this one is meant.
+  static bool has_class(std::string_view pattern) {
+    for (std::size_t at = pattern.find('\\'); at != pattern.npos; at = pattern.find('\\', at + 2)) {
+      const char next = at + 1 < pattern.size() ? pattern[at + 1] : 'A';
+      if ((next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z') || (next >= 'a' && next <= 'z')) return true;
+    }
+    return false;
+  }
+
+  ByModule<double> patterns(const std::string& name, std::string_view raw) const {
+    ByModule<double> out;
     wire::JsonReader in(raw);
     std::string scratch;
     if (!in.enter_object()) fail("says " + name + " " + core::excerpt(raw) + ", which is not an object");
@@ -140,10 +209,10 @@ class ConfigReader {
       const std::string pattern(wire::json_text(key, scratch));
       std::string_view value;
       if (!in.skip_value(value)) break;
-      if (pattern.find_first_of("$*+?()[]{}|") != pattern.npos)
+      if (pattern.find_first_of("$*+?()[]{}|") != pattern.npos || has_class(pattern))
         fail("has the " + name + " " + quoted(core::excerpt(pattern)) +
              ", a regular expression: only names, ^ and dots are understood");
-      out.push_back({pattern, number(name, value)});
+      out.add(pattern, number(name, value));
     }
     return out;
   }
@@ -152,31 +221,6 @@ class ConfigReader {
   wire::JsonReader in_;
   AdapterConfig out_;
 };
-
-// Whether the key matches the end of the name as in peft: the match begins the name or follows a dot, and a dot in the
-// key matches any character.
-bool matches(std::string_view key, std::string_view module) {
-  const bool whole = key.starts_with('^');
-  if (whole) key.remove_prefix(1);
-  std::string plain;
-  std::vector<bool> any;
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const bool escaped = key[i] == '\\' && i + 1 < key.size();
-    if (escaped) ++i;
-    any.push_back(key[i] == '.' && !escaped);
-    plain += key[i];
-  }
-  if (plain.size() > module.size() || (whole && plain.size() != module.size())) return false;
-  const std::string_view end = module.substr(module.size() - plain.size());
-  for (std::size_t i = 0; i < plain.size(); ++i)
-    if (!any[i] && plain[i] != end[i]) return false;
-  return plain.size() == module.size() || module[module.size() - plain.size() - 1] == '.';
-}
-double by_pattern(std::span<const AdapterConfig::Pattern> patterns, std::string_view module, double otherwise) {
-  for (const auto& [key, value] : patterns)
-    if (matches(key, module)) return value;
-  return otherwise;
-}
 
 enum class Side : std::uint8_t { down, up, alpha };
 struct Ending {
@@ -216,7 +260,7 @@ void refuse_adapter(const Lora& lora, std::string_view what, std::string message
 
 std::string number_text(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<long long>(value))
-                                                              : std::to_string(value);
+                                                              : fmt::format("{}", value);
 }
 
 StoredAdapter::StoredAdapter(const Lora& lora) : lora_(lora) {
@@ -249,6 +293,18 @@ StoredAdapter::StoredAdapter(const Lora& lora) : lora_(lora) {
                          quoted(name));
     place = tensor;
   }
+  if (is_gguf_adapter(lora.adapter) || std::ranges::any_of(pairs_, &FactorPair::is_gguf)) check_gguf();
+}
+
+// What llama.cpp checks, and what it computes in another way.
+void StoredAdapter::check_gguf() const {
+  const Value* const kind = lora_.adapter.attribute("adapter.type");
+  if (kind == nullptr || kind->to_text() != "lora")
+    refuse_adapter(lora_, "kind",
+                   "\"adapter.type\" is " + (kind ? quoted(core::excerpt(kind->to_text())) : std::string("absent")) +
+                       ": only \"lora\" is known");
+  if (lora_.adapter.attribute("adapter.alora.invocation_tokens"))
+    refuse_adapter(lora_, "kind", "the adapter is an aLoRA, which begins at certain tokens: only plain LoRA is known");
 }
 
 bool StoredAdapter::stores_transposed() const noexcept { return config_ && config_->transposed; }
@@ -256,10 +312,8 @@ bool StoredAdapter::trains_tokens() const noexcept { return config_ && !config_-
 
 const std::vector<std::uint64_t>& StoredAdapter::tokens_of(std::string_view module) const {
   if (trains_tokens()) {
-    const auto& known = config_->tokens;
-    const auto at = std::ranges::find_if(known, [&](const auto& each) { return matches(each.first, module); });
-    if (at != known.end()) return at->second;
-    if (known.size() == 1) return known[0].second;  // an output embedding that is tied to it
+    if (const auto* const known = config_->tokens.find(module)) return *known;
+    if (config_->tokens.size() == 1) return config_->tokens.front();  // an output embedding that is tied to it
   }
   refuse_adapter(lora_, "config",
                  "adapter_config.json does not say which tokens of " + quoted(module) + " were trained");
@@ -290,12 +344,14 @@ StoredAdapter::Scaling StoredAdapter::scaling_of(const FactorPair& pair, std::st
   } else if (pair.alpha) {
     out.alpha = scalar(*pair.alpha, context);
   } else if (config_ && !config_->full) {
-    const double stated = by_pattern(config_->ranks, module, config_->rank);
+    const double* const own_rank = config_->ranks.find(module);
+    const double* const own_alpha = config_->alphas.find(module);
+    const double stated = own_rank ? *own_rank : config_->rank;
     if (stated != r)
       refuse_adapter(lora_, "rank",
                      "adapter_config.json gives the inner rank " + number_text(stated) + " of " + quoted(pair.stem) +
                          ", and its tensors have " + std::to_string(rank));
-    out.alpha = by_pattern(config_->alphas, module, config_->alpha);
+    out.alpha = own_alpha ? *own_alpha : config_->alpha;
     if (config_->root) out.divisor = std::sqrt(r);
   } else if (pair.is_mlx || pair.stem.starts_with(kPeftPrefix)) {
     refuse_adapter(lora_, "config",

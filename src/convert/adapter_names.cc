@@ -27,8 +27,8 @@ namespace {
 
 using core::quoted, core::subject;
 
-constexpr std::string_view kInvocation = "adapter.alora.invocation_tokens", kDown = ".lora_A.weight",
-                           kUp = ".lora_B.weight", kWordsDown = ".lora_embedding_A", kWordsUp = ".lora_embedding_B";
+constexpr std::string_view kDown = ".lora_A.weight", kUp = ".lora_B.weight", kWordsDown = ".lora_embedding_A",
+                           kWordsUp = ".lora_embedding_B";
 
 // The settings of a config.json as the reader of folders gives them.
 Model model_of_config(const Source& config, const Limits& limits) {
@@ -252,7 +252,7 @@ class ForLlamaCpp : Renaming {
 
   // Matrices that stand where the base had others.
   void take_whole(const Tensor& tensor) {
-    if (tensor.name().find(".base_layer.") == std::string_view::npos)
+    if (!tensor.name().ends_with(".base_layer.weight"))
       refuse("tensor", "the adapter replaces the tensor " + quoted(tensor.name()) +
                            " as a whole (modules_to_save or bias), which llama.cpp does not do");
     out_.losses.push_back({LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
@@ -262,26 +262,25 @@ class ForLlamaCpp : Renaming {
   // ---- experts ----
 
   void collect(const FactorPair& pair, const std::string& to, std::uint64_t expert) {
-    std::vector<const FactorPair*>& all = stacks_[to];
-    all.resize(base::to_size(std::max<std::uint64_t>(all.size(), std::min<std::uint64_t>(sizes_.experts, UINT16_MAX))));
-    if (expert >= all.size())
+    if (expert >= sizes_.experts)
       refuse("tensor", fmt::format("the module {} is of an expert beyond the {}", quoted(pair.stem), sizes_.experts));
-    all[base::to_size(expert)] = &pair;
+    stacks_[to].emplace(expert, &pair);
   }
   void finish_experts() {
-    for (const auto& [to, all] : stacks_)
+    for (const auto& [to, all] : stacks_) {
+      std::uint64_t next = 0;
+      for (const auto& [expert, pair] : all) next += expert == next ? 1 : 0;
+      if (next != sizes_.experts)
+        refuse("tensor", fmt::format("the adapter has no change of expert {} of {}, and llama.cpp needs one of each",
+                                     next, quoted(to)));
       for (const bool down : {true, false}) {
         std::vector<core::ElementsPtr> inputs;
         std::vector<std::uint64_t> shape;
-        for (std::size_t e = 0; e < all.size(); ++e) {
-          if (all[e] == nullptr)
-            refuse("tensor",
-                   fmt::format("the adapter has no change of expert {} of {}, and llama.cpp needs one of each", e,
-                               quoted(to)));
-          const Tensor& tensor = down ? *all[e]->down : *all[e]->up;
+        for (const auto& [e, pair] : all) {
+          const Tensor& tensor = down ? *pair->down : *pair->up;
           if (shape.empty()) shape.assign(tensor.shape().begin(), tensor.shape().end());
           if (!std::ranges::equal(tensor.shape(), shape) ||
-              tensor.dtype() != (down ? all[0]->down : all[0]->up)->dtype())
+              tensor.dtype() != (down ? all.at(0)->down : all.at(0)->up)->dtype())
             refuse("shape", "the tensor " + quoted(tensor.name()) + " has another shape or type than expert 0's");
           inputs.push_back(own(tensor));
           changed(tensor, fmt::format("matrix {} of {}.lora_{}", e, to, down ? 'a' : 'b'));
@@ -292,13 +291,14 @@ class ForLlamaCpp : Renaming {
                     return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
                   }));
       }
+    }
   }
 
   const Architecture& row_;
   const Sizes sizes_;
   float alpha_ = 0;
-  double parameters_ = 0;  // of the matrices that it changes
-  std::map<std::string, std::vector<const FactorPair*>> stacks_;
+  double parameters_ = 0;                                                     // of the matrices that it changes
+  std::map<std::string, std::map<std::uint64_t, const FactorPair*>> stacks_;  // by expert
 };
 
 class ForPeft : Renaming {
@@ -306,10 +306,6 @@ class ForPeft : Renaming {
   // `base`: null if nothing is known of it.
   ForPeft(const Lora& lora, const BaseOfAdapter* base, const Context& context) : Renaming(lora, context), base_(base) {
     const Value* const name = lora.adapter.attribute("general.architecture");
-    const Value* const kind = lora.adapter.attribute("adapter.type");
-    if (kind == nullptr || kind->to_text() != "lora")
-      refuse("kind", "\"adapter.type\" is not \"lora\": only LoRA has a form in peft here");
-    if (lora.adapter.attribute(kInvocation)) refuse("kind", "the adapter is an aLoRA, which begins at certain tokens");
     if (name == nullptr) refuse("base", "the adapter has no \"general.architecture\"");
     architecture_ = name->to_text();
     if (base != nullptr && base->row->name != architecture_)
@@ -394,9 +390,14 @@ class ForPeft : Renaming {
   }
 
   template <class ModuleOf> void divide(const FactorPair& pair, ModuleOf module_of) {
-    constexpr std::uint64_t kMostExperts = 4096;
+    // Each becomes two tensors: a small file could have very many.
+    constexpr std::uint64_t kMostExperts = 4096, kLeastElements = 64;
     const std::uint64_t rank = rank_of(pair, 3), experts = pair.down->shape()[0];
-    if (experts > kMostExperts) refuse("shape", "the tensor " + quoted(pair.down->name()) + " has too many experts");
+    const std::uint64_t elements = base::element_count(pair.down->shape()).value_or(0);
+    if (experts > kMostExperts || elements / std::max<std::uint64_t>(experts, 1) < kLeastElements)
+      refuse("shape", fmt::format("the tensor {} is {}: at most {} experts with at least {} elements each are taken",
+                                  quoted(pair.down->name()), core::shape_text(pair.down->shape()), kMostExperts,
+                                  kLeastElements));
     for (std::uint64_t e = 0; e < experts; ++e) {
       const std::string module = module_of(e);
       add_module(pair, module, rank);
@@ -424,7 +425,11 @@ class ForPeft : Renaming {
       out.end_object();
     };
     const auto rank_of_module = [](const Module& each) { return std::to_string(each.rank); };
-    const auto alpha_of_module = [](const Module& each) { return number_text(each.alpha); };
+    // The shortest text of what was an f32.
+    const auto alpha_of_module = [](const Module& each) {
+      const auto alpha = static_cast<float>(each.alpha);
+      return static_cast<double>(alpha) == each.alpha ? fmt::format("{}", alpha) : number_text(each.alpha);
+    };
     out.begin_object();
     pattern("alpha_pattern", alpha_of_module, alpha_of_module(modules_[0]));
     out.key("base_model_name_or_path");

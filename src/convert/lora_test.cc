@@ -232,6 +232,57 @@ TEST(Lora, OfASquareConv1dIsTransposedWhateverFanInFanOutSays) {
   EXPECT_EQ(thrown([&] { merged(nullptr, linear, true); }).rule, "misuse/lora-transposed");
 }
 
+// The keys that get_pattern_key() of peft 0.21.2 takes for these modules.
+TEST(Lora, TakesTheAlphaOfTheFirstPatternThatFits) {
+  const std::vector<std::pair<std::string, float>> wanted = {{"q", 2},     {"a.q", 3},   {"model.a.q", 3}, {"m.axq", 3},
+                                                             {"m.b.q", 5}, {"m.bxq", 1}, {"m.q", 7},       {"m.q2", 1}};
+  Builder base, own;
+  for (const auto& [module, alpha] : wanted) {
+    base.tensor(module + ".weight", DType::f32, {1, 1}, floats({0}));
+    own.tensor("base_model.model." + module + ".lora_A.weight", DType::f32, {1, 1}, floats({1}));
+    own.tensor("base_model.model." + module + ".lora_B.weight", DType::f32, {1, 1}, floats({1}));
+  }
+  const std::vector<Lora> one = {{.adapter = own.build(), .config = R"({"r": 1, "lora_alpha": 1, "alpha_pattern":
+      {"^q": 2, "a.q": 3, "b\\.q": 5, "q": 7, "model.a.q": 9}})"}};
+  const Model merged = merge_lora(base.build(), one);
+  for (const auto& [module, alpha] : wanted)
+    EXPECT_EQ(values_of(merged, module + ".weight"), std::vector<float>{alpha}) << module;
+}
+
+// Each was merged by another scale or base than in peft, without a word.
+TEST(Lora, SettingsThatPeftReadsOtherwiseAreRefusedByName) {
+  const auto merged = [](const std::string& setting) {
+    const std::vector<Lora> one = {
+        {.adapter = adapter_model(), .config = R"({"r": 1, "lora_alpha": 1, )" + setting + "}"}};
+    return values_of(merge_lora(base_model(), one), "q.weight");
+  };
+  for (const std::string name : {"alpha_pattern", "rank_pattern"})
+    for (const std::string key : {"\\\\d", "\\\\w_proj", "q\\\\1", "q\\\\"})
+      EXPECT_NE(thrown([&] { merged('"' + name + "\": {\"" + key + "\": 1}"); }).message.find(name), std::string::npos);
+  for (const std::string value : {"1", "\"true\"", "[]"})
+    EXPECT_NE(thrown([&] { merged("\"use_rslora\": " + value); }).message.find("use_rslora " + value),
+              std::string::npos);
+  for (const std::string value : {"\"OLoRA\"", "\"lora_ga\"", "\"loftq\"", "\"corda_x\"", "1"})
+    EXPECT_NE(thrown([&] { merged("\"init_lora_weights\": " + value); }).message.find(value), std::string::npos);
+  for (const std::string value : {"true", "false", "null", "\"Gaussian\"", "\"eva\"", "\"orthogonal\"", "\"mica\""})
+    EXPECT_EQ(merged("\"init_lora_weights\": " + value), kMerged);
+}
+
+// peft saves the bias of a module with factors as that of its base layer.
+TEST(Lora, OfPeftReplacesABiasOfTheBaseLayer) {
+  Builder base, own;
+  base.tensor("q.weight", DType::f32, {1, 1}, floats({1}));
+  base.tensor("q.bias", DType::f32, {1}, floats({0}));
+  own.tensor("base_model.model.q.lora_A.weight", DType::f32, {1, 1}, floats({2}));
+  own.tensor("base_model.model.q.lora_B.weight", DType::f32, {1, 1}, floats({3}));
+  own.tensor("base_model.model.q.base_layer.bias", DType::f32, {1}, floats({5}));
+  const std::vector<Lora> one = {
+      {.adapter = own.build(), .config = R"({"r": 1, "lora_alpha": 1, "bias": "lora_only"})"}};
+  const Model merged = merge_lora(base.build(), one);
+  EXPECT_EQ(values_of(merged, "q.weight"), std::vector<float>{7});
+  EXPECT_EQ(values_of(merged, "q.bias"), std::vector<float>{5});
+}
+
 TEST(Lora, IsReadFromAPathWithItsScale) {
   const Folder folder;
   save(adapter_model(), folder / "a=b.zt");

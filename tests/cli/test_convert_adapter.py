@@ -55,6 +55,7 @@ def to_gguf(adapter, *flags, status=0):
     (LLAMA, {"lm_head": (40, 32)}, {}, "tie_word_embeddings"),
     (LLAMA, {"model.embed_tokens": (40, 32)}, {}, "tie_word_embeddings"),
     (MOE, {"model.layers.0.mlp.experts.1.up_proj": (16, 32)}, {}, "no change of expert 0"),
+    (MOE | {"num_experts": 2**31 - 1}, {"model.layers.0.mlp.experts.0.up_proj": (16, 32)}, {}, "no change of expert 1"),
     (DEEPSEEK, {"model.layers.0.self_attn.kv_a_proj_with_mqa": (20, 32)}, {}, "kv_a_proj_with_mqa"),
     (QWEN | {"architectures": ["NewForCausalLM"]}, {Q: (32, 32)}, {}, "NewForCausalLM"),
 ])
@@ -67,6 +68,8 @@ def test_what_a_gguf_adapter_cannot_say_is_refused_by_name(tmp_path, base, modul
 def test_whole_tensors_are_refused_and_those_of_the_base_need_consent(tmp_path):
     adapter = write(tmp_path / "norm", QWEN, {Q: (32, 32)}, {"base_model.model.model.norm.weight": (32,)})
     assert "modules_to_save" in to_gguf(adapter, status=2).stderr
+    adapter = write(tmp_path / "bias", QWEN, {Q: (32, 32)}, {f"base_model.model.{Q}.base_layer.bias": (32,)}, bias="lora_only")
+    assert "or bias" in to_gguf(adapter, "--allow", "unsupported", status=2).stderr
     adapter = write(tmp_path / "base", QWEN, {Q: (32, 32)}, {"base_model.model.model.embed_tokens.base_layer.weight": (40, 32)})
     assert "--allow unsupported" in to_gguf(adapter, status=3).stderr
     to_gguf(adapter, "--allow", "unsupported")

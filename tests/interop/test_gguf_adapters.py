@@ -79,6 +79,62 @@ def test_rslora_becomes_an_alpha(tmp_path):
     assert result(tmp_path / "out.gguf")["metadata"]["adapter.lora.alpha"] == ["FLOAT32", 6 * math.sqrt(4)]
 
 
+@pytest.mark.parametrize("alpha", [1e-7, 0.00012345678, 0.3, 1e20])
+def test_an_alpha_keeps_its_value_on_the_way_back(tmp_path, alpha):
+    """It had six decimals: 1e-7 became 0."""
+    folder = write(tmp_path / "in", CASES["qwen2"][0], layer(["q_proj"]), {"lora_alpha": alpha})
+    convert(folder / "adapter", tmp_path / "out.gguf", "--base", folder / "base")
+    convert(tmp_path / "out.gguf", f"{tmp_path}/back/")
+    text = (tmp_path / "back/adapter_config.json").read_text()
+    assert np.float32(json.loads(text)["lora_alpha"]) == np.float32(alpha) and ("0.3" in text) == (alpha == 0.3)
+
+
+def gguf_adapter(path, architecture="llama", kind="lora", tokens=(), **tensors):
+    import gguf
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_string("general.type", "adapter")
+    writer.add_float32("adapter.lora.alpha", 4.0)
+    if kind:
+        writer.add_string("adapter.type", kind)
+    if tokens:
+        writer.add_array("adapter.alora.invocation_tokens", list(tokens))
+    for name, shape in (tensors or {"attn_output": (8, 8, 2)}).items():
+        *outer, rows, columns, rank = shape
+        for side, sizes in (("a", (rank, columns)), ("b", (rows, rank))):
+            writer.add_tensor(f"blk.0.{name}.weight.lora_{side}", np.ones((*outer, *sizes), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"architecture": "qwen2"}, 'for the architecture "qwen2", and the model is "llama"'),
+    ({"kind": "frobnicate"}, '"adapter.type" is "frobnicate"'),
+    ({"kind": None}, '"adapter.type" is absent'),
+    ({"tokens": [1, 2, 3]}, "aLoRA"),
+])
+def test_what_a_gguf_adapter_says_of_itself_counts_when_it_is_merged(tmp_path, changes, words):
+    """llama.cpp refuses each of them but the aLoRA, which it computes only from certain tokens on."""
+    import gguf
+    writer = gguf.GGUFWriter(tmp_path / "base.gguf", "llama")
+    writer.add_tensor("blk.0.attn_output.weight", np.zeros((8, 8), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    convert(tmp_path / "base.gguf", tmp_path / "out.gguf", "--merge-lora", gguf_adapter(tmp_path / "good.gguf"))
+    said = convert(tmp_path / "base.gguf", tmp_path / "no.gguf", "--merge-lora", gguf_adapter(tmp_path / "a.gguf", **changes), status=2)
+    assert words in said and not (tmp_path / "no.gguf").exists()
+
+
+def test_many_experts_of_a_few_elements_are_refused(tmp_path):
+    """They took a gigabyte for a file of 662 KB."""
+    adapter = gguf_adapter(tmp_path / "a.gguf", "qwen3moe", ffn_down_exps=(4096, 1, 1, 1))
+    assert "at least 64 elements" in convert(adapter, f"{tmp_path}/back/", status=2)
+
+
 def test_merging_the_gguf_gives_what_merging_the_folder_gives(tmp_path):
     """The permuted factors fit the permuted base."""
     base, modules, changes = CASES["mistral"]
