@@ -188,6 +188,8 @@ void print_plan(Output& out, const Plan& plan, std::string_view from, std::strin
   print_items(out, "blocker", Tone::bad, plan.blockers(), true);
   const std::vector<Cast> casts = written ? written->casts : std::vector<Cast>();
   std::vector<Item> losses = plan.losses(), changes = plan.changes();
+  for (Item& item : changes)
+    if (item.kind == LossKind::name && item.to.ends_with("on request")) item.to += ": --naming llama";
   // A cast that kept every value lost nothing, which only writing it shows.
   const auto kept = std::stable_partition(losses.begin(), losses.end(), [&](const Item& item) {
     return item.kind != LossKind::precision || std::ranges::none_of(casts, [&](const Cast& cast) {
@@ -210,8 +212,8 @@ std::string flags_to_allow(const std::vector<Item>& refused) {
   return out;
 }
 
-// Names the flag that may remove every blocker: --tokenizer for a missing tokenizer, --set for an empty config.json,
-// --cast for dtypes.
+// Names the flag that may remove every blocker: --tokenizer for a missing tokenizer, --set for an empty config.json (or
+// --to, if shards need none), --cast for dtypes.
 std::string flag_that_helps(const Plan& plan) {
   const auto castable = [](const Item& item) {
     const auto dtype = dtype_from_name(item.from);
@@ -219,11 +221,17 @@ std::string flag_that_helps(const Plan& plan) {
   };
   const auto tokenizer = [](const Item& item) { return item.kind == LossKind::tokenizer; };
   const auto unknown = [](const Item& item) { return item.subject == "attributes[\"hf.model_type\"]"; };
-  if (std::ranges::all_of(plan.blockers(), unknown) && plan.blockers()[0].to.find("empty") != std::string::npos)
-    return ", but --set hf.model_type=NAME and what else config.json needs may help";
+  if (std::ranges::all_of(plan.blockers(), unknown)) {  // of a Hugging Face folder
+    if (plan.options().shards.max_size > 0)
+      return std::string(", but --to ") + (plan.from() == "gguf" ? "gguf" : "safetensors") +
+             " writes shards without a config.json";
+    return plan.blockers()[0].to.find("empty") != std::string::npos
+               ? ", but --set hf.model_type=NAME and what else config.json needs may help"
+               : ", but --set KEY=NUMBER for each of these may help";
+  }
   if (std::ranges::all_of(plan.blockers(), tokenizer)) return ", but --tokenizer FILE may help";
-  const auto setting = [](const Item& item) {
-    return item.kind == LossKind::attribute && item.subject.starts_with("attributes[\"hf.");
+  const auto setting = [&](const Item& item) {
+    return plan.to() == "gguf" && item.kind == LossKind::attribute && item.subject.starts_with("attributes[\"hf.");
   };
   if (std::ranges::all_of(plan.blockers(), setting)) return ", but --ignore-setting KEY may help";
   if (std::ranges::all_of(plan.blockers(), castable)) return ", but --cast f32 may help";

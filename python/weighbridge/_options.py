@@ -18,7 +18,7 @@ class ConvertOptions(TypedDict, total=False):
     cast_int : str or dtype
         cast every tensor of integers, i4 and u4 too, to an integer dtype; a number that does not fit is an error
     dequantize : str or dtype
-        make quantized tensors dense, as f32, f16, bf16 or (auto) what the library that made them decodes them to, and accept the loss of layout and precision; other tensors keep their dtype
+        make quantized tensors dense, as f32, f16, bf16 or (auto) what the library that made them decodes them to, and accept the loss of layout and precision; other tensors keep their dtype unless cast
     encoding : str | None
         how to store tensor data: raw, zstd, deflate (npz), or zstd-seekable (zt2; zstd there means the same)
     level : int | None

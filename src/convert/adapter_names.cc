@@ -123,7 +123,7 @@ class Renaming {
   }
   void add(const Tensor& tensor, const std::string& to, std::vector<std::uint64_t> shape, std::uint64_t rows,
            std::uint64_t columns, std::function<Line(std::uint64_t)> line, std::string_view how) {
-    add_dense(draft_, to, std::move(shape), arranged({own(tensor)}, rows, columns, std::move(line)));
+    add_dense(draft_, to, std::move(shape), arranged({own(tensor)}, rows, columns, std::move(line)), tensor);
     changed(tensor, to + std::string(how));
   }
   void changed(const Tensor& tensor, std::string to) {
@@ -287,9 +287,11 @@ class ForLlamaCpp : Renaming {
         }
         const std::uint64_t rows = shape[0], columns = shape[1];
         add_dense(draft_, to + (down ? ".lora_a" : ".lora_b"), {all.size(), rows, columns},
-                  arranged(std::move(inputs), all.size() * rows, columns, [=](std::uint64_t row) {
-                    return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
-                  }));
+                  arranged(std::move(inputs), all.size() * rows, columns,
+                           [=](std::uint64_t row) {
+                             return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
+                           }),
+                  down ? *all[0]->down : *all[0]->up);
       }
     }
   }

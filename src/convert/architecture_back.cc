@@ -165,9 +165,10 @@ class Backwards {
       set("attention_bias", model_.find("blk.0.attn_q.bias") ? "true" : "false");
       set("mlp_bias", model_.find("blk.0.ffn_up.bias") ? "true" : "false");
     }
-    set("torch_dtype", words->dtype() == DType::bf16  ? "bfloat16"
-                       : words->dtype() == DType::f16 ? "float16"
-                                                      : "float32");
+    // A plan states the dtype anew where the output has another; a GGUF of this program may have transformers 5's key.
+    const DType dtype = core::write_as(*words) == DType::unknown ? words->dtype() : core::write_as(*words);
+    if (!model_.attribute("hf.dtype"))
+      set("torch_dtype", dtype == DType::bf16 ? "bfloat16" : dtype == DType::f16 ? "float16" : "float32");
     for (const auto& [key, setting] :
          {std::pair("bos_token_id", "bos_token_id"), std::pair("eos_token_id", "eos_token_id"),
           std::pair("padding_token_id", "pad_token_id")})
@@ -334,7 +335,7 @@ class Backwards {
       default: break;
     }
     if (is(kNormsPlusOne) && name_of(tensor).ends_with("_norm.weight")) {
-      add_dense(draft_, to, shape, added_to(tensor, -1));
+      add_dense(draft_, to, shape, added_to(tensor, -1), tensor);
       return changed(tensor, to + ", less 1");
     }
     draft_.adopt(to, tensor);
@@ -387,7 +388,7 @@ class Backwards {
   void add(const Tensor& tensor, const std::string& to, std::vector<std::uint64_t> shape,
            std::vector<core::ElementsPtr> inputs, std::uint64_t rows, std::uint64_t columns,
            std::function<Line(std::uint64_t)> line) {
-    add_dense(draft_, to, std::move(shape), arranged(std::move(inputs), rows, columns, std::move(line)));
+    add_dense(draft_, to, std::move(shape), arranged(std::move(inputs), rows, columns, std::move(line)), tensor);
     changed(tensor, to + ", as transformers stores it");
   }
 
@@ -449,6 +450,20 @@ const Architecture* architecture_of_gguf(const Model& model) {
     if (out == nullptr) out = &row;
   }
   return out;
+}
+
+std::string refused_as_folder(const Model& model) {
+  const Value* const name = model.attribute(kArchitectureKey);
+  const bool words = model.find("token_embd.weight").has_value();
+  const bool named =
+      words || std::ranges::any_of(model, [](const Tensor& tensor) { return tensor.name().starts_with("blk."); });
+  if (name == nullptr || !named || is_gguf_adapter(model) || architecture_of_gguf(model) != nullptr) return {};
+  if (!words) return "it has no tensor \"token_embd.weight\", which names of transformers need";
+  const bool decoder = std::ranges::any_of(architectures(), [&](const Architecture& row) {
+    return row.name == name->to_text() && (row.flags & kEncoder) == 0 && row.name != "t5";
+  });
+  return decoder ? "other metadata say that it is of another architecture"
+                 : "only decoders of known architectures get the names of transformers back";
 }
 
 core::Derived named_for_transformers(const Model& model) {

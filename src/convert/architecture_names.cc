@@ -580,8 +580,8 @@ class Maker {
       unfit(fmt::format("tensor {} has the shape {}", core::quoted(tensor.name()), core::shape_text(shape)));
   }
   core::ElementsPtr own(const Tensor& tensor) { return core::elements_of(tensor, tensor.dtype()); }
-  void add(const std::string& name, std::vector<std::uint64_t> shape, core::ElementsPtr values) {
-    add_dense(draft_, name, std::move(shape), std::move(values));
+  void add(const Tensor& from, const std::string& name, std::vector<std::uint64_t> shape, core::ElementsPtr values) {
+    add_dense(draft_, name, std::move(shape), std::move(values), from);
   }
   void changed(const Tensor& tensor, std::string to) {
     out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.name()), std::move(to)});
@@ -594,7 +594,7 @@ class Maker {
     }
     require(tensor, shape, (shape.size() == 1 || shape.size() == 2) && shape[0] % head_ == 0);
     const std::uint64_t columns = shape.size() == 2 ? shape[1] : 1;
-    add(to, shape, arranged({own(tensor)}, shape[0], columns, [=, head = head_](std::uint64_t row) {
+    add(tensor, to, shape, arranged({own(tensor)}, shape[0], columns, [=, head = head_](std::uint64_t row) {
           return Line{.first = paired_row(row, head) * columns};
         }));
     changed(tensor, to + ", with the rows of each head in the order of llama.cpp");
@@ -603,7 +603,7 @@ class Maker {
     if (shape.size() == 1) return rename(tensor, to);
     require(tensor, shape, shape.size() == 2);
     std::swap(shape[0], shape[1]);
-    add(to, shape, arranged({own(tensor)}, shape[0], shape[1], [step = shape[0]](std::uint64_t row) {
+    add(tensor, to, shape, arranged({own(tensor)}, shape[0], shape[1], [step = shape[0]](std::uint64_t row) {
           return Line{.first = row, .step = step};
         }));
     changed(tensor, to + ", transposed");
@@ -611,7 +611,7 @@ class Maker {
   void positions(const Tensor& tensor, const std::string& to, std::vector<std::uint64_t> shape) {
     require(tensor, shape, shape.size() == 2 && shape[0] > padding_);
     shape[0] -= padding_;
-    add(to, shape,
+    add(tensor, to, shape,
         arranged({own(tensor)}, shape[0], shape[1], [columns = shape[1], skip = padding_](std::uint64_t row) {
           return Line{.first = (row + skip) * columns};
         }));
@@ -621,7 +621,7 @@ class Maker {
     require(tensor, shape, shape.size() == 3 && shape[1] % 2 == 0);
     shape[1] /= 2;
     for (std::uint64_t which = 0; which < 2; ++which)
-      add(which == 0 ? to : also, shape,
+      add(tensor, which == 0 ? to : also, shape,
           arranged({own(tensor)}, shape[0] * shape[1], shape[2],
                    [rows = shape[1], columns = shape[2], which](std::uint64_t row) {
                      return Line{.first = (row / rows * 2 * rows + which * rows + row % rows) * columns};
@@ -634,7 +634,7 @@ class Maker {
     require(tensor, shape,
             (shape.size() == 1 || shape.size() == 2) && heads % groups == 0 && shape[0] == (heads + 2 * groups) * head);
     const std::uint64_t columns = shape.size() == 2 ? shape[1] : 1;
-    add(to, shape, arranged({own(tensor)}, shape[0], columns, [=](std::uint64_t row) {
+    add(tensor, to, shape, arranged({own(tensor)}, shape[0], columns, [=](std::uint64_t row) {
           const std::uint64_t h = row / head, more = h < heads ? 0 : 1 + (h - heads) / groups;
           const std::uint64_t group = more == 0 ? h / each : (h - heads) % groups;
           return Line{.first = ((group * (each + 2) + (more == 0 ? h % each : each + more - 1)) * head + row % head) *
@@ -646,11 +646,12 @@ class Maker {
     require(tensor, shape, shape.size() == 2 && shape[0] % experts_ == 0);
     const std::uint64_t rows = shape[0] / experts_, columns = shape[1];
     if (turned)
-      add(to, {experts_, columns, rows}, arranged({own(tensor)}, experts_ * columns, rows, [=](std::uint64_t row) {
+      add(tensor, to, {experts_, columns, rows},
+          arranged({own(tensor)}, experts_ * columns, rows, [=](std::uint64_t row) {
             return Line{.first = row / columns * rows * columns + row % columns, .step = columns};
           }));
     else
-      add(to, {experts_, rows, columns}, own(tensor));
+      add(tensor, to, {experts_, rows, columns}, own(tensor));
     changed(tensor, to + ", a matrix for each expert");
   }
   // [experts, columns, 2 rows], of which even ones and odd ones are rows of the two.
@@ -660,7 +661,7 @@ class Maker {
     require(tensor, shape, shape.size() == 3 && shape[2] % 2 == 0);
     const std::uint64_t columns = shape[1], rows = shape[2] / 2;
     for (std::uint64_t which = 0; which < 2; ++which)
-      add(which == 0 ? to : also, {shape[0], rows, columns},
+      add(tensor, which == 0 ? to : also, {shape[0], rows, columns},
           arranged({own(tensor)}, shape[0] * rows, columns, [=](std::uint64_t row) {
             return Line{.first = row / rows * columns * 2 * rows + 2 * (row % rows) + which, .step = 2 * rows};
           }));
@@ -689,7 +690,7 @@ class Maker {
                      const std::vector<std::uint64_t>& shape) {
     require(tensor, shape, shape.size() == 2 && shape[1] % 2 == 0);
     for (std::uint64_t which = 0; which < 2; ++which)
-      add(which == 0 ? to : also, {shape[0], shape[1] / 2},
+      add(tensor, which == 0 ? to : also, {shape[0], shape[1] / 2},
           arranged({own(tensor)}, shape[0], shape[1] / 2,
                    [all = shape[1], which](std::uint64_t row) { return Line{.first = row * all + which, .step = 2}; }));
     changed(tensor, to + " and " + also);
@@ -698,7 +699,8 @@ class Maker {
     if (tensor.block_type() != nullptr) return rename(tensor, to);  // its blocks are of rows already
     require(tensor, shape, shape.size() == 3);
     const std::uint64_t columns = shape[1], rows = shape[2];
-    add(to, {shape[0], rows, columns}, arranged({own(tensor)}, shape[0] * rows, columns, [=](std::uint64_t row) {
+    add(tensor, to, {shape[0], rows, columns},
+        arranged({own(tensor)}, shape[0] * rows, columns, [=](std::uint64_t row) {
           return Line{.first = row / rows * rows * columns + row % rows, .step = rows};
         }));
     changed(tensor, to + ", transposed");
@@ -709,16 +711,16 @@ class Maker {
     const std::uint64_t each = plain_ + value_, plain = plain_, value = value_;
     require(tensor, shape, shape.size() == 2 && shape[0] == heads_ * each);
     const std::uint64_t rank = shape[1];
-    add(to, {heads_, rank, plain}, arranged({own(tensor)}, heads_ * rank, plain, [=](std::uint64_t row) {
+    add(tensor, to, {heads_, rank, plain}, arranged({own(tensor)}, heads_ * rank, plain, [=](std::uint64_t row) {
           return Line{.first = row / rank * each * rank + row % rank, .step = rank};
         }));
-    add(also, {heads_, value, rank}, arranged({own(tensor)}, heads_ * value, rank, [=](std::uint64_t row) {
+    add(tensor, also, {heads_, value, rank}, arranged({own(tensor)}, heads_ * value, rank, [=](std::uint64_t row) {
           return Line{.first = (row / value * each + plain + row % value) * rank};
         }));
     changed(tensor, to + " and " + also);
   }
   void plus_one(const Tensor& tensor, const std::string& to) {
-    add(to, {tensor.shape().begin(), tensor.shape().end()}, added_to(tensor, 1));
+    add(tensor, to, {tensor.shape().begin(), tensor.shape().end()}, added_to(tensor, 1));
     changed(tensor, to + ", plus 1");
   }
 
@@ -742,7 +744,7 @@ class Maker {
         inputs.push_back(own(*all[e]));
       }
       const std::uint64_t rows = all[0]->shape()[0], columns = all[0]->shape()[1];
-      add(to, {all.size(), rows, columns},
+      add(*all[0], to, {all.size(), rows, columns},
           arranged(std::move(inputs), all.size() * rows, columns, [=](std::uint64_t row) {
             return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
           }));

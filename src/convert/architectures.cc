@@ -142,10 +142,11 @@ core::ElementsPtr added_to(const Tensor& tensor, float by) {
   if (half) values = core::cast_of(tensor, std::move(values), DType::f16);
   return values;
 }
-void add_dense(core::Draft& draft, const std::string& name, std::vector<std::uint64_t> shape,
-               core::ElementsPtr values) {
+void add_dense(core::Draft& draft, const std::string& name, std::vector<std::uint64_t> shape, core::ElementsPtr values,
+               const Tensor& like) {
   const DType dtype = values->dtype();
-  draft.add_tensor(name, Layout::dense, dtype, shape);
+  const std::uint32_t at = draft.add_tensor(name, Layout::dense, dtype, shape);
+  if (const DType decided = core::write_as(like); decided != DType::unknown) draft.tensor(at).write_as(decided);
   draft.part(draft.add_part("data", dtype, shape, Encoding::computed, {}, values->count() * (info(dtype).bits / 8)))
       .elements(std::move(values));
 }

@@ -152,6 +152,8 @@ core::ElementsPtr arranged(std::vector<core::ElementsPtr> inputs, std::uint64_t 
                            std::function<Line(std::uint64_t row)> line);
 // The values of a norm plus this, as f32; f16 is added in half precision, as the converter of llama.cpp does.
 core::ElementsPtr added_to(const Tensor&, float);
-void add_dense(core::Draft&, const std::string& name, std::vector<std::uint64_t> shape, core::ElementsPtr values);
+// `like`: a tensor that the values are from, whose dtype in the output (core::write_as()) they keep.
+void add_dense(core::Draft&, const std::string& name, std::vector<std::uint64_t> shape, core::ElementsPtr values,
+               const Tensor& like);
 
 }  // namespace weighbridge::convert

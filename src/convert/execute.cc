@@ -68,7 +68,8 @@ void require_folder_name(const convert::PlanRep& rep, const std::string& path) {
   std::error_code unknown;
   if (rep.layout.folder && !rep.format->info.folder && !path.ends_with('/') &&
       !std::filesystem::is_directory(path, unknown))
-    base::misuse_of(path, "output-kind", "shards are written into a folder: the name must end with /");
+    base::misuse_of(path, "output-kind", "shards are written into a folder: end the name with / and state the format",
+                    base::option_hint("to", std::string(rep.format->info.name)));
 }
 
 // A small file can claim the same bytes for many tensors, each of which would be written, or a large alignment, to

@@ -110,6 +110,7 @@ void add_paired_rows(core::Draft& draft, const std::string& name, const Tensor& 
   const Part from = tensor.main();
   const std::uint64_t row = base::element_count(from.shape()).value_or(0) / tensor.shape()[0];  // elements, or bytes
   const std::uint32_t t = draft.add_tensor(name, tensor.layout(), tensor.dtype(), tensor.shape());
+  if (const DType decided = core::write_as(tensor); decided != DType::unknown) draft.tensor(t).write_as(decided);
   if (tensor.block_type()) {
     const Attributes attributes = tensor.attributes();
     draft.tensor(t).block_type(tensor.block_type()).attributes({attributes.begin(), attributes.end()});

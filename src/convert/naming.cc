@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "convert/derived.h"
 #include "convert/llama_cpp.h"
 #include "core/model/coded.h"
 #include "core/model/draft.h"
@@ -364,6 +365,14 @@ bool has_tokenizer(const Model& model) {
   return std::ranges::any_of(core::folder_files(model), [&](const core::FolderFile& file) {
     return file.name.ends_with(".model") || std::ranges::find(kFiles, file.name) != std::end(kFiles);
   });
+}
+
+bool can_be_named_for_llama_cpp(const Model& model) {
+  try {
+    return named_for_llama_cpp(architecture_of(model) ? model : with_norm_names(model).model).blockers.empty();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 core::Derived named_for_llama_cpp(const Model& model, const GgufOptions& asked) {

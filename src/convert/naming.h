@@ -27,6 +27,8 @@ const Architecture* architecture_of(const Model&);
 core::Derived named_by_architecture(const Model&, const GgufOptions&);
 // The row of a decoder that a GGUF with llama.cpp's names is of; null: none.
 const Architecture* architecture_of_gguf(const Model&);
+// Why a model with llama.cpp's names becomes no folder of transformers; empty: it does, or has other names.
+std::string refused_as_folder(const Model&);
 // [reads] The same as a folder of transformers has it, for a model that has such a row: names, order of rows,
 // config.json.
 core::Derived named_for_transformers(const Model&);
@@ -47,6 +49,8 @@ inline Item tokenizer_left_out() { return {LossKind::tokenizer, "tokenizer", "a 
 bool has_words(const Model&);
 // Whether a config.json names an architecture whose names in llama.cpp are known.
 bool has_known_names(const Model&);
+// Whether named_for_llama_cpp() gives it these names.
+bool can_be_named_for_llama_cpp(const Model&);
 // Throws Error{misuse} with the nearest one that is known if it names another.
 void require_known_names(const Model&);
 // Adds general.size_label, of the tensors so far, and what llama.cpp expects of a file whose matrices have this dtype.

@@ -319,6 +319,7 @@ struct Job {
   const Options& options;
   const Context& context;
   bool names_unasked = false;  // Options::gguf.naming is what a folder of a known architecture gets
+  bool names_kept = false;     // that folder keeps its own
 };
 
 bool has_blocks(const Model& model) {
@@ -382,8 +383,25 @@ bool takes_names(const Model& model, const FormatInfo& to, const Options& option
          (model.format() == "hf" && convert::architecture_of(model) != nullptr && convert::has_words(model)) ||
          convert::is_peft_adapter(model);
 }
+core::Derived with_names_of_folder(const Model& model, const Job&) {
+  constexpr std::string_view kArchitectures = "hf.architectures";
+  core::Derived out{.model = model};
+  out.changes.push_back(
+      {LossKind::name, core::indexed("attributes", kArchitectures), model.attribute(kArchitectures)->to_text(),
+       "tensors keep the folder's names, with which llama.cpp opens no file" +
+           std::string(convert::can_be_named_for_llama_cpp(model) ? "; its own are given on request" : "")});
+  return out;
+}
 core::Derived with_names_of_transformers(const Model& model, const Job&) {
   return convert::named_for_transformers(model);
+}
+// Under llama.cpp's names no program opens a folder.
+core::Derived without_names_of_transformers(const Model& model, const Job&) {
+  constexpr std::string_view kArchitecture = "general.architecture";
+  core::Derived out{.model = model};
+  out.blockers.push_back({LossKind::unsupported, core::indexed("attributes", kArchitecture),
+                          model.attribute(kArchitecture)->to_text(), convert::refused_as_folder(model)});
+  return out;
 }
 core::Derived with_names_of_peft(const Model& model, const Job& job) {
   return convert::adapter_for_peft(model, job.options.base, job.context);
@@ -435,10 +453,15 @@ constexpr Step kSteps[] = {
        return !convert::needs_own_names(in.model, job.to.name) && !job.options.gguf.naming.empty();
      },
      with_names_of_llama_cpp},
+    {[](const Input&, const Job& job) { return job.names_kept; }, with_names_of_folder, false},
     {[](const Input& in, const Job& job) {
        return job.to.name == "hf" && convert::architecture_of_gguf(in.model) != nullptr;
      },
      with_names_of_transformers},
+    {[](const Input& in, const Job& job) {
+       return job.to.name == "hf" && !convert::refused_as_folder(in.model).empty();
+     },
+     without_names_of_transformers, false},
     {[](const Input& in, const Job& job) { return job.to.name == "hf" && convert::is_gguf_adapter(in.model); },
      with_names_of_peft},
     {[](const Input&, const Job& job) { return !job.options.zt.sparse.empty(); }, with_sparse},
@@ -452,7 +475,7 @@ Input input_of(const Model& model, const Job& job) {
     core::Derived made = step.run(out.model, job);
     out.computed = out.computed || step.computes || !made.files.empty();
     out.decoded = out.decoded || step.run == with_numbers;
-    out.refused = step.run == with_numbers && !made.blockers.empty();
+    out.refused = (step.run == with_numbers || step.run == without_names_of_transformers) && !made.blockers.empty();
     out.take(std::move(made));
   }
   return out;
@@ -512,7 +535,7 @@ Plan plan_with(std::shared_ptr<convert::PlanRep> rep, const Model& model, const 
   if (options.base && !convert::is_peft_adapter(model) && !convert::is_gguf_adapter(model))
     base::misuse("base", "a base is for an adapter, and this is none: not a folder of peft, nor a GGUF of llama.cpp");
   const Model checked = as_checked(model);
-  Input input = input_of(checked, {to.info, options, context, rep->names_unasked});
+  Input input = input_of(checked, {to.info, options, context, rep->names_unasked, rep->names_kept});
   const Options asked = input.refused ? convert::without_values(options) : options;
   rep->layout = lay_out_true(model, input, to.info, asked, [&](const Model& from) { return layout(to, from, asked); });
   add_items(rep->layout, input);
@@ -537,15 +560,26 @@ Plan plan(const Model& model, std::string_view format, const Options& given, con
   auto rep = std::make_shared<convert::PlanRep>();
   rep->format = &writer_of(format);
   Options options = given;
-  rep->names_unasked = given.gguf.naming.empty() && takes_names(model, rep->format->info, given);
-  if (takes_names(model, rep->format->info, given))
+  const bool takes = takes_names(model, rep->format->info, given);
+  rep->names_unasked = given.gguf.naming.empty() && takes;
+  rep->names_kept = given.gguf.naming.empty() && !takes && format == "gguf" && model.format() == "hf" &&
+                    convert::has_known_names(model);
+  if (takes)
     options.gguf.naming = "llama";
   else if (given.gguf.naming == "source")
     options.gguf.naming.clear();
-  return plan_with(std::move(rep), model, options, context,
-                   [&context](const core::Format& to, const Model& from, const Options& asked) {
-                     return registry::lay_out(to, from, asked, context);
-                   });
+  try {
+    return plan_with(std::move(rep), model, options, context,
+                     [&context](const core::Format& to, const Model& from, const Options& asked) {
+                       return registry::lay_out(to, from, asked, context);
+                     });
+  } catch (const Error& error) {
+    // A mix goes by llama.cpp's names; one type for all is the other way.
+    Finding found = error.finding();
+    if (found.hint.name != "pure" || !convert::can_be_named_for_llama_cpp(model)) throw;
+    found.hint = base::option_hint("naming", "llama");
+    throw Error(std::move(found));
+  }
 }
 
 Plan plan_append(const Model& target, const Model& more, const Options& options, const Context& context) {

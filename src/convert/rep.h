@@ -22,6 +22,7 @@ struct PlanRep {
   Options options{};
   std::string from{};
   bool names_unasked = false;  // of llama.cpp, because the folder is of a known architecture
+  bool names_kept = false;     // that folder keeps its own
   std::uint64_t output_size = 0, payload_size = 0;
   std::uint32_t tensors = 0;
 };

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from conftest import ROOT, floats, safetensors, validated, weighbridge
+from conftest import ROOT, floats, safetensors, tensors_of, validated, weighbridge
 
 np = pytest.importorskip("numpy")
 
@@ -48,6 +48,68 @@ def folder(tmp_path):
         "pre_tokenizer": None,
         "model": {"type": "BPE", "byte_fallback": True, "unk_token": "<unk>", "vocab": vocabulary, "merges": ["a b"]}}))
     return path
+
+
+WIDE = {"dim": 64, "hidden_dim": 64, "n_layers": 1, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 64, "seq_len": 16}
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A folder whose rows divide into blocks, in f16, which its config.json says as transformers 5 does."""
+    path = tmp_path / "wide"
+    path.mkdir()
+    config = llama2c.hugging_face_config(WIDE)
+    config.pop("torch_dtype", None)
+    (path / "config.json").write_text(json.dumps(config | {"architectures": ["LlamaForCausalLM"], "dtype": "float16"}))
+    tensors = llama2c.hugging_face_tensors(WIDE, llama2c.random_blocks(WIDE))
+    (path / "model.safetensors").write_bytes(safetensors(
+        {name: ("F16", list(array.shape), np.ascontiguousarray(array, "<f2").tobytes()) for name, array in tensors.items()}))
+    return path
+
+
+def config_and_matrices(folder):
+    dtypes = {dtype for dtype, shape, _ in tensors_of(folder / "model.safetensors").values() if len(shape) == 2}
+    config = json.loads((folder / "config.json").read_text())
+    return {key: config[key] for key in ("dtype", "torch_dtype") if key in config}, dtypes
+
+
+@pytest.mark.parametrize("flags, stated, dtypes", [
+    (["--dequantize", "bf16"], "bfloat16", {"bf16"}), (["--dequantize", "f16"], "float16", {"f16"}),
+    (["--dequantize", "f32"], "float32", {"f32"}), (["--dequantize", "f32", "--cast", "bf16"], "float32", {"f32"}),
+    (["--dequantize", "bf16", "--cast", "bf16"], "bfloat16", {"bf16"})])
+def test_a_folder_from_blocks_has_the_dtype_asked_for_in_every_matrix_and_in_config_json(wide, tmp_path, flags, stated, dtypes):
+    """The matrices whose rows change their order (q and k) stayed f32, and config.json said two dtypes."""
+    weighbridge("convert", wide, tmp_path / "q.gguf", "--quantize", "q8_0")
+    weighbridge("convert", tmp_path / "q.gguf", f"{tmp_path}/back/", *flags)
+    assert config_and_matrices(tmp_path / "back") == ({"dtype": stated}, dtypes)
+
+
+def test_a_quantized_gguf_keeps_what_config_json_said_of_the_dtype(wide, tmp_path):
+    """It became the dtype of the few tensors that are not quantized, the norms."""
+    said = weighbridge("convert", wide, tmp_path / "q.gguf", "--quantize", "q8_0").stdout
+    assert "hf.dtype" not in said
+    told = json.loads(weighbridge("inspect", tmp_path / "q.gguf", "--json").stdout)["files"][0]
+    assert told["attributes"]["hf.dtype"] == "float16"
+    # A cast states the new one.
+    weighbridge("convert", wide, tmp_path / "bf16.gguf", "--cast", "bf16")
+    assert json.loads(weighbridge("inspect", tmp_path / "bf16.gguf", "--json").stdout)["files"][0]["attributes"]["hf.dtype"] == "bfloat16"
+
+
+def test_typed_metadata_of_a_gguf_reads_back_from_a_folder(wide, tmp_path):
+    """It was compared with its text, so that --allow attribute-type led to an error of the read-back, with status 4."""
+    weighbridge("convert", wide, tmp_path / "a.gguf")
+    weighbridge("edit", tmp_path / "a.gguf", "--set", "own.number:u32=5", "-o", tmp_path / "b.gguf")
+    assert "attribute-type" in weighbridge("convert", tmp_path / "b.gguf", f"{tmp_path}/back/", status=1).stderr
+    weighbridge("convert", tmp_path / "b.gguf", f"{tmp_path}/back/", "--allow", "attribute-type")
+
+
+def test_a_gguf_whose_names_no_folder_has_is_refused_by_the_plan(wide, tmp_path):
+    weighbridge("convert", wide, tmp_path / "a.gguf")
+    for flags, why in ((["--set", "general.architecture=bert"], "only decoders"), (["--only", "blk.*"], "token_embd.weight"),
+                       (["--set", 'hf.architectures=["MistralForCausalLM"]', "--set", "general.architecture=qwen2"], "another architecture")):
+        for more in ([], ["--allow", "attribute-type,attribute,part"]):
+            done = weighbridge("convert", tmp_path / "a.gguf", f"{tmp_path}/back/", *flags, *more, status=3)
+            assert 'attributes["general.architecture"]' in done.stderr and why in done.stdout and not (tmp_path / "back").exists()
 
 
 def test_without_a_tokenizer_it_names_the_flag(tmp_path, checkpoint):

@@ -319,6 +319,48 @@ def test_a_folder_that_would_be_no_model_is_refused(model, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_bert_without_its_numbers_names_those_that_it_lacks(model, tmp_path):
+    flags = ["--to", "hf", "--set", "hf.model_type=bert"]
+    numbers = {"vocab_size": 6, "num_layers": 1, "num_attention_heads": 1, "hidden_size": 2, "intermediate_size": 4, "max_position_emb": 8}
+    said = weighbridge("convert", model / "model.safetensors", tmp_path / "out", *flags, "--set", "hidden_size=2", status=1)
+    assert "lacks what a BERT's must have: " + ", ".join(key for key in numbers if key != "hidden_size") in said.stdout
+    assert "--set KEY=NUMBER" in said.stderr and "--ignore-setting" not in said.stderr
+    for key, value in numbers.items():
+        flags += ["--set", f"{key}={value}"]
+    weighbridge("convert", model / "model.safetensors", tmp_path / "out", *flags)
+
+
+def test_config_json_names_no_program_that_is_left_out(model, tmp_path):
+    """An entry of another repository stays; without the others, the new folder asks nobody to run code that is not there."""
+    local, remote = {"AutoConfig": "configuration_x.XConfig", "AutoModel": ["modeling_x.X", None]}, {"AutoModelForMaskedLM": "org/name--modeling_x.X"}
+    (model / "modeling_x.py").write_text("raise SystemExit")
+    for entries, kept in ((local, None), (local | remote, remote)):
+        (model / "config.json").write_text(json.dumps(CONFIG | {"auto_map": entries, "custom_pipelines": {"p": {"impl": "p.P", "pt": ["AutoModel"]}}}))
+        out = tmp_path / ("some" if kept else "none")
+        done = weighbridge("convert", model, out)
+        assert 'change attribute: attributes["hf.auto_map"]: ' in done.stdout and 'attributes["hf.custom_pipelines"]: ' in done.stdout
+        assert "loss file: modeling_x.py" in done.stdout
+        config = json.loads((out / "config.json").read_text())
+        assert config.get("auto_map") == kept and "custom_pipelines" not in config
+        assert ("hf/remote-code" in weighbridge("verify", "--json", out).stdout) == bool(kept)
+        # That the model has a program of its own stays a reason not to compute embeddings as if it had none.
+        assert "auto_map" in weighbridge("embed", out, "word", status=3).stderr
+
+
+def test_a_bert_that_keeps_its_names_says_how_to_get_those_of_llama_cpp(model, tmp_path):
+    """By default a BERT's GGUF has the folder's names; a mix, which goes by llama.cpp's names, was an error that named only --pure."""
+    said = weighbridge("convert", model, tmp_path / "plain.gguf", "--allow", "tokenizer").stdout
+    assert "tensors keep the folder's names, with which llama.cpp opens no file; its own are given on request: --naming llama" in said
+    assert "on request" not in weighbridge("convert", model, tmp_path / "source.gguf", "--allow", "tokenizer", "--naming", "source").stdout
+    assert "; try --naming llama" in weighbridge("convert", model, tmp_path / "mix.gguf", "--quantize", "q4_k_m", status=2).stderr
+    weighbridge("convert", model, tmp_path / "mix.gguf", "--quantize", "q4_k_m", "--naming", "llama", "--allow", "tokenizer")
+    # Where llama.cpp has no names for the model, one type for all is the way.
+    other = tmp_path / "other.safetensors"
+    other.write_bytes(safetensors({"a.weight": ("F32", [2, 32], floats(*range(64)))}))
+    assert "; try --pure" in weighbridge("convert", other, tmp_path / "mix2.gguf", "--quantize", "q4_k_m", status=2).stderr
+    weighbridge("convert", other, tmp_path / "mix2.gguf", "--quantize", "q4_k_m", "--pure")
+
+
 def test_verify_warns_of_what_others_would_run_and_names_the_file(model, tmp_path):
     (model / "config.json").write_text(json.dumps(CONFIG | {"auto_map": {"AutoModel": "modeling.Model"}}))
     (model / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "chat_template": "{{ messages }}"}))

@@ -67,8 +67,19 @@ def test_what_is_no_size_is_a_usage_error(model, tmp_path, size):
 
 def test_shards_need_a_folder_and_a_format_that_has_them(model, tmp_path):
     said = weighbridge("convert", model, tmp_path / "out.safetensors", "--max-shard-size", "40", status=2).stderr
-    assert "folder" in said and not (tmp_path / "out.safetensors").exists()
+    assert "end the name with /" in said and not (tmp_path / "out.safetensors").exists()
     assert "max-shard-size" in weighbridge("convert", model, tmp_path / "out.zt", "--max-shard-size", "40", status=2).stderr
+
+
+def test_each_hint_about_shards_leads_to_a_command_that_works(model, tmp_path):
+    """The name of a file, a folder without a format, and a model_type alone: each names --to safetensors."""
+    flags = ["--max-shard-size", "40"]
+    assert "; try --to safetensors" in weighbridge("convert", model, tmp_path / "out.safetensors", *flags, status=2).stderr
+    for more in ([], ["--set", "hf.model_type=bert"]):
+        done = weighbridge("convert", model, f"{tmp_path}/out/", *flags, *more, status=1)
+        assert "--to safetensors writes shards without a config.json" in done.stderr and "ignore-setting" not in done.stderr
+    weighbridge("convert", model, f"{tmp_path}/out/", *flags, "--to", "safetensors")
+    assert len(shards_of(tmp_path / "out")[1]) == 5 and digest(tmp_path / "out") == digest(model)
 
 
 def test_a_hugging_face_folder_is_sharded_too(model, tmp_path):

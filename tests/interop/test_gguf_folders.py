@@ -3,6 +3,7 @@
 models in the test data. And what the table of architectures refuses or completes."""
 import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -320,6 +321,35 @@ def test_a_gguf_becomes_the_folder_again(tmp_path, name):
     for key, value in expected["metadata"].items():
         if not key.startswith("general."):
             assert keys.get(key) == tuple(value), key
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral", "gpt2", "qwen2moe", "gptoss", "deepseek3", "gemma3"])
+def test_what_is_unstacked_or_reordered_gets_the_dtype_of_dequantize_too(tmp_path, name):
+    """Every expert of a Mixtral, and q and k of a Llama, stayed f32; and config.json contradicted its tensors."""
+    weighbridge("convert", FOLDERS / name, tmp_path / "q.gguf", "--quantize", "q8_0", "--allow", "attribute")
+    blocks = sum(int(t.n_elements) for t in gguf.GGUFReader(tmp_path / "q.gguf").tensors if t.tensor_type.name in ("Q8_0", "BF16"))
+    for dtype in "f32", "bf16":
+        weighbridge("convert", tmp_path / "q.gguf", f"{tmp_path}/{dtype}/", "--dequantize", dtype, "--allow", "attribute,tokenizer")
+    weighbridge("convert", tmp_path / "q.gguf", f"{tmp_path}/cast/", "--dequantize", "bf16", "--cast", "bf16", "--allow", "attribute,tokenizer")
+    wide, narrow, cast = (values_of(tmp_path / each / "model.safetensors") for each in ("f32", "bf16", "cast"))
+    for tensor, values in wide.items():  # as ml_dtypes and torch round: to the nearest, ties to even
+        bits = np.ascontiguousarray(values).view("<u4")
+        rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view("<f4").reshape(values.shape)
+        assert np.array_equal(cast[tensor], rounded), tensor
+        assert np.array_equal(narrow[tensor], rounded) or np.array_equal(narrow[tensor], values), tensor
+    data = (tmp_path / "bf16/model.safetensors").read_bytes()
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    assert blocks == sum(math.prod(each["shape"]) for each in header.values() if each.get("dtype") == "BF16") > 0
+    config = json.loads((tmp_path / "bf16/config.json").read_text())
+    assert {config[key] for key in ("dtype", "torch_dtype") if key in config} == {"bfloat16"}
+
+
+def test_an_encoder_or_t5_is_refused_on_the_way_back(tmp_path):
+    for name in ("roberta", "modernbert", "t5", "bert"):
+        weighbridge("convert", FOLDERS / name, tmp_path / f"{name}.gguf", "--quantize", "q8_0", "--naming", "llama", "--allow", "tokenizer,attribute")
+        for flags in ([], ["--allow", "attribute,attribute-type,tokenizer,layout"]):
+            done = weighbridge("convert", tmp_path / f"{name}.gguf", f"{tmp_path}/{name}/", "--dequantize", "bf16", *flags, status=3)
+            assert "general.architecture" in done.stderr and not (tmp_path / name).exists()
 
 
 def test_blocks_need_dequantize_to_become_a_folder(tmp_path):

@@ -89,11 +89,12 @@ bool is_matrix(const Tensor& tensor) { return tensor.has_shape() && tensor.shape
 using Census = std::map<std::string, std::uint64_t, std::less<>>;
 struct Types {
   Census matrices, all, floats;
-  bool quantized = false;
+  bool quantized = false, coded = false;
 
   void add(const Tensor& tensor, Layout layout, std::string type, DType dense) {
     const std::uint64_t count = elements(tensor);
     quantized = quantized || is_quantized(layout);
+    if (is_quantized(layout)) floats[std::string()] += count;
     if (layout == Layout::dense && info(dense).kind == DTypeKind::real) floats[std::string(name(dense))] += count;
     if (is_matrix(tensor)) matrices[type] += count;
     all[std::move(type)] += count;
@@ -104,7 +105,8 @@ struct Types {
     return at == census.end() ? std::string_view{} : std::string_view(at->first);
   }
   std::string_view main_type() const { return main_type(matrices.empty() ? all : matrices); }
-  std::string_view main_type_of_floats() const { return main_type(floats); }
+  // Empty if most are quantized, or codes: the stated dtype is then the one in which a program computes.
+  std::string_view main_type_of_floats() const { return coded ? std::string_view() : main_type(floats); }
 };
 
 Types types_of(const Model& model) {
@@ -471,6 +473,8 @@ std::vector<Restated> restated(const Model& before, const Model& laid_out, const
     if (was) return;
     was = types_of(before);
     is = types_of(layout, options);
+    was->coded = !uses_of_codes(before).empty();
+    is->coded = !uses_of_codes(laid_out).empty();
   };
   const auto drop = [&](const std::string& key, std::string why) { out.push_back({key, {}, std::move(why)}); };
   for (const auto& [key, value] : laid_out.attributes()) {

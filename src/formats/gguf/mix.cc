@@ -238,9 +238,10 @@ class Mixer {
     output_ = named_type(options.gguf.output_tensor_type);
     if (mix_ == nullptr) base::misuse("quantize", "there is no quantization '" + options.quantize + "'");
     if (!named_ && !options.gguf.pure && mix_->name != mix_->type && mix_->name != "mxfp4_moe")
-      base::misuse("quantize", "the mix " + std::string(mix_->name) +
-                                   " is made by the names that llama.cpp gives to tensors, and these have others; "
-                                   "with the option pure, it gives all of them one type");
+      base::misuse("quantize",
+                   "the mix " + std::string(mix_->name) +
+                       " is made by the names that llama.cpp gives to tensors, and these have others",
+                   base::option_hint("pure"));
     for (const Tensor& tensor : model) {
       MixTensor one{.tensor = tensor};
       if (tensor.has_shape()) {

@@ -62,6 +62,10 @@ inline constexpr std::string_view kTokenizerFiles[] = {kVocabTxt,
 // What libraries say of a quantization beside config.json.
 inline constexpr std::string_view kQuantizationFiles[] = {"quantize_config.json", "hf_quant_config.json",
                                                           "quantization_map.json"};
+// Keys of settings by which transformers finds Python code: "MODULE.CLASS" in the folder, or
+// "REPOSITORY--MODULE.CLASS" in another repository.
+inline constexpr std::string_view kCodeKeys[] = {"auto_map", "custom_pipelines"};
+inline constexpr std::string_view kOfRepository = "--";
 // Those of sentence-transformers.
 inline constexpr std::string_view kSettingsFiles[] = {kSentenceConfig, kModules, kPooling, kPromptsConfig};
 

@@ -20,8 +20,6 @@ namespace {
 using wire::JsonKind;
 
 constexpr std::string_view kChatTemplate = "chat_template", kTemplateEnd = ".jinja";
-// Keys by which transformers finds Python code in the folder, or in another repository.
-constexpr std::string_view kCodeKeys[] = {"auto_map", "custom_pipelines"};
 constexpr std::string_view kOwnModules = "sentence_transformers.";
 
 class Trust {

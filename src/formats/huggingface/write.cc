@@ -15,12 +15,15 @@
 #include "base/utf8.h"
 #include "core/model/values.h"
 #include "core/model/view.h"
+#include "core/model/words.h"
+#include "core/reading/json_file.h"
 #include "core/writing/layout.h"
 #include "core/writing/plan_items.h"
 #include "formats/huggingface/config.h"
 #include "formats/huggingface/folder_files.h"
 #include "formats/huggingface/format.h"
 #include "formats/huggingface/naming.h"
+#include "formats/huggingface/setting_judge.h"
 #include "formats/huggingface/settings.h"
 #include "formats/huggingface/vocabulary.h"
 #include "tokenizers/tokenizer_rules.h"
@@ -49,6 +52,7 @@ class Planner : core::Planning {
     override_metadata();
     complete_config();
     take_over_files();
+    leave_out_programs();
     keep_modules();
     if (!tokenizer_kept_) plan_tokenizer();
     lay_out_files(make_weights());
@@ -71,6 +75,15 @@ class Planner : core::Planning {
     for (const ConfigKey& key : kConfigKeys)
       if (key.required && !positive(text_of(key.attribute).value_or(""))) return false;
     return text_of(std::string(kOwn) + std::string(kModelType)).value_or("bert") == "bert";
+  }
+
+  // The attributes that are not there, or no positive numbers.
+  std::string lacking() const {
+    std::string out;
+    for (const ConfigKey& key : kConfigKeys)
+      if (key.required && !positive(text_of(key.attribute).value_or("")))
+        out += (out.empty() ? "" : ", ") + std::string(key.attribute);
+    return out;
   }
 
   // Whether an attribute cannot be text in JSON at all. The layout of safetensors reports it.
@@ -199,7 +212,7 @@ class Planner : core::Planning {
       if (is_bert(json(kModelType), json(kArchitectures)))
         out_.blockers.push_back({LossKind::attribute,
                                  indexed("attributes", std::string(kOwn) + std::string(kModelType)), "bert",
-                                 "a config.json that lacks what a BERT's must have"});
+                                 "a config.json that lacks what a BERT's must have: " + lacking()});
       return;
     }
     complete(kModelType, "\"bert\"");
@@ -251,6 +264,35 @@ class Planner : core::Planning {
       });
     taken_ = take_over(model_, tokenizer_kept_, settings_kept_);
     for (Item& loss : taken_.losses) out_.losses.push_back(std::move(loss));
+  }
+
+  // No program is copied, so config.json names none of the folder. That the model has one stays a reason not to run it.
+  void leave_out_programs() {
+    const auto elsewhere = [](std::string_view json) { return json.find(kOfRepository) != json.npos; };
+    SettingJudge judged;
+    for (const std::string_view key : kCodeKeys) {
+      const auto at = config_.find(std::string(key));
+      if (at == config_.end() || at->second == "null") continue;
+      const std::string before = at->second;
+      std::string rest = core::with_members(before, [&](std::string_view, std::string_view value) {
+        return std::optional(std::string(elsewhere(value) ? value : std::string_view()));
+      });
+      if (!before.starts_with('{') && !elsewhere(before)) rest.clear();
+      if (rest == before) continue;
+      if (rest.find_first_not_of(" \t\r\n{}") == rest.npos) rest.clear();
+      plan_items_.change(
+          LossKind::attribute, indexed("attributes", std::string(kOwn) + std::string(key)), core::excerpt(before),
+          rest.empty() ? "left out: no program is copied" : rest + ", without programs, which are not copied");
+      judged.judge(kConfig, kConfig, key, before, SettingJudge::Unknown::warned);
+      if (rest.empty())
+        config_.erase(at);
+      else
+        at->second = std::move(rest);
+    }
+    if (!bert_ || judged.all_refused().empty()) return;
+    judged.add(text_of(core::kSettingsRefused).value_or(""), "");
+    std::erase_if(metadata_, [](const Value::Entry& entry) { return entry.first == core::kSettingsRefused; });
+    metadata_.emplace_back(core::kSettingsRefused, Value::text(judged.refused()));
   }
 
   // Modules have files of their own, which are only copied.
@@ -424,10 +466,10 @@ class Planner : core::Planning {
     for (const auto* const items : {&out_.losses, &out_.changes})
       for (const Item& item : *items) named.insert(item.subject);
     // Odd settings are determined anew for the new folder.
-    for (const Value::Entry& entry : model_.attributes())
-      if (!named.contains(indexed("attributes", entry.first)) && entry.first != core::kSettingsRefused &&
-          entry.first != core::kSettingsUnknown && !entry.first.starts_with(kFileText))
-        expected.push_back(entry);
+    for (const auto& [key, value] : model_.attributes())
+      if (!named.contains(indexed("attributes", key)) && key != core::kSettingsRefused &&
+          key != core::kSettingsUnknown && !key.starts_with(kFileText) && !unspeakable(key, value))
+        expected.emplace_back(key, value.kind() == Value::Kind::text ? value : Value::text(value.to_text()));
     return [expected = std::move(expected), tokenizer = expected_tokenizer_](const Model& model) {
       const auto differs = [](const std::string& what) {
         base::io_error("read-back", "what was written does not read back: " + what + "; nothing was published");
