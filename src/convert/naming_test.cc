@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "support/convert_testing.h"
 #include "support/sample_models.h"
@@ -155,6 +159,73 @@ TEST(Naming, AModelThatLlamaCppCouldNotOpenIsRefused) {
 
 TEST(Naming, AModelWithTheNamesOfLlamaCppIsToldSo) {
   EXPECT_NE(refusal(named_for_llama_cpp(test::llama_model({}).build()).model).find("already"), std::string::npos);
+}
+
+// ---- vocabularies of a GGUF as files of a folder ----
+
+template <typename T> Value numbers_of(DType dtype, const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return Value::numbers(dtype, {bytes.begin(), bytes.end()});
+}
+
+struct Pieces {
+  std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "a"};
+  std::vector<std::int32_t> types{2, 3, 3, 1};
+  std::vector<float> scores{0, 0, 0, -1};
+  std::vector<std::pair<std::string, std::uint64_t>> ids{};  // of roles
+};
+FolderVocabulary folder_of(const Pieces& pieces, DType of_scores = DType::f32) {
+  Builder out;
+  const std::string keys = "tokenizer.ggml.";
+  out.attribute(keys + "model", Value::text("llama"));
+  Texts tokens;
+  for (const std::string& token : pieces.tokens) tokens.push_back(token);
+  out.attribute(keys + "tokens", Value::texts(std::move(tokens)));
+  out.attribute(keys + "token_type", numbers_of(DType::i32, pieces.types));
+  out.attribute(keys + "scores", numbers_of(of_scores, pieces.scores));
+  for (const auto& [role, id] : pieces.ids) out.attribute(keys + role + "_token_id", Value::integer(id, DType::u32));
+  return vocabulary_for_folder(out.build());
+}
+std::string file_of(const FolderVocabulary& made, std::string_view name) {
+  for (const auto& [file, value] : made.files)
+    if (file == name)
+      return value.as_text() ? std::string(*value.as_text())
+                             : std::string(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
+  return "";
+}
+
+// Without it, transformers gives 1 259 264 267 265 268 264 for "a  b<|user|>a", where llama.cpp has 259 twice more.
+TEST(VocabularyBack, SpacesAfterAddedTokensAreKept) {
+  EXPECT_NE(file_of(folder_of({}), "tokenizer_config.json").find("\"legacy\": true"), std::string::npos);
+}
+
+// sentencepiece said "unk is already defined", "there are not 256 byte pieces" and "piece must not be empty".
+TEST(VocabularyBack, PiecesThatSentencepieceDoesNotOpenAreRefused) {
+  const auto refused = [](const Pieces& pieces) { return folder_of(pieces).refused; };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({.types = {2, 3, 3, 2}}), "it has two unknown tokens");
+  EXPECT_EQ(refused({.tokens = {"a", "<s>", "</s>", "b"}, .types = {1, 3, 3, 1}}), "it has no unknown token");
+  EXPECT_EQ(refused({.tokens = {"<unk>", "<s>", "</s>", "<0x0A>"}, .types = {2, 3, 3, 6}}),
+            "its tokens of bytes are not <0x00> to <0xFF>");
+  EXPECT_EQ(refused({.tokens = {"<unk>", "<s>", "</s>", ""}}), "token 3 is empty");
+}
+
+// They were passed over, or other numbers taken for them.
+TEST(VocabularyBack, WhatNoVocabularySaysIsRefused) {
+  EXPECT_EQ(folder_of({.types = {2, 3, 3, 0}}).refused, "token 3 has the type 0");
+  EXPECT_EQ(folder_of({.types = {2, 3, 77, 1}}).refused, "token 2 has the type 77");
+  EXPECT_EQ(folder_of({.scores = {0, 0, 0, NAN}}).refused, "the score of token 3 is not a number");
+  EXPECT_EQ(folder_of({}, DType::i32).refused, "it has no score for each token");
+  EXPECT_EQ(folder_of({.ids = {{"bos", 4}}}).refused, "the id of bos is not in the vocabulary");
+  EXPECT_EQ(folder_of({.ids = {{"unknown", 1}}}).refused, "two tokens are called the unknown one");
+}
+
+// The unknown token was that of id 0 then, and bytes stood for what no piece has.
+TEST(VocabularyBack, TheUnknownTokenIsTheOneOfItsType) {
+  const std::string file =
+      file_of(folder_of({.tokens = {"<pad>", "<s>", "</s>", "<unk>"}, .types = {3, 3, 3, 2}}), "tokenizer.model");
+  // Fields of the trainer: byte_fallback (35) 0, unk_id (40) 3.
+  EXPECT_NE(file.find(std::string("\x98\x02\x00\xC0\x02\x03", 6)), std::string::npos);
 }
 
 }  // namespace

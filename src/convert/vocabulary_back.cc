@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -33,8 +34,8 @@ class VocabularyFiles {
   FolderVocabulary run() {
     const std::string kind = text("model").value_or("none");
     if (kind == "none") return {};
-    if (!read_tokens())
-      refuse_all("its list of tokens is not valid");
+    if (std::string fault = read_tokens(); !fault.empty())
+      refuse_all(std::move(fault));
     else if (kind == "gpt2")
       byte_level();
     else if (kind == "llama")
@@ -67,21 +68,30 @@ class VocabularyFiles {
     out_.refused = std::move(why);
   }
 
-  bool read_tokens() {
+  // What is wrong with them; empty: nothing is.
+  std::string read_tokens() {
     const Value* const tokens = said("tokens");
     texts_ = tokens ? tokens->texts() : nullptr;
-    if (texts_ == nullptr || texts_->size() == 0 || texts_->size() > INT32_MAX) return false;
+    if (texts_ == nullptr || texts_->size() == 0 || texts_->size() > INT32_MAX) return "it has no list of tokens";
     types_.assign(texts_->size(), TokenType::normal);
-    const Value* const types = said("token_type");
-    if (types != nullptr) {
-      if (types->kind() != Value::Kind::numbers || types->bytes().size() != types_.size() * 4) return false;
-      for (std::size_t i = 0; i < types_.size(); ++i)
+    if (const Value* const types = said("token_type")) {
+      if (!is_for_each(*types, DType::i32)) return "it has no type for each token";
+      for (std::size_t i = 0; i < types_.size(); ++i) {
         types_[i] = static_cast<TokenType>(base::load_le<std::uint32_t>(types->bytes().data() + 4 * i));
+        if (types_[i] < TokenType::normal || types_[i] > TokenType::byte)
+          return fmt::format("token {} has the type {}", i, static_cast<std::int32_t>(types_[i]));
+      }
     }
     std::unordered_set<std::string_view> seen;
     for (std::size_t i = 0; i < types_.size(); ++i)
-      if (!seen.insert((*texts_)[i]).second) return false;
-    return true;
+      if (!seen.insert((*texts_)[i]).second) return fmt::format("token {} has the text of another one", i);
+    for (const std::string_view role : {"bos", "cls", "eos", "eom", "eot", "mask", "padding", "seperator", "unknown"})
+      if (said(std::string(role) + "_token_id") && !id(role))
+        return fmt::format("the id of {} is not in the vocabulary", role);
+    return {};
+  }
+  bool is_for_each(const Value& value, DType dtype) const {
+    return value.kind() == Value::Kind::numbers && value.type() == dtype && value.bytes().size() == types_.size() * 4;
   }
   // A row of the embeddings that no token has.
   bool is_padding(std::size_t i) const {
@@ -282,13 +292,43 @@ class VocabularyFiles {
     to += bytes;
   }
 
+  // The token of type unknown, or the one that is to be so; sentencepiece needs exactly one. Sets unknown_.
+  std::string find_unknown() {
+    const auto stated = id("unknown");
+    const auto first = std::ranges::find(types_, TokenType::unknown);
+    if (first != types_.end()) {
+      unknown_ = static_cast<std::uint32_t>(first - types_.begin());
+      if (std::find(first + 1, types_.end(), TokenType::unknown) != types_.end()) return "it has two unknown tokens";
+      return stated && *stated != unknown_ ? "two tokens are called the unknown one" : "";
+    }
+    unknown_ = stated.value_or(0);
+    const TokenType type = types_[unknown_];
+    return (stated || (*texts_)[0] == "<unk>") && (type == TokenType::normal || type == TokenType::control)
+               ? ""
+               : "it has no unknown token";
+  }
+  // Whether sentencepiece spells what no piece has as bytes; nullopt: some bytes have a token, or other texts.
+  std::optional<bool> falls_back_to_bytes() const {
+    constexpr std::ptrdiff_t kBytes = 256;
+    std::unordered_set<std::string> spellings;
+    for (int i = 0; i < kBytes; ++i) spellings.insert(fmt::format("<0x{:02X}>", i));
+    for (std::size_t i = 0; i < types_.size(); ++i)
+      if (types_[i] == TokenType::byte && !spellings.contains(std::string((*texts_)[i]))) return std::nullopt;
+    const auto bytes = std::ranges::count(types_, TokenType::byte);
+    return bytes == 0 || bytes == kBytes ? std::optional(bytes != 0) : std::nullopt;
+  }
+
   void pieces() {
     const Value* const scores = said("scores");
-    if (scores == nullptr || scores->kind() != Value::Kind::numbers || scores->bytes().size() != types_.size() * 4) {
-      refuse_all("it has no score for each token");
-      return;
+    if (scores == nullptr || !is_for_each(*scores, DType::f32)) return refuse_all("it has no score for each token");
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (std::isnan(std::bit_cast<float>(base::load_le<std::uint32_t>(scores->bytes().data() + 4 * i))))
+        return refuse_all(fmt::format("the score of token {} is not a number", i));
+      if ((*texts_)[i].empty()) return refuse_all(fmt::format("token {} is empty", i));
     }
-    const std::uint32_t unknown = id("unknown").value_or(0);
+    if (std::string fault = find_unknown(); !fault.empty()) return refuse_all(std::move(fault));
+    const auto by_bytes = falls_back_to_bytes();
+    if (!by_bytes) return refuse_all("its tokens of bytes are not <0x00> to <0xFF>");
     std::size_t count = types_.size();
     while (count > 0 && is_padding(count - 1)) --count;
     std::string file;
@@ -297,15 +337,15 @@ class VocabularyFiles {
       put_bytes(piece, 1, (*texts_)[i]);
       put_number(piece, 2 << 3 | 5);
       piece.append(reinterpret_cast<const char*>(scores->bytes().data() + 4 * i), 4);
-      const TokenType type = i == unknown ? TokenType::unknown : types_[i];
+      const TokenType type = i == unknown_ ? TokenType::unknown : types_[i];
       if (type != TokenType::normal) put_field(piece, 3, static_cast<std::uint32_t>(type));
       put_bytes(file, 1, piece);
     }
     std::string trainer, normalizer;
     put_field(trainer, 3, 2);  // byte pairs
     put_field(trainer, 4, count);
-    put_field(trainer, 35, 1);  // byte_fallback
-    put_field(trainer, 40, unknown);
+    put_field(trainer, 35, *by_bytes ? 1 : 0);  // byte_fallback
+    put_field(trainer, 40, unknown_);
     for (const auto& [number, role] : {std::pair(41U, "bos"), std::pair(42U, "eos"), std::pair(43U, "padding")})
       put_field(trainer, number, id(role) ? std::uint64_t{*id(role)} : UINT64_MAX);  // -1: none
     put_bytes(normalizer, 1, "identity");
@@ -326,10 +366,11 @@ class VocabularyFiles {
       json.key("add_bos_token").boolean(flag("add_bos_token", true));
       json.key("add_eos_token").boolean(flag("add_eos_token", false));
       json.key("add_prefix_space").boolean(flag("add_space_prefix", true));
+      // llama.cpp puts a space before what follows an added token, too; transformers does so if this is true.
+      json.key("legacy").boolean(true);
       json.key("added_tokens_decoder").begin_object();
-      const std::uint32_t unknown = id("unknown").value_or(0);
       for (std::size_t i = 0; i < types_.size(); ++i)
-        if (is_added(i) || i == unknown) {
+        if (is_added(i) || i == unknown_) {
           json.key(std::to_string(i)).begin_object();
           json.key("content").string((*texts_)[i]);
           for (const std::string_view off : {"lstrip", "normalized", "rstrip", "single_word"})
@@ -392,6 +433,7 @@ class VocabularyFiles {
   const Model& model_;
   const Texts* texts_ = nullptr;
   std::vector<TokenType> types_;
+  std::uint32_t unknown_ = 0;  // of pieces
   FolderVocabulary out_;
 };
 

@@ -4,20 +4,17 @@ runs ($TORCH_PYTHON, or build/venv-torch), those of peft where an adapter was co
 import ctypes
 import importlib.util
 import json
-import os
-import pathlib
 import subprocess
 
 import pytest
 
 import gguf_adapters
-from interop_tools import ROOT, np, weighbridge
-from test_gguf_folders import FOLDERS, NAMES
+from interop_tools import np, weighbridge
+from test_gguf_folders import FOLDERS, NAMES, TRANSFORMERS
 from test_gguf_naming import GROUPED, a_folder, llama2c, runner
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None,
                                 reason="llama-cpp-python is missing: make interop PEER=llama installs it")
-TRANSFORMERS = pathlib.Path(os.environ.get("TORCH_PYTHON") or ROOT / "build/venv-torch/bin/python")
 IDS = [5, 17, 33, 2, 60, 41, 8, 12, 70, 9, 3, 55, 21, 44, 30, 11, 6, 19, 28, 50]
 ENCODERS = {"bert", "roberta", "modernbert"}
 # llama.cpp takes the GELU from a table of f16.
