@@ -70,7 +70,7 @@ class Settings {
     if (const Value* const inner = model.attribute("hf.text_config")) inner_ = inner->to_text();
     for (const std::string_view word : split(defaults, ' ')) {
       const std::size_t equals = word.find('=');
-      defaults_.emplace(word.substr(0, equals), word.substr(equals + 1));
+      if (equals != word.npos) defaults_.emplace(word.substr(0, equals), word.substr(equals + 1));
     }
   }
 
@@ -725,27 +725,28 @@ class Maker {
   }
 
   void collect(const Tensor& tensor, const std::string& to, std::uint64_t expert) {
-    std::vector<std::optional<Tensor>>& all = stacks_[to];
-    all.resize(base::to_size(std::max<std::uint64_t>(all.size(), experts_)));
     if (expert >= experts_)
       unfit(fmt::format("tensor {} is of an expert beyond the {}", core::quoted(tensor.name()), experts_));
-    all[base::to_size(expert)] = tensor;
+    if (!stacks_[to].emplace(expert, tensor).second)
+      unfit(fmt::format("two tensors would be matrix {} of {}", expert, to));
     changed(tensor, fmt::format("matrix {} of {}", expert, to));
   }
   void finish_experts() {
     for (auto& [to, all] : stacks_) {
+      const Tensor& first = all.begin()->second;
       std::vector<core::ElementsPtr> inputs;
-      for (std::size_t e = 0; e < all.size(); ++e) {
-        if (!all[e]) unfit(fmt::format("{} lacks its matrix {}", to, e));
-        const std::vector<std::uint64_t> shape(all[e]->shape().begin(), all[e]->shape().end());
-        require(*all[e], shape,
-                shape.size() == 2 && all[e]->dtype() == all[0]->dtype() &&
-                    std::ranges::equal(all[e]->shape(), all[0]->shape()));
-        inputs.push_back(own(*all[e]));
+      for (const auto& [expert, tensor] : all) {
+        if (expert != inputs.size()) break;
+        const std::vector<std::uint64_t> shape(tensor.shape().begin(), tensor.shape().end());
+        require(
+            tensor, shape,
+            shape.size() == 2 && tensor.dtype() == first.dtype() && std::ranges::equal(tensor.shape(), first.shape()));
+        inputs.push_back(own(tensor));
       }
-      const std::uint64_t rows = all[0]->shape()[0], columns = all[0]->shape()[1];
-      add(*all[0], to, {all.size(), rows, columns},
-          arranged(std::move(inputs), all.size() * rows, columns, [=](std::uint64_t row) {
+      if (inputs.size() != experts_) unfit(fmt::format("{} lacks its matrix {}", to, inputs.size()));
+      const std::uint64_t rows = first.shape()[0], columns = first.shape()[1];
+      add(first, to, {experts_, rows, columns},
+          arranged(std::move(inputs), experts_ * rows, columns, [=](std::uint64_t row) {
             return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
           }));
     }
@@ -820,7 +821,7 @@ class Maker {
   core::Derived out_;
   std::uint64_t layers_ = 0, hidden_ = 0, heads_ = 0, kv_heads_ = 0, head_ = 0, experts_ = 0, plain_ = 0, value_ = 0,
                 decoder_layers_ = 0, padding_ = 0;
-  std::map<std::string, std::vector<std::optional<Tensor>>> stacks_;
+  std::map<std::string, std::map<std::uint64_t, Tensor>> stacks_;  // of experts, by number
   bool own_output_ = false, attention_bias_ = false, mlp_bias_ = false;
   std::map<const TensorRow*, std::uint64_t> seen_;  // weights of each row
   std::vector<float> factors_;

@@ -70,7 +70,7 @@ struct Architecture {
   std::span<const TensorRow> names;  // before those of `family`
   std::span<const TensorRow> family;
   unsigned flags = 0;
-  // Words KEY=VALUE: settings that are not in config.json.
+  // Words KEY=VALUE: settings that are not in config.json. A word KEY only says how the class spells it.
   std::string_view defaults{};
   // Words KEY=SETTING:TYPE with u (u32), f (f32) or b; "?" behind it: left out if there is no such setting, or it is 0.
   std::string_view keys{};

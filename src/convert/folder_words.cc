@@ -292,11 +292,15 @@ class SentencePieces {
   }
 
  private:
-  static std::string spaced(std::string text) {
+  static std::string spaced(std::string_view text) {
     constexpr std::string_view kSpace = "\xE2\x96\x81";
-    for (std::size_t at = text.find(kSpace); at != text.npos; at = text.find(kSpace, at + 1))
-      text.replace(at, kSpace.size(), " ");
-    return text;
+    std::string out;
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + kSpace.size()) {
+      end = std::min(text.find(kSpace, at), text.size());
+      out += text.substr(at, end - at);
+      if (end < text.size()) out += ' ';
+    }
+    return out;
   }
 
   void put(std::uint64_t id, Piece piece) {

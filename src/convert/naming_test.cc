@@ -73,6 +73,24 @@ TEST(Naming, FarMoreRowsThanTokensAreNoVocabulary) {
   EXPECT_NE(refusal(builder.build()).find("twice as many rows"), std::string::npos);
 }
 
+// Room for 2147483647 matrices was taken as soon as one was there: 64 GiB.
+TEST(Naming, ExpertsThatAreNotThereTakeNoMemory) {
+  Builder builder;
+  const auto say = [&](const std::string& setting, const char* value) {
+    builder.attribute("hf." + setting, Value::text(value));
+  };
+  say("architectures", "[\"MixtralForCausalLM\"]");
+  say("model_type", "mixtral");
+  say("num_hidden_layers", "1");
+  say("num_attention_heads", "2");
+  say("hidden_size", "8");
+  say("num_local_experts", "2147483647");
+  say("vocab_size", "3");
+  builder.tensor("model.embed_tokens.weight", DType::f32, {3, 8}, testing::pattern(96));
+  builder.tensor("model.layers.0.block_sparse_moe.experts.0.w1.weight", DType::f32, {4, 8}, testing::pattern(128));
+  EXPECT_NE(refusal(builder.build()).find("blk.0.ffn_gate_exps.weight lacks its matrix 1"), std::string::npos);
+}
+
 Model with(const Model& model, const std::string& key, const std::string& text) {
   return view(model, {.set = {{key, text}}});
 }

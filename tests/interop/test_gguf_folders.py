@@ -526,6 +526,23 @@ def rewrite(source, target, add, drop=(), tensors=None):
     writer.close()
 
 
+def test_an_added_token_of_many_spaces_takes_no_minutes(tmp_path):
+    """Each space moved all that follows it: 253 s."""
+    folder = tmp_path / "in"
+    shutil.copytree(VOCABULARIES / "spm-llama", folder, copy_function=shutil.copyfile)
+    (folder / "expected.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
+               "num_key_value_heads": 4, "max_position_embeddings": 96, "rms_norm_eps": 1e-6, "model_type": "llama"}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_llama(folder, config["vocab_size"])
+    settings = {"added_tokens_decoder": {"5": {"content": "\u2581" * 400_000, "special": False}, "6": {"content": "x\u2581\u2581y", "special": False}}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, ensure_ascii=False))
+    weighbridge("convert", folder, tmp_path / "out.gguf", "--allow", "attribute,tokenizer")
+    tokens = keys_of(gguf.GGUFReader(tmp_path / "out.gguf"))["tokenizer.ggml.tokens"][1]
+    assert tokens[5] == " " * 400_000 and tokens[6] == "x  y"
+
+
 PIECES = ["<unk>", "<s>", "</s>", "\u2581", "a", "b", "\u2581a", "  ", "<|user|>", "<|end|>"]
 # AutoTokenizer of transformers 5.24 gave these with the folder. Where "legacy" is absent, "a" alone (4) follows an added token.
 IDS_OF_PIECES = {"ab": [1, 6, 5], "a  b<|user|>a": [1, 6, 7, 3, 5, 8, 6], "a<|user|>ab": [1, 6, 8, 6, 5], "a<|end|>ab": [1, 6, 9, 6, 5]}
