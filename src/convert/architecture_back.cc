@@ -31,6 +31,43 @@ using core::subject;
 
 constexpr std::string_view kArchitectureKey = "general.architecture";
 
+// Rows of a family are of all its classes, and biases and norms of queries and keys are not: those that the classes of
+// an architecture have, without "blk.N.". kStatesBiases says the others.
+struct OwnTensors {
+  std::string_view name, tensors;
+};
+constexpr std::string_view kQueryKeyNorms = "attn_q_norm.weight attn_k_norm.weight",
+                           kInputBiases = "attn_q.bias attn_k.bias attn_v.bias";
+constexpr OwnTensors kOwnTensors[] = {
+    {"qwen2", kInputBiases},
+    {"qwen2moe", kInputBiases},
+    {"qwen3", kQueryKeyNorms},
+    {"qwen3moe", kQueryKeyNorms},
+    {"gemma3", kQueryKeyNorms},
+    {"olmo2", kQueryKeyNorms},
+    {"olmoe", kQueryKeyNorms},
+    {"phi2",
+     "attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_up.bias ffn_down.bias attn_norm.bias output_norm.bias "
+     "output.bias"},
+    {"stablelm", "attn_q.bias attn_k.bias attn_v.bias attn_norm.bias ffn_norm.bias output_norm.bias"},
+    {"starcoder2",
+     "attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_up.bias ffn_down.bias attn_norm.bias ffn_norm.bias "
+     "output_norm.bias"},
+    {"gpt2", "attn_qkv.bias attn_output.bias ffn_up.bias ffn_down.bias attn_norm.bias ffn_norm.bias output_norm.bias"},
+    {"gptneox",
+     "attn_qkv.bias attn_output.bias ffn_up.bias ffn_down.bias attn_norm.bias ffn_norm.bias output_norm.bias"},
+    {"falcon", "attn_norm.bias attn_norm_2.bias output_norm.bias"},
+    {"gpt-oss", "attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_gate_inp.bias"},
+};
+constexpr std::string_view kAttentionBiases = "attn_q.bias attn_k.bias attn_v.bias attn_output.bias",
+                           kMlpBiases = "ffn_gate.bias ffn_up.bias ffn_down.bias",
+                           kDenseMlp = "ffn_gate.weight ffn_up.weight ffn_down.weight";
+
+// Of "blk.3.attn_q.bias": "attn_q.bias".
+std::string_view in_layer(std::string_view name) {
+  return name.starts_with("blk.") ? name.substr(std::min(name.find('.', 4), name.size() - 1) + 1) : name;
+}
+
 [[noreturn]] void no_folder(const std::string& why) {
   base::misuse("naming", "names of transformers do not fit this model: " + why);
 }
@@ -45,6 +82,7 @@ class Backwards {
     heads_ = count("attention.head_count");
     kv_heads_ = number("attention.head_count_kv") ? count("attention.head_count_kv") : heads_;
     if (hidden_ % heads_ != 0 && !number("attention.key_length")) no_folder("its heads do not divide its embeddings");
+    if (heads_ % kv_heads_ != 0) no_folder("its heads of keys do not divide its heads of queries");
     head_ = number("attention.key_length") && !is(kDeepSeek) ? count("attention.key_length") : hidden_ / heads_;
     compare_with_tensors();
     set_config();
@@ -115,8 +153,17 @@ class Backwards {
                       : fmt::format("it has no number \"{}.{}\"", row_.name, key));
     return static_cast<std::uint64_t>(*found);
   }
-  void set(std::string_view setting, std::string text) {
-    draft_.set_attribute("hf." + std::string(setting), Value::text(std::move(text)));
+  void set(std::string_view setting, std::string text) { settings_[std::string(setting)] = std::move(text); }
+  // Values that the class computes in another way than llama.cpp are none of it.
+  void write_settings() {
+    for (const std::string_view word : split(row_.accepts, ' ')) {
+      const auto found = settings_.find(word.substr(0, word.find('=')));
+      const std::vector<std::string_view> values = split(word.substr(word.find('=') + 1), '|');
+      if (found != settings_.end() && std::ranges::find(values, found->second) == values.end())
+        no_folder(fmt::format("{} would be {}, and only {} is known to be what llama.cpp computes",
+                              core::quoted(found->first), core::excerpt(found->second), values[0]));
+    }
+    for (const auto& [setting, text] : settings_) draft_.set_attribute("hf." + setting, Value::text(text));
   }
   // The shortest text of a number that was an f32.
   static std::string text_of(double real) {
@@ -131,6 +178,10 @@ class Backwards {
         if (word.substr(0, word.find('=')) == each) return each;
     return all[0];
   }
+  bool names_setting(std::string_view words, std::string_view setting) const {
+    return std::ranges::any_of(split(words, ' '),
+                               [&](std::string_view word) { return word.substr(0, word.find('=')) == setting; });
+  }
 
   void set_config() {
     if (!model_.attribute("hf.architectures"))
@@ -141,11 +192,8 @@ class Backwards {
       if (first != "null" && !setting.starts_with('_')) set(setting, std::string(first));
     }
     for (const BaseKey& each : kBaseKeys) {
-      if (each.key == "attention.key_length" && (is(kDeepSeek) || is(kNoHeadSize))) continue;
-      if (each.key == "attention.head_count_kv" && is(kDeepSeek)) {
-        set("num_key_value_heads", std::to_string(heads_));
+      if (each.key == "attention.key_length" || each.key == "attention.head_count_kv" || each.key == "rope.freq_base")
         continue;
-      }
       if (const auto found = number(each.key))
         set(spelling(each.settings), each.real ? text_of(*found) : std::to_string(count(each.key)));
     }
@@ -162,9 +210,10 @@ class Backwards {
     value("vocab_size");
     set("tie_word_embeddings", model_.find("output.weight") ? "false" : "true");
     if (is(kStatesBiases)) {
-      set("attention_bias", model_.find("blk.0.attn_q.bias") ? "true" : "false");
-      set("mlp_bias", model_.find("blk.0.ffn_up.bias") ? "true" : "false");
+      set("attention_bias", has_one_of(kAttentionBiases) ? "true" : "false");
+      set("mlp_bias", has_one_of(kMlpBiases) ? "true" : "false");
     }
+    if (row_.name == "stablelm") set("use_qkv_bias", has_one_of(kInputBiases) ? "true" : "false");
     // A plan states the dtype anew where the output has another; a GGUF of this program may have transformers 5's key.
     const DType dtype = core::write_as(*words) == DType::unknown ? words->dtype() : core::write_as(*words);
     if (!model_.attribute("hf.dtype"))
@@ -176,19 +225,52 @@ class Backwards {
         set(setting, id->to_text());
     if (is(kTwoRotations)) set("query_pre_attn_scalar", std::to_string(layers_ == 62 ? hidden_ / heads_ : head_));
     if (row_.name == "gemma2") set("query_pre_attn_scalar", std::to_string(layers_ == 46 ? hidden_ / heads_ : head_));
-    if (const auto rotated = number("rope.dimension_count");
-        rotated && is(kStatesRotated) && *rotated != static_cast<double>(head_))
-      set(spelling("partial_rotary_factor rotary_pct"), text_of(*rotated / static_cast<double>(head_)));
+    set_heads();
     if (is(kDeepSeek)) set_deep_seek();
-    for (const std::string_view key :
-         {"attention.value_length", "rope.dimension_count", "attention.causal", "rope.scaling.attn_factor"})
-      value(key);
+    if (const Value* const causal = value("attention.causal"); causal && !causal->as_bool().value_or(false))
+      no_folder(fmt::format("\"{}.attention.causal\" is {}", row_.name, causal->to_text()));
     set_rotation();
+    write_settings();
+  }
+  bool has_one_of(std::string_view tensors) const {
+    return std::ranges::any_of(model_,
+                               [&](const Tensor& tensor) { return core::has_word(tensors, in_layer(tensor.name())); });
+  }
+
+  // transformers has other numbers for absent settings than llama.cpp: these are always said.
+  void set_heads() {
+    if (row_.name == "falcon")
+      set_falcon();
+    else if (!is(kNoKeyValueHeads))
+      set("num_key_value_heads", std::to_string(is(kDeepSeek) ? heads_ : kv_heads_));
+    else if (kv_heads_ != heads_)
+      no_folder("its class has as many heads of keys as of queries");
+    const auto values = number("attention.value_length");
+    if (is(kDeepSeek)) return;
+    if (values && *values != static_cast<double>(head_)) no_folder("its keys and its values have different sizes");
+    if (!is(kNoHeadSize))
+      set("head_dim", std::to_string(head_));
+    else if (head_ != hidden_ / heads_)
+      no_folder("its class has heads of the size of the embeddings by their number");
+  }
+  // How many heads of keys there are is in three settings, and in the number of norms.
+  void set_falcon() {
+    const auto second = std::ranges::count_if(
+        model_, [](const Tensor& tensor) { return in_layer(tensor.name()) == "attn_norm_2.weight"; });
+    two_norms_ = second != 0;
+    if (two_norms_ && std::cmp_not_equal(second, layers_)) no_folder("not all of its layers have two norms");
+    const bool groups = two_norms_ || (kv_heads_ != 1 && kv_heads_ != heads_);
+    set("new_decoder_architecture", groups ? "true" : "false");
+    set("multi_query", kv_heads_ == 1 || groups ? "true" : "false");
+    set("num_kv_heads", std::to_string(kv_heads_));
+    if (groups) set("num_ln_in_parallel_attn", two_norms_ ? "2" : "1");
   }
 
   void set_deep_seek() {
     const std::uint64_t rotated = count("rope.dimension_count");
-    plain_ = count("attention.key_length_mla") - rotated;
+    const std::uint64_t all = count("attention.key_length_mla");
+    if (all <= rotated) no_folder("its keys have no elements besides those that are rotated");
+    plain_ = all - rotated;
     value_ = count("attention.value_length_mla");
     set("qk_rope_head_dim", std::to_string(rotated));
     set("qk_nope_head_dim", std::to_string(plain_));
@@ -199,13 +281,38 @@ class Backwards {
     value("expert_gating_func");
   }
 
+  // The part of a head that gives this number of elements again, as transformers rounds it.
+  std::string part_of_head(double rotated) const {
+    const auto all = static_cast<double>(head_);
+    double part = rotated / all;
+    while (std::floor(part * all) < rotated) part = std::nextafter(part, 2);
+    return part == 1 ? "1.0" : fmt::format("{}", part);
+  }
+
   void set_rotation() {
+    // llama.cpp's number where none is stated. GPT-2 rotates nothing.
+    if (const auto theta = number("rope.freq_base"); !is(kNoRopeBase) || names_setting(row_.accepts, "rope_theta"))
+      set(spelling(settings_of("rope.freq_base")), text_of(theta.value_or(10000)));
+    const double rotated = number("rope.dimension_count").value_or(static_cast<double>(head_));
+    if (const std::string_view part = spelling("partial_rotary_factor rotary_pct"); names_setting(row_.defaults, part))
+      set(part, part_of_head(rotated));
+    else if (!is(kDeepSeek) && rotated != static_cast<double>(head_))
+      no_folder(fmt::format("\"{}.rope.dimension_count\" is {}, and its class rotates all {} elements of a head",
+                            row_.name, rotated, head_));
     const Value* const type = value("rope.scaling.type");
-    const std::string kind = type ? type->to_text() : "none";
-    const auto factor = number("rope.scaling.factor"), original = number("rope.scaling.original_context_length");
+    auto factor = number("rope.scaling.factor");
+    if (!factor) factor = number("rope.scale_linear");  // of older files
+    const auto original = number("rope.scaling.original_context_length");
+    const std::string kind = type ? type->to_text() : "linear";
+    value("rope.scaling.finetuned");
+    if (const double by = number("rope.scaling.attn_factor").value_or(1);
+        std::abs(by - attention_factor(original)) > 1e-5)
+      no_folder(fmt::format("\"{}.rope.scaling.attn_factor\" is {}, and transformers computes {}", row_.name, by,
+                            attention_factor(original)));
     std::string more;
-    if (kind == "linear" && factor) {
-      set("rope_scaling", fmt::format(R"({{"rope_type":"linear","factor":{}}})", text_of(*factor)));
+    if (kind == "linear") {
+      if (factor && *factor != 0 && *factor != 1)
+        set("rope_scaling", fmt::format(R"({{"rope_type":"linear","factor":{}}})", text_of(*factor)));
     } else if (kind == "yarn" && factor && original) {
       for (const auto& [key, setting] :
            {std::pair("yarn_attn_factor", "attention_factor"), std::pair("yarn_beta_fast", "beta_fast"),
@@ -224,16 +331,34 @@ class Backwards {
       set("sliding_window", std::to_string(static_cast<std::uint64_t>(*window)));
     if (is(kPhi3) && original)
       set("original_max_position_embeddings", std::to_string(static_cast<std::uint64_t>(*original)));
+    const bool longer = model_.find("rope_factors_long.weight").has_value();
+    if (longer != model_.find("rope_factors_short.weight").has_value() || (kind == "longrope" && !longer) ||
+        (longer && !is(kPhi3)))
+      no_folder("its rotation has not the factors for long and for short texts of a Phi-3");
     const auto list = [&](std::string_view which) {
+      const std::vector<float> all = floats(*model_.find("rope_factors_" + std::string(which) + ".weight"));
       std::string out;
-      if (const auto tensor = model_.find("rope_factors_" + std::string(which) + ".weight"))
-        for (const float each : floats(*tensor)) out += (out.empty() ? "[" : ",") + fmt::format("{}", each);
+      for (const float each : all) out += (out.empty() ? "[" : ",") + fmt::format("{}", each);
+      if (static_cast<double>(all.size()) != std::floor(rotated / 2) ||
+          !std::ranges::all_of(all, [](float each) { return std::isfinite(each); }))
+        no_folder("its rotation has not a factor for each two elements of a head");
       return out + "]";
     };
-    if (model_.find("rope_factors_long.weight"))
+    if (settings_.contains("rope_scaling") && (longer || model_.find(kRopeFactors)))
+      no_folder("its rotation is scaled in two ways");
+    if (longer)
       set("rope_scaling",
           fmt::format(R"({{"rope_type":"longrope","long_factor":{},"short_factor":{}}})", list("long"), list("short")));
     if (const auto tensor = model_.find(kRopeFactors)) set_llama3(floats(*tensor));
+  }
+
+  // By what transformers multiplies after the rotation: more than 1 only in a Phi-3 with more context than it began
+  // with.
+  double attention_factor(std::optional<double> original) {
+    const double context = number("context_length").value_or(0);
+    if (!is(kPhi3) || !model_.find("rope_factors_long.weight") || !original || !(*original > 1) || context <= *original)
+      return 1;
+    return std::sqrt(1 + std::log(context / *original) / std::log(*original));
   }
 
   static std::vector<float> floats(const Tensor& tensor) {
@@ -271,12 +396,28 @@ class Backwards {
           out_.changes.push_back({LossKind::name, subject(tensor), std::string(tensor.type_name()), "in config.json"}));
     for (const std::span<const TensorRow> rows : {row_.names, row_.family})
       for (const TensorRow& row : rows) {
-        if (row.to.empty()) continue;
-        if (const auto found = match(row.to, name)) return put(tensor, row, *found);
+        if (row.to.empty() || (two_norms_ && row.from == "h.N.input_layernorm")) continue;
+        if (const auto found = match(row.to, name)) {
+          if (!row.to.ends_with(".bias") && !class_has(in_layer(name))) break;
+          return put(tensor, row, *found);
+        }
         if (!row.also.empty() && match(row.also, name)) return;  // with the other half
       }
     out_.blockers.push_back({LossKind::unsupported, subject(tensor), std::string(tensor.type_name()),
                              "transformers has no name for it in this architecture"});
+  }
+  // transformers passes over a tensor that its class does not have.
+  bool class_has(std::string_view name) const {
+    if (name.ends_with("_exps.weight") || name.starts_with("ffn_gate_inp.")) {
+      if (!is(kExperts)) return false;
+    } else if (is(kExperts) && !is(kDeepSeek) && core::has_word(kDenseMlp, name)) {
+      return false;
+    }
+    if (!name.ends_with(".bias") && !core::has_word(kQueryKeyNorms, name)) return true;
+    if (is(kStatesBiases) && (core::has_word(kAttentionBiases, name) || core::has_word(kMlpBiases, name))) return true;
+    return std::ranges::any_of(kOwnTensors, [&](const OwnTensors& each) {
+      return each.name == row_.name && core::has_word(each.tensors, name);
+    });
   }
 
   void put(const Tensor& tensor, const TensorRow& row, const Named& named) {
@@ -402,9 +543,9 @@ class Backwards {
         words |= !key.ends_with("_token_id") && !(key == "tokenizer.ggml.model" && value.to_text() == "none");
       } else if (key.starts_with("hf.")) {
         draft_.set_attribute(key, value);
-      } else if (key.starts_with("general.") || used_.contains(key) ||
-                 key.starts_with(std::string(row_.name) + ".rope.scaling.")) {
-        if (key == "general.name") set("_name_or_path", value.to_text());
+      } else if (key.starts_with("general.") || used_.contains(key)) {
+        if (key == "general.name" && !draft_.attribute("hf._name_or_path"))
+          draft_.set_attribute("hf._name_or_path", Value::text(value.to_text()));
       } else {
         draft_.set_attribute(key, value);
       }
@@ -425,7 +566,9 @@ class Backwards {
   core::Draft draft_;
   core::Derived out_;
   std::uint64_t layers_ = 0, hidden_ = 0, heads_ = 0, kv_heads_ = 0, head_ = 0, plain_ = 0, value_ = 0;
+  bool two_norms_ = false;  // of a Falcon
   std::set<std::string, std::less<>> used_;
+  std::map<std::string, std::string, std::less<>> settings_;  // of config.json
 };
 
 }  // namespace

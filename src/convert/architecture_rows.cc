@@ -381,7 +381,7 @@ constexpr Architecture kRows[] = {
      kGpt2,
      {},
      kNoRopeBase | kNoKeyValueHeads | kNoHeadSize | kGelu,
-     "n_layer=12 n_embd=768 n_head=12 n_positions=1024 layer_norm_epsilon=1e-5",
+     "n_layer=12 n_embd=768 n_head=12 n_positions=1024 n_inner layer_norm_epsilon=1e-5",
      {},
      "model_type=gpt2 activation_function=gelu_new|gelu scale_attn_weights=true scale_attn_by_inverse_layer_idx=false "
      "add_cross_attention=false",
@@ -419,7 +419,7 @@ constexpr Architecture kRows[] = {
      kFalcon,
      {},
      kNoRopeBase | kNoHeadSize | kGelu | kExperimental,
-     "max_position_embeddings=2048 layer_norm_epsilon=1e-5",
+     "max_position_embeddings=2048 ffn_hidden_size layer_norm_epsilon=1e-5",
      {},
      "model_type=falcon|RefinedWeb|RefinedWebModel activation=gelu alibi=false bias=false parallel_attn=true "
      "rope_theta=10000|10000.0",

@@ -353,6 +353,64 @@ def test_an_encoder_or_t5_is_refused_on_the_way_back(tmp_path):
             assert "general.architecture" in done.stderr and not (tmp_path / name).exists()
 
 
+def changed(tmp_path, name, keys, drop=(), tensors=None):
+    """The GGUF of a folder with other metadata and more tensors."""
+    weighbridge("convert", FOLDERS / name, tmp_path / "plain.gguf", "--allow", "attribute", "--cast", "f32")
+    architecture = gguf.GGUFReader(tmp_path / "plain.gguf").fields["general.architecture"].contents()
+    keys, drop = ({f"{architecture}.{key}": value for key, value in given.items()} for given in (keys, dict.fromkeys(drop)))
+
+    def add(writer):
+        writer.add_tokenizer_model("none")
+        for key, value in keys.items():
+            {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)](key, value)
+    rewrite(tmp_path / "plain.gguf", tmp_path / "out.gguf", add, [*keys, *drop], tensors)
+    return tmp_path / "out.gguf"
+
+
+# llama.cpp takes these for what is absent, or for no type; transformers has 1e6, 2e6, 5e5 and 0.5 for its classes.
+@pytest.mark.parametrize("name, keys, drop, setting, value", [
+    ("mixtral", {}, ["rope.freq_base"], "rope_theta", 10000.0),
+    ("smollm3", {}, ["rope.freq_base"], "rope_theta", 10000.0),
+    ("cohere", {}, ["rope.freq_base"], "rope_theta", 10000.0),
+    ("phi2", {"rope.dimension_count": 8}, [], "partial_rotary_factor", 1.0),
+    ("gemma", {"rope.freq_base": 10000.0}, [], "rope_theta", 10000.0),
+    ("starcoder2", {}, [], "num_key_value_heads", 2),
+    ("llama", {"rope.scaling.factor": 4.0}, [], "rope_scaling", {"rope_type": "linear", "factor": 4.0}),
+    ("llama", {"rope.scale_linear": 4.0}, [], "rope_scaling", {"rope_type": "linear", "factor": 4.0}),
+])
+def test_a_folder_says_what_transformers_would_fill_in_otherwise(tmp_path, name, keys, drop, setting, value):
+    weighbridge("convert", changed(tmp_path, name, keys, drop), f"{tmp_path}/back/", "--allow", "attribute")
+    assert json.loads((tmp_path / "back/config.json").read_text())[setting] == value
+
+
+def f32(*shape):
+    return np.ones(shape, np.float32)
+
+
+# transformers computes without these, or opens no such folder: they were left out, or became settings that mean something else.
+@pytest.mark.parametrize("name, keys, tensors, words, status", [
+    ("qwen2", {"attention.causal": False}, {}, "attention.causal", 2),
+    ("qwen2", {"rope.dimension_count": 2}, {}, "rope.dimension_count", 2),
+    ("qwen2", {"attention.value_length": 4}, {}, "different sizes", 2),
+    ("llama", {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0, "rope.scaling.attn_factor": 2.0}, {}, "attn_factor", 2),
+    ("llama", {}, {"rope_factors_long.weight": f32(4)}, "long and for short", 2),
+    ("phi3", {}, {"rope_factors_long.weight": f32(4)}, "long and for short", 2),
+    ("phi3", {}, {"rope_factors_long.weight": f32(4) * np.nan, "rope_factors_short.weight": f32(4)}, "a factor for each two", 2),
+    ("phi3", {"rope.scaling.factor": 2.0}, {"rope_factors_long.weight": f32(4), "rope_factors_short.weight": f32(4)}, "two ways", 2),
+    ("llama31", {"rope.scaling.factor": 2.0}, {}, "two ways", 2),
+    ("deepseek2", {"rope.dimension_count": 100}, {}, "besides those that are rotated", 2),
+    ("gemma", {"rope.freq_base": 20000.0}, {}, "rope_theta", 2),
+    ("llama", {"attention.head_count_kv": 3}, {}, "do not divide", 2),
+    ("qwen3", {}, {"blk.0.attn_q.bias": f32(64)}, "attn_q.bias", 3),
+    ("llama", {}, {"blk.0.attn_norm.bias": f32(32)}, "attn_norm.bias", 3),
+    ("llama", {}, {"blk.0.attn_q_norm.weight": f32(8)}, "attn_q_norm.weight", 3),
+    ("mixtral", {}, {"blk.0.ffn_up.weight": f32(48, 32)}, "ffn_up.weight", 3),
+])
+def test_what_transformers_does_not_compute_is_no_folder(tmp_path, name, keys, tensors, words, status):
+    path = changed(tmp_path, name, keys, tensors=tensors)
+    assert words in weighbridge("convert", path, f"{tmp_path}/back/", "--allow", "attribute,attribute-type", status=status).stderr
+
+
 def test_blocks_need_dequantize_to_become_a_folder(tmp_path):
     weighbridge("convert", FOLDERS / "llama", tmp_path / "out.gguf", "--quantize", "q8_0")
     assert "dequantiz" in weighbridge("convert", tmp_path / "out.gguf", f"{tmp_path}/back/", "--allow", "attribute,tokenizer", status=1).stderr
@@ -393,6 +451,34 @@ def test_queries_keys_and_values_of_groups_are_sorted(tmp_path):
     wanted = np.concatenate([given[:, :2].reshape(8, 8), given[:, 2].reshape(4, 8), given[:, 3].reshape(4, 8)])
     assert np.array_equal({each.name: each.data for each in reader.tensors}["blk.0.attn_qkv.weight"], wanted)
     assert keys_of(reader)["falcon.attention.head_count_kv"] == ("UINT32", 2) and keys_of(reader)["falcon.tensor_data_layout"][1] == "jploski"
+
+
+# transformers 5.24 opened each of these folders, and gave the logits of the folder before: num_key_value_heads and intermediate_size are no
+# settings of these classes.
+@pytest.mark.parametrize("heads, norms, said", [
+    (1, ["input_layernorm"], {"multi_query": True, "new_decoder_architecture": False}),
+    (4, ["input_layernorm"], {"multi_query": False, "new_decoder_architecture": False}),
+    (2, ["ln_attn", "ln_mlp"], {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 2}),
+    (2, ["input_layernorm"], {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+])
+def test_a_falcon_becomes_the_folder_again(tmp_path, heads, norms, said):
+    tail = {"self_attention.dense": (8, 8), "mlp.dense_h_to_4h": (24, 8), "mlp.dense_4h_to_h": (8, 24),
+            "self_attention.query_key_value": (2 * (4 + 2 * heads), 8)} | {name: (8,) for name in norms}
+    one = small(tmp_path / "in", "FalconForCausalLM", {"transformer.word_embeddings.weight": (16, 8), "transformer.ln_f.weight": (8,)} |
+                {f"transformer.h.0.{name}.weight": shape for name, shape in tail.items()}, model_type="falcon", ffn_hidden_size=24,
+                **{"num_kv_heads": heads, **said})
+    weighbridge("convert", tmp_path / "in", tmp_path / "out.gguf", "--allow", "attribute")
+    weighbridge("convert", tmp_path / "out.gguf", f"{tmp_path}/back/")
+    other, config = values_of(tmp_path / "back/model.safetensors"), json.loads((tmp_path / "back/config.json").read_text())
+    assert sorted(one) == sorted(other) and all(np.array_equal(one[name], other[name]) for name in one)
+    assert config["ffn_hidden_size"] == 24 and said.items() <= config.items() and not {"num_key_value_heads", "intermediate_size"} & set(config)
+
+
+def test_gpt2_says_the_size_of_its_mlp_in_its_own_setting(tmp_path):
+    weighbridge("convert", FOLDERS / "gpt2", tmp_path / "out.gguf", "--allow", "attribute")
+    weighbridge("convert", tmp_path / "out.gguf", f"{tmp_path}/back/", "--allow", "attribute")
+    config = json.loads((tmp_path / "back/config.json").read_text())
+    assert config["n_inner"] == 128 and "intermediate_size" not in config
 
 
 def test_cohere2_states_its_window_and_its_rotation(tmp_path):
