@@ -297,7 +297,8 @@ class Advice(Record):
     what : str
         ``"fetch-rest"`` (download the bytes from `start` to `end`), ``"fetch-again"``, ``"fetch-object"`` (of a Git LFS pointer), ``"fetch-file"``
         (the missing file `name`), ``"salvage"``, ``"trim"`` (keep the bytes from `start` to `end`), ``"rename"`` (to the extension `name`),
-        ``"decompress"`` (with the program `name`), ``"compare"`` (with a published SHA-256), ``"distrust"`` (do not load it with Python), ``"rewrite"``.
+        ``"decompress"`` (with the program `name`), ``"compare"`` (with a published SHA-256), ``"distrust"`` (do not load it with Python;
+        with `name` ``"code"``, not where its code would run), ``"rewrite"``.
     name : str or None
         A file, an extension or a program.
     start : int
