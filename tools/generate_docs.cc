@@ -487,7 +487,8 @@ std::string architectures_page() {
         "| `" + classes + "` | " + std::string(row.name) + " | " + (settings.empty() ? "" : "`" + settings) + " |\n";
   }
   return page +
-         "\n`BertModel` becomes `bert` with `--naming llama`; without it, it keeps its own names ([why](gguf.md)).\n\n"
+         "\n`BertModel` becomes `bert` with `--naming llama` only: those names leave out its pooler, and rules of its "
+         "tokenizer may be lost.\n\n"
          "Checked: 33 small folders of these classes give every key, every shape and every byte of every tensor that "
          "the "
          "converter of llama.cpp 0c1e57098 gives (tests/interop/test_gguf_folders.py says what differs, and why). In "

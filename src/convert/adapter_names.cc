@@ -291,7 +291,7 @@ class ForLlamaCpp : Renaming {
                            [=](std::uint64_t row) {
                              return Line{.input = static_cast<std::size_t>(row / rows), .first = row % rows * columns};
                            }),
-                  down ? *all[0]->down : *all[0]->up);
+                  down ? *all.at(0)->down : *all.at(0)->up);
       }
     }
   }
