@@ -227,6 +227,10 @@ class Backwards {
     if (row_.name == "gemma2") set("query_pre_attn_scalar", std::to_string(layers_ == 46 ? hidden_ / heads_ : head_));
     set_heads();
     if (is(kDeepSeek)) set_deep_seek();
+    // A window of 4096 tokens, and attention that is not scaled, are what the classes have for absent ones.
+    if (row_.classes == "MistralForCausalLM" && !model_.attribute("hf.sliding_window")) set("sliding_window", "null");
+    if (row_.name == "granite" && number("attention.scale").value_or(0) == 0)
+      set("attention_multiplier", fmt::format("{}", 1 / std::sqrt(static_cast<double>(head_))));
     if (const Value* const causal = value("attention.causal"); causal && !causal->as_bool().value_or(false))
       no_folder(fmt::format("\"{}.attention.causal\" is {}", row_.name, causal->to_text()));
     set_rotation();

@@ -367,13 +367,15 @@ def changed(tmp_path, name, keys, drop=(), tensors=None):
     return tmp_path / "out.gguf"
 
 
-# llama.cpp takes these for what is absent, or for no type; transformers has 1e6, 2e6, 5e5 and 0.5 for its classes.
+# llama.cpp takes these for what is absent, or for no type; transformers has 1e6, 2e6, 5e5, 0.5, 1 and a window of 4096 for its classes.
 @pytest.mark.parametrize("name, keys, drop, setting, value", [
     ("mixtral", {}, ["rope.freq_base"], "rope_theta", 10000.0),
     ("smollm3", {}, ["rope.freq_base"], "rope_theta", 10000.0),
     ("cohere", {}, ["rope.freq_base"], "rope_theta", 10000.0),
     ("phi2", {"rope.dimension_count": 8}, [], "partial_rotary_factor", 1.0),
     ("gemma", {"rope.freq_base": 10000.0}, [], "rope_theta", 10000.0),
+    ("granite", {}, ["attention.scale"], "attention_multiplier", 1 / 8 ** 0.5),
+    ("mistral", {}, [], "sliding_window", None),
     ("starcoder2", {}, [], "num_key_value_heads", 2),
     ("llama", {"rope.scaling.factor": 4.0}, [], "rope_scaling", {"rope_type": "linear", "factor": 4.0}),
     ("llama", {"rope.scale_linear": 4.0}, [], "rope_scaling", {"rope_type": "linear", "factor": 4.0}),
