@@ -259,10 +259,10 @@ class Backwards {
   }
   // How many heads of keys there are is in three settings, and in the number of norms.
   void set_falcon() {
-    const auto second = std::ranges::count_if(
-        model_, [](const Tensor& tensor) { return in_layer(tensor.name()) == "attn_norm_2.weight"; });
+    std::uint64_t second = 0;
+    for (const Tensor& tensor : model_) second += in_layer(tensor.name()) == "attn_norm_2.weight" ? 1 : 0;
     two_norms_ = second != 0;
-    if (two_norms_ && std::cmp_not_equal(second, layers_)) no_folder("not all of its layers have two norms");
+    if (two_norms_ && second != layers_) no_folder("not all of its layers have two norms");
     const bool groups = two_norms_ || (kv_heads_ != 1 && kv_heads_ != heads_);
     set("new_decoder_architecture", groups ? "true" : "false");
     set("multi_query", kv_heads_ == 1 || groups ? "true" : "false");
