@@ -57,7 +57,9 @@ struct Form {
   DType dtype;
   bool codes;                          // of a scheme, which are no values
   std::vector<std::uint64_t> shape{};  // if rows in any order are compared
-  auto operator<=>(const Form&) const = default;
+  bool operator<(const Form& other) const {
+    return std::tie(count, dtype, codes, shape) < std::tie(other.count, other.dtype, other.codes, other.shape);
+  }
 };
 
 class Matcher {
