@@ -260,7 +260,8 @@ class Backwards {
   // How many heads of keys there are is in three settings, and in the number of norms.
   void set_falcon() {
     std::uint64_t second = 0;
-    for (const Tensor& tensor : model_) second += in_layer(tensor.name()) == "attn_norm_2.weight" ? 1 : 0;
+    for (const Tensor& tensor : model_)
+      if (in_layer(tensor.name()) == "attn_norm_2.weight") ++second;
     two_norms_ = second != 0;
     if (two_norms_ && second != layers_) no_folder("not all of its layers have two norms");
     const bool groups = two_norms_ || (kv_heads_ != 1 && kv_heads_ != heads_);
