@@ -71,8 +71,7 @@ constexpr RuleFamily kFamilies[] = {
      "The message has the system's reason. Mend that, and run the command again."},
     {"misuse/", "usage errors", "docs/checking.md#read-a-rejection",
      "Nothing is wrong with the file. Change the command or the call as the message says; weighbridge VERB --help "
-     "lists "
-     "the flags of a verb."},
+     "lists the flags of a verb."},
     {"convert/ delta/result",
      "values that a conversion cannot store: a cast that overflows, GPTQ's zeros; patches",
      "docs/checking.md#read-a-rejection",
@@ -88,8 +87,7 @@ constexpr RuleFamily kFamilies[] = {
      "what can be saved."},
     {"embed/", "models for embeddings", "docs/embedding.md#errors",
      "This build runs BERT encoders. weighbridge inspect lists the tensors and the metadata of the model; if it is "
-     "one, "
-     "ask its publisher for a complete file."},
+     "one, ask its publisher for a complete file."},
     {"texts/", "texts for embeddings", "docs/embedding.md#errors", "Correct the line that the message names."},
     {"tokenizer/", "vocabularies and tokenizers", "docs/embedding.md#errors",
      "Take the vocabulary and the tokenizer from the folder that the model was published in."},
