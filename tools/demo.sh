@@ -58,15 +58,15 @@ walk() {
   say "Is it sound?"
   run verify "$name.safetensors"
   say "Into another container, compressed, each part with its SHA-256. The plan first:"
-  run convert "$name.safetensors" "$name.zt" --encoding zstd --digest sha256 --dry-run
-  run convert "$name.safetensors" "$name.zt" --encoding zstd --digest sha256 --force --quiet
+  run convert "$name.safetensors" "$name.zt" --encoding zstd --digest sha256 --overwrite --dry-run
+  run convert "$name.safetensors" "$name.zt" --encoding zstd --digest sha256 --overwrite --quiet
   run verify "$name.zt"
   say "Was anything lost? The content digest says no, whatever the container:"
   run hash "$name.safetensors" "$name.zt"
   say "And back again: the file that the reference writer makes"
-  run convert "$name.zt" "back.safetensors" --force --quiet
+  run convert "$name.zt" "back.safetensors" --overwrite --quiet
   run hash "back.safetensors"
-  run extract "$name.zt" "$tensor" -o w.npy --force
+  run extract "$name.zt" "$tensor" -o w.npy --overwrite
   say "One byte of the payload is flipped"
   cp "$name.zt" broken.zt
   local at=4096 byte
@@ -90,7 +90,7 @@ meaning() {
 gguf() {
   local name=$1
   say "Into GGUF, in 8 bits instead of 32. What is lost is named:"
-  run convert "$name.safetensors" "$name.gguf" --quantize q8_0 --force
+  run convert "$name.safetensors" "$name.gguf" --quantize q8_0 --overwrite
   say "What did that change? The exit status is that of diff(1)"
   run_expecting 1 diff "$name.safetensors" "$name.gguf" --top 4
 }
@@ -133,7 +133,7 @@ with wb.open("sample.safetensors") as model:
 print(wb.verify("broken.zt").findings[0])
 print(wb.hash("sample.safetensors") == wb.hash("sample.zt"))
 changes = wb.diff("sample.safetensors", "sample.gguf")
-print(changes.different, "of", changes.compared, "tensors differ; most of all", changes.tensors[0].a["name"])
+print(changes.different, "of", changes.compared, "tensors differ; most of all", changes.tensors[0].name)
 PYTHON
 if python_package; then
   cat look.py
@@ -153,7 +153,7 @@ if ../../tools/fetch-minilm.sh; then
   say "The same with the real all-MiniLM-L6-v2 weights: build/demo/minilm.safetensors"
   walk minilm embeddings.LayerNorm.weight
   say "The folder of all-MiniLM-L6-v2 becomes one file with everything that embedding needs: build/demo/minilm.weights"
-  run convert all-MiniLM-L6-v2 minilm.weights --force
+  run convert all-MiniLM-L6-v2 minilm.weights --overwrite
   rm -f depot.npy depot.npy.key
   meaning minilm.weights
 fi

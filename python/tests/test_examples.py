@@ -90,6 +90,20 @@ def test_the_notebook_prints_what_it_shows(sample):
         assert run_cell("".join(cell["source"]), names) == shown(cell), "".join(cell["source"])
 
 
+def test_the_script_of_the_demo_runs(tmp_path, monkeypatch):
+    """It took a record for a dict, and nothing but `make demo` ran it."""
+    source = (EXAMPLES.parent / "tools/demo.sh").read_text().split("<<'PYTHON'\n")[1].split("\nPYTHON\n")[0]
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(EXAMPLES / "sample.safetensors", "sample.safetensors")
+    wb.convert("sample.safetensors", "sample.zt", digest="sha256")
+    wb.convert("sample.safetensors", "sample.gguf", quantize="q8_0")
+    content = bytearray((tmp_path / "sample.zt").read_bytes())
+    content[content.index(wb.open("sample.zt")["encoder.layer.0.attention.self.query.weight"].tobytes())] ^= 1
+    (tmp_path / "broken.zt").write_bytes(content)
+    said = run_cell(source, {}).splitlines()
+    assert "do not match the digest" in said[2] and said[3] == "True" and said[4].startswith("13 of 24 tensors differ; most of all encoder")
+
+
 if __name__ == "__main__":
     os.chdir(EXAMPLES)
     before, names = json.loads(NOTEBOOK.read_text()), {}
